@@ -13,7 +13,7 @@ use std::path::Path;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
 use calmix_metrics::calibrator::temperature::Temperature;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
 use calmix_run::predictions_file;
 
@@ -63,7 +63,7 @@ fn outcome(
     said: &LabelledRows,
     raw: &TopLabel,
     n: usize,
-    fit: fn(Matrix<'_>, &[u32]) -> Result<Temperature, CalibrationError>,
+    fit: fn(Matrix<'_>, &[u32]) -> Result<Temperature, MetricsError>,
 ) -> Result<Outcome, Box<dyn Error>> {
     let (mut after, mut worse) = (0.0, 0);
     for draw in 0..DRAWS {
@@ -77,7 +77,7 @@ fn outcome(
 }
 
 /// The ECE of all predictions but those that are left out.
-fn ece_of(said: &TopLabel, left_out: &[bool]) -> Result<f64, CalibrationError> {
+fn ece_of(said: &TopLabel, left_out: &[bool]) -> Result<f64, MetricsError> {
     let evaluate = |row: &usize| !left_out[*row];
     let confidence = (0..said.len()).filter(evaluate).map(|row| said.confidence()[row]).collect();
     let correct = (0..said.len()).filter(evaluate).map(|row| said.correct()[row]).collect();
@@ -95,13 +95,13 @@ impl LabelledRows {
         Ok(Self::new(said.classes.len(), said.logits, said.labels)?)
     }
 
-    fn new(width: usize, logits: Vec<f32>, labels: Vec<u32>) -> Result<Self, CalibrationError> {
+    fn new(width: usize, logits: Vec<f32>, labels: Vec<u32>) -> Result<Self, MetricsError> {
         let mut below = Vec::with_capacity(logits.len());
         for row in logits.chunks(width) {
             let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             below.extend(row.iter().map(|z| f64::from(*z) - f64::from(top)));
         }
-        let wrong = |_| CalibrationError::NoSamples;
+        let wrong = |_| MetricsError::NoSamples;
         let matrix = Matrix::new(&logits, labels.len(), width).map_err(wrong)?;
         let correct = TopLabel::from_logits(matrix, &labels, 1.0)?.correct().to_vec();
         Ok(Self { width, logits, labels, below, correct })
@@ -112,7 +112,7 @@ impl LabelledRows {
     }
 
     /// The confidences at a temperature.
-    fn said(&self, temperature: Temperature) -> Result<TopLabel, CalibrationError> {
+    fn said(&self, temperature: Temperature) -> Result<TopLabel, MetricsError> {
         // The system's exp is several times as fast as the one of calmix-core, and as good for a table of one digit.
         let beta = 1.0 / temperature.value();
         let winner = |row: &[f64]| 1.0 / row.iter().map(|z| (beta * z).exp()).sum::<f64>();
@@ -120,7 +120,7 @@ impl LabelledRows {
     }
 
     /// `n` rows, drawn at random, and for every row whether it is one of them.
-    fn draw(&self, n: usize, draw: u64) -> Result<(Self, Vec<bool>), CalibrationError> {
+    fn draw(&self, n: usize, draw: u64) -> Result<(Self, Vec<bool>), MetricsError> {
         let mut stream = Seed(draw).stream(Domain::Split, n as u64, 0);
         let mut is_drawn = vec![false; self.labels.len()];
         let (mut logits, mut labels) = (Vec::new(), Vec::new());

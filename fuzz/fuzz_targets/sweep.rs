@@ -26,6 +26,6 @@ fuzz_target!(|bytes: &[u8]| {
                 }
             }
         }
-        Err(error) => assert!(!error.problem.is_empty()),
+        Err(error) => assert!(!error.problems.is_empty()),
     }
 });

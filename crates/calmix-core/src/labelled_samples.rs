@@ -3,10 +3,10 @@
 //! Labelled samples are few, and any shard may draw them: every process keeps all of them and includes the visits of all
 //! groups.
 
+use crate::error::CoreError;
 use crate::margin::LabelledMargins;
 use crate::method::Method;
 use crate::mixup::Guidance;
-use crate::samples::StateError;
 
 /// The labelled samples of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,7 +28,7 @@ impl LabelledSamples {
     ///
     /// # Errors
     /// If a sample is not one of the labelled ones.
-    pub fn visit(&mut self, ids: &[u64], margins: &[f64]) -> Result<(), StateError> {
+    pub fn visit(&mut self, ids: &[u64], margins: &[f64]) -> Result<(), CoreError> {
         let Some(store) = &mut self.margins else { return Ok(()) };
         for (&id, &margin) in ids.iter().zip(margins) {
             self.undo.push((id, store.sample(id)?));
@@ -41,7 +41,7 @@ impl LabelledSamples {
     ///
     /// # Errors
     /// If a sample is not one of the labelled ones.
-    pub fn aum(&self, ids: &[u64]) -> Result<Option<Vec<f64>>, StateError> {
+    pub fn aum(&self, ids: &[u64]) -> Result<Option<Vec<f64>>, CoreError> {
         let aum = |store: &LabelledMargins| ids.iter().map(|&id| store.aum(id)).collect();
         self.margins.as_ref().map(aum).transpose()
     }

@@ -64,10 +64,12 @@
 //!   and [`feedback`] for the update of the state after a step;
 //! - how a step is divided into groups and shards: [`sharding`]; the order of samples: [`order`];
 //! - how settings are declared: [`settings`];
+//! - what a function refuses: [`error`];
 //! - building blocks: [`rng`], [`matrix`], [`softmax`], [`lanes`].
 #![forbid(unsafe_code)]
 
 pub mod cosine;
+pub mod error;
 pub mod feedback;
 pub mod labelled_samples;
 pub mod lanes;

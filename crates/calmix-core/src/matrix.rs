@@ -1,7 +1,7 @@
 //! A borrowed row-major matrix.
 
+use crate::error::CoreError;
 use std::ops::Range;
-use std::{error, fmt};
 
 /// A view of `rows × width` numbers, one row after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,37 +11,16 @@ pub struct Matrix<'a> {
     width: usize,
 }
 
-/// The error for a slice whose length does not match its shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShapeError {
-    /// The requested number of rows.
-    pub rows: usize,
-    /// The requested width.
-    pub width: usize,
-    /// The length of the slice.
-    pub got: usize,
-}
-
-impl fmt::Display for ShapeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rows, width, got } = self;
-        let needed = rows.saturating_mul(*width);
-        write!(f, "{rows} rows of {width} need {needed} numbers, got {got}")
-    }
-}
-
-impl error::Error for ShapeError {}
-
 impl<'a> Matrix<'a> {
     /// Views `data` as `rows` rows of `width` numbers.
     ///
     /// # Errors
     /// If `data` does not have exactly `rows · width` numbers.
-    pub fn new(data: &'a [f32], rows: usize, width: usize) -> Result<Self, ShapeError> {
+    pub fn new(data: &'a [f32], rows: usize, width: usize) -> Result<Self, CoreError> {
         if rows.checked_mul(width) == Some(data.len()) {
             Ok(Self { data, rows, width })
         } else {
-            Err(ShapeError { rows, width, got: data.len() })
+            Err(CoreError::Shape { rows, width, got: data.len() })
         }
     }
 

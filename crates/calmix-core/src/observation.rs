@@ -1,8 +1,8 @@
 //! The network's outputs for a batch, and everything else that its plan is made from.
 
 use std::ops::Range;
-use std::{error, fmt};
 
+use crate::error::CoreError;
 use crate::lanes::all_finite;
 use crate::margin::margin;
 use crate::matrix::Matrix;
@@ -51,87 +51,6 @@ pub struct RowMargins<'a> {
     pub apm: &'a [f64],
 }
 
-/// The error for an inconsistent observation.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ObservationError {
-    /// A column has another length than the ids.
-    Length {
-        /// The batch: `labelled` or `unlabelled`.
-        batch: &'static str,
-        /// The column.
-        what: &'static str,
-        /// The number of ids.
-        ids: usize,
-        /// The number of rows.
-        got: usize,
-    },
-    /// The two batches have different numbers of classes.
-    Classes {
-        /// Width of the labelled logits.
-        labelled: usize,
-        /// Width of the unlabelled logits.
-        unlabelled: usize,
-    },
-    /// The two batches have features of different lengths.
-    Widths {
-        /// Width of the labelled features.
-        labelled: usize,
-        /// Width of the unlabelled features.
-        unlabelled: usize,
-    },
-    /// A label that is not a class.
-    Label {
-        /// The row.
-        row: usize,
-        /// The label of the row.
-        label: u32,
-        /// C, the number of classes.
-        classes: usize,
-    },
-    /// A number is NaN or infinite, which would stay in the averages permanently.
-    NotFinite {
-        /// The batch: `labelled` or `unlabelled`.
-        batch: &'static str,
-        /// `logits` or `features`.
-        what: &'static str,
-        /// The row.
-        row: usize,
-        /// The id of the row's sample.
-        sample: u64,
-    },
-}
-
-impl fmt::Display for ObservationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { batch, what, ids, got } => {
-                write!(f, "the {batch} batch has {ids} ids but {got} rows of {what}")
-            }
-            Self::Classes { labelled, unlabelled } => {
-                write!(
-                    f,
-                    "the labelled batch has {labelled} classes, but the unlabelled batch has {unlabelled}"
-                )
-            }
-            Self::Widths { labelled, unlabelled } => {
-                write!(
-                    f,
-                    "labelled features have {labelled} numbers per row, but unlabelled features have {unlabelled}"
-                )
-            }
-            Self::Label { row, label, classes } => {
-                write!(f, "row {row} has label {label}, but there are {classes} classes")
-            }
-            Self::NotFinite { batch, what, row, sample } => {
-                write!(f, "row {row} of the {batch} batch (sample {sample}) has {what} that are not finite")
-            }
-        }
-    }
-}
-
-impl error::Error for ObservationError {}
-
 impl<'a> Rows<'a> {
     /// Returns some of these rows.
     #[must_use]
@@ -149,14 +68,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn check(&self, batch: &'static str) -> Result<(), ObservationError> {
+    fn check(&self, batch: &'static str) -> Result<(), CoreError> {
         for (what, matrix) in [("logits", self.logits), ("features", self.features)] {
             let (ids, got) = (self.ids.len(), matrix.rows());
             if ids != got {
-                return Err(ObservationError::Length { batch, what, ids, got });
+                return Err(CoreError::Length { batch, what, ids, got });
             }
             if let Some(row) = matrix.iter().position(|row| !all_finite(row)) {
-                return Err(ObservationError::NotFinite { batch, what, row, sample: self.ids[row] });
+                return Err(CoreError::NotFinite { batch, what, row, sample: self.ids[row] });
             }
         }
         Ok(())
@@ -168,14 +87,14 @@ impl Known<'_> {
     ///
     /// # Errors
     /// Returns the first row or column that is inconsistent.
-    pub fn check(&self) -> Result<(), ObservationError> {
+    pub fn check(&self) -> Result<(), CoreError> {
         self.seen.check()?;
         let Some(RowMargins { aum, apm }) = self.margins else { return Ok(()) };
         let Observation { labelled, unlabelled, .. } = &self.seen;
         for (batch, rows, margins) in [("labelled", labelled, aum), ("unlabelled", unlabelled, apm)] {
             let (ids, got) = (rows.ids.len(), margins.len());
             if ids != got {
-                return Err(ObservationError::Length { batch, what: "margins", ids, got });
+                return Err(CoreError::Length { batch, what: "margins", ids, got });
             }
         }
         Ok(())
@@ -198,24 +117,22 @@ impl Observation<'_> {
     ///
     /// # Errors
     /// Returns the first row that is inconsistent.
-    pub fn check(&self) -> Result<(), ObservationError> {
+    pub fn check(&self) -> Result<(), CoreError> {
         self.labelled.check("labelled")?;
         self.unlabelled.check("unlabelled")?;
         let (labelled, unlabelled) = (self.classes(), self.unlabelled.logits.width());
         if labelled != unlabelled {
-            return Err(ObservationError::Classes { labelled, unlabelled });
+            return Err(CoreError::BatchClasses { labelled, unlabelled });
         }
         let widths = (self.labelled.features.width(), self.unlabelled.features.width());
         if widths.0 != widths.1 {
-            return Err(ObservationError::Widths { labelled: widths.0, unlabelled: widths.1 });
+            return Err(CoreError::Widths { labelled: widths.0, unlabelled: widths.1 });
         }
         let (ids, got) = (self.labelled.ids.len(), self.labels.len());
         if ids != got {
-            return Err(ObservationError::Length { batch: "labelled", what: "labels", ids, got });
+            return Err(CoreError::Length { batch: "labelled", what: "labels", ids, got });
         }
         let stray = self.labels.iter().position(|&label| label as usize >= labelled);
-        stray.map_or(Ok(()), |row| {
-            Err(ObservationError::Label { row, label: self.labels[row], classes: labelled })
-        })
+        stray.map_or(Ok(()), |row| Err(CoreError::Label { row, label: self.labels[row], classes: labelled }))
     }
 }

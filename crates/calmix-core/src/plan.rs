@@ -3,17 +3,15 @@
 //! A plan consists of indices, weights and targets. It describes the update without the rules behind it, so that
 //! the engine does not depend on the method, and this function does not depend on tensors.
 
-use std::{error, fmt};
-
+use crate::error::CoreError;
 use crate::feedback::{Feedback, Total};
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
 use crate::mixup::{Mix, Pairing, Row};
-use crate::observation::{Known, ObservationError, RowMargins};
+use crate::observation::{Known, RowMargins};
 use crate::pair::{Candidate, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed, occurrences};
-use crate::samples::StateError;
 use crate::schedule::RunStep;
 use crate::split::Halves;
 
@@ -46,47 +44,6 @@ pub struct Difficulty {
     pub unlabelled: Halves,
 }
 
-/// The reason why there is no plan.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The observation contradicts itself.
-    Observation(ObservationError),
-    /// The state belongs to another method.
-    State(StateError),
-}
-
-// Transparent: the inner error has a complete message and is its own source.
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Observation(inside) => inside.fmt(f),
-            Self::State(inside) => inside.fmt(f),
-        }
-    }
-}
-
-impl error::Error for PlanError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Observation(inside) => inside.source(),
-            Self::State(inside) => inside.source(),
-        }
-    }
-}
-
-impl From<ObservationError> for PlanError {
-    fn from(inside: ObservationError) -> Self {
-        Self::Observation(inside)
-    }
-}
-
-impl From<StateError> for PlanError {
-    fn from(inside: StateError) -> Self {
-        Self::State(inside)
-    }
-}
-
 /// Plans the step of one group by Algorithm 1, line by line.
 ///
 /// | Algorithm 1 | here |
@@ -110,7 +67,7 @@ pub fn plan_step(
     state: &mut MethodState,
     seed: Seed,
     at: RunStep,
-) -> Result<StepPlan, PlanError> {
+) -> Result<StepPlan, CoreError> {
     known.check()?;
     let seen = &known.seen;
     let (x, u) = (&seen.labelled, &seen.unlabelled);
@@ -140,7 +97,7 @@ pub fn plan_step(
     let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
-        (_, None) => return Err(StateError::NotKept { what: "margins" }.into()),
+        (_, None) => return Err(CoreError::NotKept { what: "margins" }.into()),
         (pairing, Some(difficulty)) => {
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);

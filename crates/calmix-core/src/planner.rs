@@ -3,11 +3,12 @@
 //! The trainer distributes the same calls over many processes. This type makes all of them in one process, for
 //! training with the engine alone.
 
+use crate::error::CoreError;
 use crate::feedback::Feedback;
 use crate::labelled_samples::LabelledSamples;
 use crate::method::{Method, MethodState};
 use crate::observation::{Known, Observation, RowMargins};
-use crate::plan::{PlanError, StepPlan, plan_step};
+use crate::plan::{StepPlan, plan_step};
 use crate::pseudo::{PseudoLabels, Sums};
 use crate::rng::Seed;
 use crate::samples::{Samples, ShardVisit};
@@ -56,7 +57,7 @@ impl Planner {
     ///
     /// # Errors
     /// As [`plan_step`], and if a sample is unknown; the state then stays as it was.
-    pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], at: RunStep) -> Result<Planned, PlanError> {
+    pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], at: RunStep) -> Result<Planned, CoreError> {
         let planned = self.visit_and_plan(seen, slots, at);
         if planned.is_err() {
             self.undo();
@@ -69,7 +70,7 @@ impl Planner {
         seen: &Observation<'_>,
         slots: &[u64],
         at: RunStep,
-    ) -> Result<Planned, PlanError> {
+    ) -> Result<Planned, CoreError> {
         seen.check()?;
         let Self { method, labelled, samples, seed, .. } = self;
         let mut state = self.state.clone();
@@ -96,7 +97,7 @@ impl Planner {
         &self,
         planned: &mut Planned,
         seen: &Observation<'_>,
-    ) -> Result<PseudoLabels, PlanError> {
+    ) -> Result<PseudoLabels, CoreError> {
         seen.check()?;
         let base = &self.method.base;
         let sums = Sums::of(base, seen.labelled.logits, seen.unlabelled.logits);

@@ -21,8 +21,8 @@ pub use freematch::{FreeMatch, FreeState};
 pub use softmatch::{AlignmentTarget, MarginalInit, SoftMatch, SoftState, Statistics};
 pub use sums::{BatchSums, Sums};
 
+use crate::error::CoreError;
 use crate::matrix::Matrix;
-use crate::samples::StateError;
 use crate::settings::rule;
 use crate::softmax::argmax;
 
@@ -134,7 +134,7 @@ impl Base {
         unlabelled: Matrix<'_>,
         sums: &Sums,
         state: &mut BaseState,
-    ) -> Result<PseudoLabels, StateError> {
+    ) -> Result<PseudoLabels, CoreError> {
         match (self, state) {
             (Self::Supervised | Self::SupervisedPseudoMixup, BaseState::Stateless) => {
                 Ok(PseudoLabels::new(hard_labels(unlabelled), vec![0.0; unlabelled.rows()]))
@@ -147,7 +147,7 @@ impl Base {
             (Self::FreeMatch(rule), BaseState::FreeMatch(state)) => {
                 Ok(rule.pseudo_label(unlabelled, sums, state))
             }
-            _ => Err(StateError::NotKept { what: "the base algorithm's statistics" }),
+            _ => Err(CoreError::NotKept { what: "the base algorithm's statistics" }),
         }
     }
 }

@@ -4,10 +4,9 @@
 //! An unlabelled sample belongs to one shard of the step, which always draws it, so its state stays with that shard. It
 //! is found by its slot, the sample's position within its shard.
 
-use std::{error, fmt};
-
 use serde::{Deserialize, Serialize};
 
+use crate::error::CoreError;
 use crate::margin::MarginStore;
 use crate::matrix::Matrix;
 use crate::method::Method;
@@ -68,10 +67,10 @@ impl Samples {
     ///
     /// # Errors
     /// If there is not enough memory.
-    pub fn try_new(method: &Method, classes: usize, lengths: &[usize]) -> Result<Self, StateError> {
+    pub fn try_new(method: &Method, classes: usize, lengths: &[usize]) -> Result<Self, CoreError> {
         let samples = lengths.iter().sum();
         let bytes = Self::bytes(method, classes, samples);
-        let memory = || StateError::Memory { samples, classes, bytes };
+        let memory = || CoreError::Memory { samples, classes, bytes };
         // Reserve fallibly: an allocation that fails later would abort the process.
         let mut probe = Vec::<u8>::new();
         probe.try_reserve_exact(usize::try_from(bytes).map_err(|_| memory())?).map_err(|_| memory())?;
@@ -99,13 +98,13 @@ impl Samples {
         slots: &[u64],
         logits: Matrix<'_>,
         margins: bool,
-    ) -> Result<ShardVisit, StateError> {
+    ) -> Result<ShardVisit, CoreError> {
         let undo = &mut self.undo;
-        let samples = self.shards.get_mut(shard).ok_or(StateError::NotKept { what: "this shard" })?;
+        let samples = self.shards.get_mut(shard).ok_or(CoreError::NotKept { what: "this shard" })?;
         let rows = || slots.iter().copied().zip(logits.iter());
         let mut visit = ShardVisit::default();
         if margins {
-            let store = samples.margins.as_mut().ok_or(StateError::NotKept { what: "pseudo-margins" })?;
+            let store = samples.margins.as_mut().ok_or(CoreError::NotKept { what: "pseudo-margins" })?;
             for (slot, row) in rows() {
                 let (visits, apm) = store.sample(slot)?;
                 self.undo_margins.extend_from_slice(apm);
@@ -116,11 +115,11 @@ impl Samples {
             visit.apm = Some(apm.collect::<Result<_, _>>()?);
         }
         if let Base::FlexMatch(rule) = &method.base {
-            let labels = samples.selected.as_mut().ok_or(StateError::NotKept { what: "selected labels" })?;
+            let labels = samples.selected.as_mut().ok_or(CoreError::NotKept { what: "selected labels" })?;
             visit.selected = vec![0.0; logits.width()];
             for (slot, row) in rows() {
                 let label = usize::try_from(slot).ok().and_then(|at| Some((at, labels.get_mut(at)?)));
-                let (at, label) = label.ok_or(StateError::UnknownSample { sample: slot })?;
+                let (at, label) = label.ok_or(CoreError::UnknownSample { sample: slot })?;
                 let Some(new) = rule.selects(row) else { continue };
                 undo.push(Undo::Selected(shard, at, *label));
                 for (class, by) in [(Some(new), 1.0), (u32::try_from(*label).ok(), -1.0)] {
@@ -129,7 +128,7 @@ impl Samples {
                     }
                 }
                 *label = i32::try_from(new)
-                    .map_err(|_| StateError::NotKept { what: "labels of such a large class" })?;
+                    .map_err(|_| CoreError::NotKept { what: "labels of such a large class" })?;
             }
         }
         Ok(visit)
@@ -165,67 +164,6 @@ impl Samples {
     }
 }
 
-/// The reason why the state of a sample is not available.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StateError {
-    /// A sample that is not in the store.
-    UnknownSample {
-        /// The id of the sample, or its slot.
-        sample: u64,
-    },
-    /// A row with another number of classes.
-    Classes {
-        /// The number of classes of the store.
-        expected: usize,
-        /// The number of classes of the row.
-        got: usize,
-    },
-    /// The method needs something that this state does not keep.
-    NotKept {
-        /// The missing part, in the plural.
-        what: &'static str,
-    },
-    /// There is not enough memory.
-    Memory {
-        /// The number of samples.
-        samples: usize,
-        /// The number of classes.
-        classes: usize,
-        /// The size of their state, in bytes.
-        bytes: u64,
-    },
-    /// The stored data is not a valid state.
-    Damaged {
-        /// What is wrong with it.
-        what: &'static str,
-    },
-}
-
-impl fmt::Display for StateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownSample { sample } => write!(f, "sample {sample} is not in this store"),
-            Self::Classes { expected, got } => {
-                write!(f, "the store has {expected} classes, but the row has {got}")
-            }
-            Self::NotKept { what } => {
-                write!(f, "this state does not keep {what}: it belongs to another method")
-            }
-            Self::Memory { samples, classes, bytes } => {
-                write!(
-                    f,
-                    "the state of {samples} samples in {classes} classes takes {} MB, more than the available memory",
-                    bytes >> 20
-                )
-            }
-            Self::Damaged { what } => write!(f, "damaged state: {what}"),
-        }
-    }
-}
-
-impl error::Error for StateError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,7 +181,7 @@ mod tests {
         assert_eq!(Samples::try_new(&method, 2, &[4, 3]).unwrap(), samples());
         for (classes, length) in [(1 << 20, 1 << 40), (usize::MAX, usize::MAX)] {
             let error = Samples::try_new(&method, classes, &[length]).unwrap_err();
-            assert!(matches!(error, StateError::Memory { .. }), "{error}");
+            assert!(matches!(error, CoreError::Memory { .. }), "{error}");
         }
     }
 

@@ -25,8 +25,7 @@ pub mod limit;
 mod rule;
 mod section;
 
-use std::{error, fmt};
-
+use crate::error::CoreError;
 pub use crate::{choice, rule, section};
 use limit::Limit;
 
@@ -131,55 +130,9 @@ pub trait SettingType {
     ///
     /// # Errors
     /// Returns the first number that is out of range.
-    fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
+    fn check(&self, name: &str, limit: Limit) -> Result<(), CoreError> {
         let _ = (name, limit);
         Ok(())
-    }
-}
-
-/// A setting outside its range.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OutOfRange {
-    /// The path of the setting.
-    pub setting: String,
-    /// The value that is out of range.
-    pub value: f64,
-    /// The range of valid values.
-    pub limit: Limit,
-}
-
-/// The error for a text that is not one of the words of a choice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownWord {
-    /// The text that was given.
-    pub found: String,
-    /// The valid words, as a phrase for messages.
-    pub expected: &'static str,
-}
-
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { setting, value, limit } = self;
-        write!(f, "{setting} = {value} is out of range: expected a number{limit}")
-    }
-}
-
-impl fmt::Display for UnknownWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, expected } = self;
-        write!(f, "unknown word `{found}`; expected {expected}")
-    }
-}
-
-impl error::Error for OutOfRange {}
-impl error::Error for UnknownWord {}
-
-impl OutOfRange {
-    /// Returns the error with the path of the section before the setting; an empty path adds nothing.
-    #[must_use]
-    pub fn within(self, section: &str) -> Self {
-        let setting = if section.is_empty() { self.setting } else { format!("{section}.{}", self.setting) };
-        Self { setting, ..self }
     }
 }
 
@@ -223,7 +176,7 @@ macro_rules! values {
                 Shape::Value($kind)
             }
 
-            $(fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
+            $(fn check(&self, name: &str, limit: Limit) -> Result<(), CoreError> {
                 let number: fn(&$type) -> f64 = $number;
                 limit.check(name, number(self))
             })?
@@ -285,7 +238,8 @@ mod tests {
             (Guidance { dissimilar: Dissimilar::Count(0), ..Guidance::default() }, "g.count"),
         ];
         for (guidance, key) in wrong {
-            assert_eq!(guidance.check("g", limit::ANY).unwrap_err().setting, key);
+            let error = guidance.check("g", limit::ANY).unwrap_err();
+            assert!(matches!(&error, CoreError::OutOfRange { setting, .. } if setting == key), "{error}");
         }
         assert_eq!(Guidance::default().check("g", limit::ANY), Ok(()));
     }

@@ -9,18 +9,19 @@ mod methods;
 
 use std::collections::BTreeSet;
 
+use calmix_core::error::CoreError;
 use calmix_core::margin::LabelledMargins;
 use calmix_core::matrix::Matrix;
 use calmix_core::method::Method;
 use calmix_core::mixup::{Anchors, ApmFrom, MixLoss, Pairing, Row};
 use calmix_core::observation::Observation;
 use calmix_core::pair::SameSource;
-use calmix_core::plan::{PlanError, StepPlan};
+use calmix_core::plan::StepPlan;
 use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, BaseState, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::samples::{Samples, StateError};
+use calmix_core::samples::Samples;
 use calmix_core::schedule::{RunStep, Start};
 use proptest::prelude::*;
 
@@ -336,5 +337,5 @@ fn inconsistent_observations_are_refused() {
     let refused = seen.check().unwrap_err().to_string();
     assert_eq!(refused, "labelled features have 1 numbers per row, but unlabelled features have 2");
     batch.u_ids[5] = SAMPLES as u64;
-    assert!(matches!(refusal(&batch), PlanError::State(StateError::UnknownSample { sample: 40 })));
+    assert!(matches!(refusal(&batch), CoreError::UnknownSample { sample: 40 }));
 }

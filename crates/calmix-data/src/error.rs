@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calmix_io::error::{FileError, FileProblem};
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
 use calmix_io::shown::shown;
 use calmix_io::transient::{is_transient, is_wrong_path};
 
@@ -80,7 +80,7 @@ impl DataError {
 
     /// Whether the same call may succeed later, because the storage is temporarily unavailable.
     pub fn is_transient(&self) -> bool {
-        matches!(&self.problem, DataProblem::Io(error) if is_transient(error))
+        self.kind() == ErrorKind::Transient
     }
 
     /// Whether the file could not be read because of the device, the network or its permissions. The content of the file
@@ -92,11 +92,12 @@ impl DataError {
         matches!(&self.problem, DataProblem::Io(error) if !is_missing(error))
     }
 
-    /// Whether the error persists until the user corrects the path or the dataset: everything but storage failures.
-    pub fn is_mistake(&self) -> bool {
+    /// What to do about it: the user corrects the path or the dataset, unless the storage failed.
+    pub fn kind(&self) -> ErrorKind {
         match &self.problem {
-            DataProblem::Io(error) => is_wrong_path(error),
-            _ => true,
+            DataProblem::Io(error) if is_transient(error) => ErrorKind::Transient,
+            DataProblem::Io(error) if !is_wrong_path(error) => ErrorKind::Failure,
+            _ => ErrorKind::Mistake,
         }
     }
 

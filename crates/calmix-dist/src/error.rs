@@ -1,16 +1,17 @@
-//! Why a collective failed.
+//! The error of this crate: why a collective failed, or what is wrong with the variables of a launcher.
 
 use std::fmt;
 use std::time::Duration;
 
+use calmix_io::error::ErrorKind;
 use tch::TchError;
 
-/// Why a collective failed or was refused.
+/// Why a collective failed or was refused, or a process cannot join its group.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistError {
     /// An operation failed. Its tensors may hold anything, and the group refuses every further operation.
-    #[error(transparent)]
+    #[error("{0}")]
     Failed(Box<Failure>),
     /// An earlier operation of the group failed, so the group did not start this one.
     #[error(
@@ -54,6 +55,38 @@ pub enum DistError {
     /// libtorch refused to make or to change a tensor.
     #[error("libtorch failed: {}", .0.to_string().lines().next().unwrap_or_default())]
     Libtorch(#[from] TchError),
+    /// A variable of the launcher is missing although another one is set.
+    #[error("{set} is set, but {missing} is not: a launcher sets both; to run a single process, unset {set}")]
+    LaunchMissing {
+        /// The missing variable.
+        missing: &'static str,
+        /// The variable that is set.
+        set: &'static str,
+    },
+    /// The value of a variable of the launcher is invalid.
+    #[error("{name}={value} is invalid: {why}")]
+    LaunchValue {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl DistError {
+    /// Returns what to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Taken { .. } | Self::NoNccl | Self::LaunchMissing { .. } | Self::LaunchValue { .. } => {
+                ErrorKind::Mistake
+            }
+            Self::Failed(_) | Self::Broken { .. } | Self::Argument { .. } | Self::Libtorch(_) => {
+                ErrorKind::Failure
+            }
+        }
+    }
 }
 
 /// An operation that failed.
@@ -78,8 +111,6 @@ pub struct Failure {
     /// The message of c10d.
     pub message: String,
 }
-
-impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,8 @@ mod slurm;
 
 use std::str::FromStr;
 
+use crate::error::DistError;
+
 /// The variables of a launcher: the rank of this process, and how it reaches its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchInfo {
@@ -55,37 +57,13 @@ pub enum Launcher {
     Variables,
 }
 
-/// An environment that is incomplete or contradicts itself.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LaunchError {
-    /// A variable is missing although another one is set.
-    #[error("{set} is set, but {missing} is not: a launcher sets both; to run a single process, unset {set}")]
-    Missing {
-        /// The missing variable.
-        missing: &'static str,
-        /// The variable that is set.
-        set: &'static str,
-    },
-    /// A value is invalid.
-    #[error("{name}={value} is invalid: {why}")]
-    Value {
-        /// The variable.
-        name: &'static str,
-        /// Its value.
-        value: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
 impl LaunchInfo {
     /// Reads the environment; `None` if no launcher has set it.
     ///
     /// # Errors
     ///
     /// When variables are missing, are not numbers, or contradict each other.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, LaunchError> {
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, DistError> {
         let variables = LaunchVariables { lookup: &|name| variable(name).filter(|value| !value.is_empty()) };
         match variables.text("RANK").or_else(|| variables.text("WORLD_SIZE")) {
             Some(_) => torchrun(&variables).map(Some),
@@ -105,13 +83,14 @@ impl LaunchInfo {
         ]
     }
 
-    fn checked(self) -> Result<Self, LaunchError> {
+    fn checked(self) -> Result<Self, DistError> {
         let (rank_name, world_name, local_name) = match self.launcher {
             Launcher::Slurm => ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
             _ => ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
         };
-        let wrong =
-            |name, value: usize, why: String| Err(LaunchError::Value { name, value: value.to_string(), why });
+        let wrong = |name, value: usize, why: String| {
+            Err(DistError::LaunchValue { name, value: value.to_string(), why })
+        };
         if self.world == 0 {
             return wrong(world_name, 0, "at least one process is needed".into());
         }
@@ -128,7 +107,7 @@ impl LaunchInfo {
     }
 }
 
-fn torchrun(variables: &LaunchVariables) -> Result<LaunchInfo, LaunchError> {
+fn torchrun(variables: &LaunchVariables) -> Result<LaunchInfo, DistError> {
     let set = if variables.text("RANK").is_some() { "RANK" } else { "WORLD_SIZE" };
     let local_rank = variables.number("LOCAL_RANK")?;
     let run = variables.text("TORCHELASTIC_RUN_ID");
@@ -161,22 +140,24 @@ impl LaunchVariables<'_> {
         (self.lookup)(name)
     }
 
-    fn number<N: FromStr>(&self, name: &'static str) -> Result<Option<N>, LaunchError> {
+    fn number<N: FromStr>(&self, name: &'static str) -> Result<Option<N>, DistError> {
         let Some(value) = self.text(name) else { return Ok(None) };
         match value.trim().parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => {
-                Err(LaunchError::Value { name, value, why: "it is not a number in the valid range".into() })
-            }
+            Err(_) => Err(DistError::LaunchValue {
+                name,
+                value,
+                why: "it is not a number in the valid range".into(),
+            }),
         }
     }
 
-    fn needed<N: FromStr>(&self, name: &'static str, set: &'static str) -> Result<N, LaunchError> {
-        self.number(name)?.ok_or(LaunchError::Missing { missing: name, set })
+    fn needed<N: FromStr>(&self, name: &'static str, set: &'static str) -> Result<N, DistError> {
+        self.number(name)?.ok_or(DistError::LaunchMissing { missing: name, set })
     }
 
-    fn needed_text(&self, name: &'static str, set: &'static str) -> Result<String, LaunchError> {
-        self.text(name).ok_or(LaunchError::Missing { missing: name, set })
+    fn needed_text(&self, name: &'static str, set: &'static str) -> Result<String, DistError> {
+        self.text(name).ok_or(DistError::LaunchMissing { missing: name, set })
     }
 }
 

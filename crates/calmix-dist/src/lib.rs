@@ -60,5 +60,5 @@ pub mod traffic;
 pub mod tree;
 
 pub use error::{DistError, Failure, Operation};
-pub use launch::{LaunchError, LaunchInfo, Launcher};
+pub use launch::{LaunchInfo, Launcher};
 pub use process_group::ProcessGroup;

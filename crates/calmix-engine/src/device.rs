@@ -3,19 +3,7 @@
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
 
-/// A device that this machine or this libtorch does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {asked} here; available: {}", list(.here))]
-pub struct MissingDevice {
-    /// The requested device.
-    pub asked: Device,
-    /// The available devices.
-    pub here: Vec<Device>,
-}
-
-fn list(devices: &[Device]) -> String {
-    devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
-}
+use crate::error::EngineError;
 
 /// The devices of this machine that this libtorch can use, the fastest kind first.
 pub fn all() -> Vec<Device> {
@@ -32,9 +20,9 @@ pub fn fastest() -> Device {
 ///
 /// # Errors
 /// If it is not; the error lists the available devices.
-pub fn check(device: Device) -> Result<(), MissingDevice> {
+pub fn check(device: Device) -> Result<(), EngineError> {
     let here = all();
-    if here.contains(&device) { Ok(()) } else { Err(MissingDevice { asked: device, here }) }
+    if here.contains(&device) { Ok(()) } else { Err(EngineError::NoDevice { asked: device, here }) }
 }
 
 /// The number of GPUs that are visible to this process.

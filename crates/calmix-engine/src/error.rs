@@ -1,10 +1,11 @@
 //! The error of the engine.
 
 use calmix_dist::DistError;
+use calmix_io::error::ErrorKind;
+use calmix_recipe::device::Device;
 use tch::TchError;
 
-use crate::device::MissingDevice;
-use crate::weights::WeightsError;
+use crate::weights::WeightsProblem;
 
 /// Why an operation of the engine failed or was refused.
 #[derive(Debug, thiserror::Error)]
@@ -13,12 +14,17 @@ pub enum EngineError {
     /// libtorch refused an operation: too little memory, a driver error, or a bug in calmix.
     #[error("libtorch failed: {}", first_line(.0))]
     Libtorch(#[from] TchError),
-    /// The device does not exist.
-    #[error(transparent)]
-    Device(#[from] MissingDevice),
+    /// This machine or this libtorch does not have the device.
+    #[error("there is no {asked} here; available: {}", list(.here))]
+    NoDevice {
+        /// The requested device.
+        asked: Device,
+        /// The available devices.
+        here: Vec<Device>,
+    },
     /// Weights that do not belong to the network.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
+    #[error("{0}")]
+    Weights(WeightsProblem),
     /// A setting that the engine cannot run.
     #[error("{0}")]
     Settings(String),
@@ -65,6 +71,26 @@ pub enum EngineError {
         /// `output of the network`, `gradient`, or the name of a term of the loss.
         what: &'static str,
     },
+}
+
+impl EngineError {
+    /// Returns what to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoDevice { .. } | Self::Settings(_) => ErrorKind::Mistake,
+            _ => ErrorKind::Failure,
+        }
+    }
+}
+
+impl From<WeightsProblem> for EngineError {
+    fn from(problem: WeightsProblem) -> Self {
+        Self::Weights(problem)
+    }
+}
+
+fn list(devices: &[Device]) -> String {
+    devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The first line of a libtorch message; the lines after it are a stack trace.

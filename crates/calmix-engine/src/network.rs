@@ -17,7 +17,8 @@ pub(crate) use calmix_recipe::network::layout::{ParameterId, Region, StatisticsI
 use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};
 
-use crate::weights::{self, WeightsError};
+use crate::error::EngineError;
+use crate::weights;
 
 use layer::Pass;
 
@@ -34,11 +35,11 @@ pub(crate) struct Output {
 ///
 /// ```
 /// use calmix_engine::network::Network;
-/// use calmix_recipe::network::{FirstBlock, UnknownArchitecture};
+/// use calmix_recipe::network::FirstBlock;
 ///
 /// let network = Network::new("wrn-28-2".parse()?, FirstBlock::Google, 10);
 /// assert_eq!(network.layout().len(), 1_467_626);
-/// # Ok::<(), UnknownArchitecture>(())
+/// # Ok::<(), calmix_recipe::RecipeError>(())
 /// ```
 #[derive(Debug)]
 pub struct Network {
@@ -94,8 +95,8 @@ impl Network {
     ///
     /// # Errors
     /// If it is not safetensors, or names, shapes or types differ.
-    pub fn check_backbone(&self, file: &[u8]) -> Result<(), WeightsError> {
-        calmix_recipe::network::weights::check_backbone(&self.layout, file)
+    pub fn check_backbone(&self, file: &[u8]) -> Result<(), EngineError> {
+        Ok(calmix_recipe::network::weights::check_backbone(&self.layout, file)?)
     }
 
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass; vectors (rows, width).

@@ -1,6 +1,6 @@
 //! Weights in and out as safetensors. A file is checked completely before any of it is used.
 
-pub use calmix_recipe::network::weights::{Part, WeightsError};
+pub use calmix_recipe::network::weights::{Part, WeightsProblem};
 pub(crate) use calmix_recipe::network::weights::{check, longest};
 use calmix_recipe::network::weights::{check_names, count, numbers, statistics_names};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -36,8 +36,8 @@ pub(crate) fn write(
         .iter()
         .map(|(name, dtype, shape, bytes)| Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?)))
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
-        .map_err(WeightsError::from)?;
-    Ok(safetensors::serialize(views, None).map_err(WeightsError::from)?)
+        .map_err(WeightsProblem::from)?;
+    Ok(safetensors::serialize(views, None).map_err(WeightsProblem::from)?)
 }
 
 /// Loads a file into the network; if it is refused, nothing has changed.
@@ -48,7 +48,7 @@ pub(crate) fn read(
     parameters: &mut Flat,
     statistics: Option<&mut RunningStatistics>,
 ) -> Result<(), EngineError> {
-    let file = SafeTensors::deserialize(file).map_err(WeightsError::from)?;
+    let file = SafeTensors::deserialize(file).map_err(WeightsProblem::from)?;
     check_names(layout, part, &file, statistics.is_some())?;
     let own = parameters.weights(layout, Kind::Float)?;
     let mut pieces = Vec::new();

@@ -1,55 +1,111 @@
 //! Errors about a file: what is wrong, where, and what to do next.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{error, fmt, io};
 
 use rustix::io::Errno;
 
 use crate::shown::shown;
 use crate::transient::{is_transient, is_wrong_path};
 
+/// What to do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The user has to correct the command, the recipe, a path or the dataset: the same call would fail again.
+    Mistake,
+    /// The storage or the network is temporarily unavailable: the same call may succeed later.
+    Transient,
+    /// Everything else: damage, a full disk, a device, another process.
+    Failure,
+}
+
 /// A file or folder that cannot be used.
 ///
 /// The message names the path, the place in the file and the problem, and ends with what to do next.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", shown(format!("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))))]
+#[derive(Debug)]
 pub struct FileError {
     /// The file or folder.
     pub path: PathBuf,
     /// The place in the file: a line, a byte, a tensor.
     pub place: Option<String>,
     /// What is wrong with the file.
-    #[source]
     pub problem: FileProblem,
     /// What to do next.
     pub hint: Option<String>,
+    kind: ErrorKind,
 }
 
 /// A problem with a file.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum FileProblem {
     /// The system could not read or write it.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// Its bytes do not follow its format.
-    #[error("{0}")]
     Format(String),
     /// It is larger than the limit for files from outside.
-    #[error("{0}")]
     Limit(String),
     /// Its bytes are not the ones that were written.
-    #[error("{0}")]
     Changed(String),
     /// Its counts or names contradict each other or the request.
-    #[error("{0}")]
     Content(String),
+    /// It is to be locked, and its file system has no locks.
+    NoLocks(io::Error),
+    /// A process on another machine, which this names, has not released its lock and may still hold it.
+    Foreign(String),
+    /// Another process, which this names, holds its lock.
+    Held(String),
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, place, problem, hint, .. } = self;
+        let place = place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
+        let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        f.write_str(&shown(format!("{}{place}: {problem}{hint}", path.display())))
+    }
+}
+
+impl error::Error for FileError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match &self.problem {
+            FileProblem::Io(error) | FileProblem::NoLocks(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Format(what) | Self::Limit(what) | Self::Changed(what) | Self::Content(what) => {
+                f.write_str(what)
+            }
+            Self::NoLocks(error) => write!(f, "this file system offers no locks ({error})"),
+            Self::Foreign(holder) => write!(f, "{holder}, another machine, has not released this lock"),
+            Self::Held(holder) => write!(f, "{holder} holds this lock"),
+        }
+    }
+}
+
+impl From<io::Error> for FileProblem {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl FileError {
     /// Returns an error about `path` as a whole.
     pub fn new(path: impl AsRef<Path>, problem: impl Into<FileProblem>) -> Self {
-        Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
+        let problem = problem.into();
+        let kind = match &problem {
+            FileProblem::Io(error) if is_transient(error) => ErrorKind::Transient,
+            FileProblem::Io(error) if is_wrong_path(error) => ErrorKind::Mistake,
+            FileProblem::NoLocks(_) => ErrorKind::Mistake,
+            _ => ErrorKind::Failure,
+        };
+        Self { path: path.as_ref().to_owned(), place: None, problem, hint: None, kind }
     }
 
     /// Returns whether the file may be intact but could not be read: the disk or the file server is unavailable, permissions
@@ -79,14 +135,20 @@ impl FileError {
         Self { place: Some(place.into()), ..self }
     }
 
-    /// Returns whether the same call may succeed later, because the storage is temporarily unavailable.
-    pub fn is_transient(&self) -> bool {
-        matches!(&self.problem, FileProblem::Io(error) if is_transient(error))
+    /// Returns what to do about it. By default a wrong path is a mistake, and damage is a failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
-    /// Returns whether the error stays until the user gives another path or changes its permissions.
-    pub fn is_wrong_path(&self) -> bool {
-        matches!(&self.problem, FileProblem::Io(error) if is_wrong_path(error))
+    /// Sets what to do about it, unless waiting helps.
+    #[must_use]
+    pub fn unless_transient(self, kind: ErrorKind) -> Self {
+        if self.is_transient() { self } else { Self { kind, ..self } }
+    }
+
+    /// Returns whether the same call may succeed later, because the storage is temporarily unavailable.
+    pub fn is_transient(&self) -> bool {
+        self.kind == ErrorKind::Transient
     }
 
     /// Adds what to do next.
@@ -94,14 +156,6 @@ impl FileError {
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
-}
-
-fn in_place(place: Option<&str>) -> String {
-    place.map(|place| format!(", {place}")).unwrap_or_default()
-}
-
-fn and_next(hint: Option<&str>) -> String {
-    hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,11 +19,10 @@ use rustix::io::Errno;
 use rustix::system::uname;
 
 use crate::confined_path::ConfinedPath;
-use crate::error::FileError;
+use crate::error::{FileError, FileProblem};
 #[cfg(target_os = "linux")]
 use crate::safe_open;
 use crate::safe_open::open_to_write;
-use crate::shown::shown;
 
 /// The largest number of bytes that is read from a lock file.
 const LONGEST: u64 = 256;
@@ -37,38 +36,6 @@ pub fn locks() -> u64 {
     LOCKS.load(Ordering::Relaxed)
 }
 
-/// The reason why a lock cannot be taken.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// Its file cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The file system has no locks.
-    #[error("{}: this file system offers no locks ({source})", shown(.path.display()))]
-    Unsupported {
-        /// The lock.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A process on another machine has not released it, and may still hold it.
-    #[error("{}: {holder}, another machine, has not released this lock", shown(.path.display()))]
-    Foreign {
-        /// The lock.
-        path: PathBuf,
-        /// Which process, on which host.
-        holder: String,
-    },
-    /// Another process holds it.
-    #[error("{}: {holder} holds this lock", shown(.path.display()))]
-    Held {
-        /// The lock.
-        path: PathBuf,
-        /// Which process, on which host.
-        holder: String,
-    },
-}
-
 /// The right to write into a folder, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -80,7 +47,7 @@ impl Lock {
     ///
     /// # Errors
     /// If another process holds it, a process on another machine has not released it, or the file system has no locks.
-    pub fn take(path: &ConfinedPath) -> Result<Self, LockError> {
+    pub fn take(path: &ConfinedPath) -> Result<Self, FileError> {
         Self::take_as(path, &Machine::this(), false)
     }
 
@@ -88,11 +55,11 @@ impl Lock {
     ///
     /// # Errors
     /// If another process holds it, or the file system has no locks.
-    pub fn take_over(path: &ConfinedPath) -> Result<Self, LockError> {
+    pub fn take_over(path: &ConfinedPath) -> Result<Self, FileError> {
         Self::take_as(path, &Machine::this(), true)
     }
 
-    fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, LockError> {
+    fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, FileError> {
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
@@ -100,13 +67,13 @@ impl Lock {
                 LOCKS.fetch_add(1, Ordering::Relaxed);
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held { path: path.to_path_buf(), holder: holder(&file) });
+                return Err(FileError::new(path, FileProblem::Held(holder(&file))));
             }
             Err(TryLockError::Error(error)) => return Err(refused(path, error)),
         }
         let text = text(&file);
         if !takes_over && machine.is_foreign(&text) {
-            return Err(LockError::Foreign { path: path.to_path_buf(), holder: first_line(&text) });
+            return Err(FileError::new(path, FileProblem::Foreign(first_line(&text))));
         }
         file.rewind().map_err(cannot)?;
         // Written in place, unlike all other files: the lock belongs to this file and would not move to a renamed new one.
@@ -186,16 +153,16 @@ fn is_listed(_: &ConfinedPath) -> Option<bool> {
 
 /// Returns the error for a lock that cannot be taken although no process holds it. There is no fallback: a file that names
 /// the writer outlives a killed process, and on a network file system two processes can both find it missing.
-fn refused(path: &Path, error: io::Error) -> LockError {
+fn refused(path: &Path, error: io::Error) -> FileError {
     if let Some(number) = Errno::from_io_error(&error)
         && [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
     {
-        return LockError::Unsupported { path: path.to_owned(), source: error };
+        return FileError::new(path, FileProblem::NoLocks(error));
     }
     if error.kind() == io::ErrorKind::Unsupported {
-        return LockError::Unsupported { path: path.to_owned(), source: error };
+        return FileError::new(path, FileProblem::NoLocks(error));
     }
-    FileError::new(path, error).into()
+    FileError::new(path, error)
 }
 
 /// Returns the process that wrote the text; it may be missing while the process is about to write it.
@@ -261,7 +228,7 @@ mod tests {
         // Killed, or still at work.
         fs::write(&path, there.text()).unwrap();
         let error = take(&here, false).unwrap_err();
-        assert!(matches!(&error, LockError::Foreign { .. }), "{error:?}");
+        assert!(matches!(&error.problem, FileProblem::Foreign(_)), "{error:?}");
         let sentence = error.to_string();
         assert!(sentence.contains(&format!("process {} on there", process::id())), "{sentence}");
         assert!(!sentence.contains("boot"), "{sentence}");
@@ -276,7 +243,7 @@ mod tests {
             drop(take(&here, false).unwrap_or_else(|error| panic!("{text}: {error}")));
         }
         fs::write(&path, there.text()).unwrap();
-        assert!(matches!(Lock::take(&path), Err(LockError::Foreign { .. })));
+        assert!(matches!(Lock::take(&path).unwrap_err().problem, FileProblem::Foreign(_)));
         drop(Lock::take_over(&path).unwrap());
     }
 
@@ -287,7 +254,7 @@ mod tests {
         let lock = Lock::take(&path).unwrap();
         // Like a fork: another handle of the same open file.
         let inherited = lock.file.try_clone().unwrap();
-        assert!(matches!(Lock::take(&path), Err(LockError::Held { .. })));
+        assert!(matches!(Lock::take(&path).unwrap_err().problem, FileProblem::Held(_)));
         drop(lock);
         Lock::take(&path).unwrap();
         drop(inherited);

@@ -11,7 +11,7 @@ use std::error::Error;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
 use calmix_metrics::calibrator::temperature::Temperature;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::measure::{Binning, TopLabel, ece, nll_from_logits, reliability_bins};
 
 /// A class and the logits that a model computed for it.
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The ECE in 15 bins of equal width, and the NLL.
-fn measure(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<(f64, f64), CalibrationError> {
+fn measure(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<(f64, f64), MetricsError> {
     let predictions = TopLabel::from_logits(logits, labels, temperature)?;
     let ece = ece(&reliability_bins(&predictions, Binning::default()));
     Ok((ece, nll_from_logits(logits, labels, temperature)?))

@@ -24,7 +24,7 @@ use calmix_core::lanes;
 use calmix_core::softmax::argmax;
 
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::stats::share_at_least;
 
 /// The number of tests: the labels are cut into this many steps by the rank of their score. Each test may end the sequence
@@ -70,7 +70,7 @@ pub fn log_odds(logits: &[f32]) -> f64 {
 /// let right: Vec<bool> = (0..200).map(|i| i < 100 || i % 2 == 0).collect();
 /// let found = answer_threshold(&scores, &right, 0.9, 0.1)?.unwrap();
 /// assert_eq!((found.answered, found.right), (110, 105));
-/// # Ok::<(), calmix_metrics::error::CalibrationError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub fn answer_threshold(
     right: &[bool],
     precision: f64,
     delta: f64,
-) -> Result<Option<AnswerThreshold>, CalibrationError> {
+) -> Result<Option<AnswerThreshold>, MetricsError> {
     for (what, value) in [("precision", precision), ("delta", delta)] {
         checked::parameter(what, value, "between 0 and 1", |value| value > 0.0 && value < 1.0)?;
     }

@@ -2,36 +2,36 @@
 
 use calmix_core::matrix::Matrix;
 
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// Checks the number of `what`.
-pub(super) fn length(what: &'static str, expected: usize, got: usize) -> Result<(), CalibrationError> {
-    if expected == got { Ok(()) } else { Err(CalibrationError::Length { what, expected, got }) }
+pub(super) fn length(what: &'static str, expected: usize, got: usize) -> Result<(), MetricsError> {
+    if expected == got { Ok(()) } else { Err(MetricsError::Length { what, expected, got }) }
 }
 
 /// Checks that there are labels to fit on.
-pub(super) fn not_empty(labels: &[u32]) -> Result<(), CalibrationError> {
-    if labels.is_empty() { Err(CalibrationError::NoSamples) } else { Ok(()) }
+pub(super) fn not_empty(labels: &[u32]) -> Result<(), MetricsError> {
+    if labels.is_empty() { Err(MetricsError::NoSamples) } else { Ok(()) }
 }
 
 /// Checks that there is one label per row, each a valid class.
-fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), CalibrationError> {
+fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), MetricsError> {
     length("labels", matrix.rows(), labels.len())?;
     let classes = matrix.width();
     match labels.iter().position(|&label| label as usize >= classes) {
-        Some(row) => Err(CalibrationError::Label { row, label: labels[row], classes }),
+        Some(row) => Err(MetricsError::Label { row, label: labels[row], classes }),
         None => Ok(()),
     }
 }
 
 /// Checks probabilities in [0, 1] and their labels. Rows need not sum to one exactly, because of the rounding of f32.
-pub(super) fn probabilities(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), CalibrationError> {
+pub(super) fn probabilities(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
     entries("probability", matrix, "in [0, 1]", |p| (0.0..=1.0).contains(&p))
 }
 
 /// Checks that logits are finite, and their labels.
-pub(super) fn logits(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), CalibrationError> {
+pub(super) fn logits(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
     entries("logit", matrix, "finite", f32::is_finite)
 }
@@ -41,16 +41,16 @@ fn entries(
     matrix: Matrix<'_>,
     allowed: &'static str,
     valid: impl Fn(f32) -> bool,
-) -> Result<(), CalibrationError> {
+) -> Result<(), MetricsError> {
     let Some(at) = matrix.data().iter().position(|&value| !valid(value)) else {
         return Ok(());
     };
     let (row, class) = (at / matrix.width(), at % matrix.width());
-    Err(CalibrationError::Entry { what, row, class, value: matrix.data()[at], allowed })
+    Err(MetricsError::Entry { what, row, class, value: matrix.data()[at], allowed })
 }
 
 /// Checks that the numbers of a column are finite.
-pub(super) fn finite(what: &'static str, numbers: &[f64]) -> Result<(), CalibrationError> {
+pub(super) fn finite(what: &'static str, numbers: &[f64]) -> Result<(), MetricsError> {
     values(what, numbers, "finite", f64::is_finite)
 }
 
@@ -60,9 +60,9 @@ pub(super) fn values(
     numbers: &[f64],
     allowed: &'static str,
     valid: impl Fn(f64) -> bool,
-) -> Result<(), CalibrationError> {
+) -> Result<(), MetricsError> {
     match numbers.iter().position(|&value| !valid(value)) {
-        Some(index) => Err(CalibrationError::Value { what, index, value: numbers[index], allowed }),
+        Some(index) => Err(MetricsError::Value { what, index, value: numbers[index], allowed }),
         None => Ok(()),
     }
 }
@@ -73,11 +73,11 @@ pub(super) fn parameter(
     value: f64,
     allowed: &'static str,
     valid: impl Fn(f64) -> bool,
-) -> Result<(), CalibrationError> {
-    if valid(value) { Ok(()) } else { Err(CalibrationError::Parameter { what, value, allowed }) }
+) -> Result<(), MetricsError> {
+    if valid(value) { Ok(()) } else { Err(MetricsError::Parameter { what, value, allowed }) }
 }
 
 /// Checks a temperature: a positive, finite number.
-pub(super) fn temperature(value: f64) -> Result<(), CalibrationError> {
+pub(super) fn temperature(value: f64) -> Result<(), MetricsError> {
     parameter("temperature", value, "positive and finite", |t| t > 0.0 && t.is_finite())
 }

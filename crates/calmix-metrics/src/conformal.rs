@@ -26,7 +26,7 @@ use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 pub use class_conditional::ClassConditional;
 pub use prediction_sets::PredictionSets;
@@ -85,7 +85,7 @@ impl Conformal {
         labels: &[u32],
         score: Score,
         alpha: f64,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         checked::probabilities(probabilities, labels)?;
         let rows = probabilities.iter().zip(labels).enumerate();
         let scores = rows.filter_map(|(i, (row, &label))| score.of_label(row, label, i as u64));
@@ -96,7 +96,7 @@ impl Conformal {
     ///
     /// # Errors
     /// If a score is not finite, or α is not in (0, 1).
-    pub fn from_scores(mut scores: Vec<f64>, score: Score, alpha: f64) -> Result<Self, CalibrationError> {
+    pub fn from_scores(mut scores: Vec<f64>, score: Score, alpha: f64) -> Result<Self, MetricsError> {
         checked::finite("score", &scores)?;
         checked::parameter("level alpha", alpha, "between 0 and 1", |alpha| alpha > 0.0 && alpha < 1.0)?;
         scores.sort_by(f64::total_cmp);

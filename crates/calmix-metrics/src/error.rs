@@ -1,11 +1,11 @@
-//! Errors of measuring predictions and of fitting, loading or applying a calibrator.
+//! The error of this crate: of measuring predictions, of statistics, and of fitting, loading or applying a calibrator.
 
 use std::{error, fmt};
 
-/// A problem with predictions, or with the parameters of a calibrator.
+/// A problem with predictions, with the arguments of a statistic, or with the parameters of a calibrator.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum CalibrationError {
+pub enum MetricsError {
     /// There are no samples to fit on.
     NoSamples,
     /// Two columns of one table have different lengths.
@@ -73,11 +73,36 @@ pub enum CalibrationError {
         /// The number of samples.
         samples: usize,
     },
+    /// Fewer samples than the statistic needs.
+    TooFew {
+        /// The smallest number of samples that is enough.
+        needed: usize,
+        /// The number of samples that was given.
+        got: usize,
+    },
+    /// The two sides of a paired test have different numbers of samples.
+    Unpaired {
+        /// The number of samples on the first side.
+        first: usize,
+        /// The number of samples on the second side.
+        second: usize,
+    },
+    /// An argument of a statistic is outside its range.
+    Argument {
+        /// What the number is.
+        what: &'static str,
+        /// Its position, from zero; zero for a single number.
+        index: usize,
+        /// The number.
+        value: f64,
+        /// What it may be.
+        allowed: &'static str,
+    },
     /// The knots of an isotonic calibrator do not describe a finite non-decreasing function.
     Knots,
 }
 
-impl fmt::Display for CalibrationError {
+impl fmt::Display for MetricsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSamples => f.write_str("a calibrator needs at least one sample of positive weight"),
@@ -101,6 +126,13 @@ impl fmt::Display for CalibrationError {
                 f,
                 "cannot split {samples} samples into {folds} folds: use at least 2 folds with a sample in each"
             ),
+            Self::TooFew { needed, got } => write!(f, "at least {needed} samples are needed, got {got}"),
+            Self::Unpaired { first, second } => {
+                write!(f, "{first} samples cannot be paired with {second}")
+            }
+            Self::Argument { what, index, value, allowed } => {
+                write!(f, "{what} {index} is {value}, which is not {allowed}")
+            }
             Self::Knots => f.write_str(
                 "the knots must strictly increase, their values must not decrease, and both must be finite",
             ),
@@ -108,4 +140,4 @@ impl fmt::Display for CalibrationError {
     }
 }
 
-impl error::Error for CalibrationError {}
+impl error::Error for MetricsError {}

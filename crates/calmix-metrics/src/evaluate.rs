@@ -25,7 +25,7 @@
 //! };
 //! let evaluation = evaluate(&predictions, None, None)?;
 //! assert_eq!(evaluation.metrics.error, 1.0 / 3.0);
-//! # Ok::<(), calmix_metrics::error::CalibrationError>(())
+//! # Ok::<(), calmix_metrics::error::MetricsError>(())
 //! ```
 
 mod evaluation;
@@ -36,7 +36,7 @@ use std::borrow::Cow;
 use calmix_core::rng::Seed;
 
 use crate::calibrator::temperature::Temperature;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::fitted_calibrator::FittedCalibrator;
 use crate::metrics::{EDGES, Intervals, Metrics, PreparedRows, Resampling};
 use crate::predictions::Predictions;
@@ -55,7 +55,7 @@ pub fn evaluate(
     predictions: &Predictions,
     calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
-) -> Result<Evaluation, CalibrationError> {
+) -> Result<Evaluation, MetricsError> {
     let all = evaluate_unless(predictions, calibration, resampling, &mut || false);
     Ok(all?.unwrap_or_else(|| unreachable!("there is no stop condition")))
 }
@@ -69,7 +69,7 @@ pub fn evaluate_unless(
     calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
     stop: &mut dyn FnMut() -> bool,
-) -> Result<Option<Evaluation>, CalibrationError> {
+) -> Result<Option<Evaluation>, MetricsError> {
     let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
     let mut measure = |rows: &PreparedRows| {
         let mut resample = |(how, seed)| Intervals::of_rows(rows, how, predictions.seed(seed), stop);
@@ -131,7 +131,7 @@ impl<'a> MappedLogits<'a> {
     ///
     /// # Errors
     /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
-    pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, CalibrationError> {
+    pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, MetricsError> {
         let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
         let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
         let (logits, temperature) = if fitted {

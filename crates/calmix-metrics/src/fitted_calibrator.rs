@@ -11,7 +11,7 @@ use crate::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::{Temperature, TemperaturePrior};
 use crate::calibrator::{CalibratorChoice, TriedCalibrator, temperature_where_it_helps};
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::measure::nll_from_logits;
 use crate::metrics::Metrics;
 use crate::predictions::{EvalSet, Predictions};
@@ -52,7 +52,7 @@ impl FitRule {
         kind: CalibratorKind,
         logits: Matrix<'_>,
         labels: &[u32],
-    ) -> Result<Calibrator, CalibrationError> {
+    ) -> Result<Calibrator, MetricsError> {
         match self {
             Self::PenalisedNll | Self::CrossValidatedNll => Calibrator::fit(kind, logits, labels),
             Self::ClearGain => temperature_where_it_helps(logits, labels, TemperaturePrior::HEADS),
@@ -161,7 +161,7 @@ impl Fitted {
     pub fn of(
         held_out: Option<(&Predictions, FittedOn)>,
         labelled: Option<&Predictions>,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         let least = CalibratorKind::Temperature.least_labels();
         if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.labels.len() >= least) {
             return Ok(Self::Map(Box::new(FittedCalibrator::fit(held_out, on)?)));
@@ -209,7 +209,7 @@ impl FittedCalibrator {
     ///
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
-    pub fn fit(said: &Predictions, on: FittedOn) -> Result<Self, CalibrationError> {
+    pub fn fit(said: &Predictions, on: FittedOn) -> Result<Self, MetricsError> {
         let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of(said.matrix()?, &said.labels)?;
         let calibrator = Calibrator::fit(kind, said.matrix()?, &said.labels)?;
         let mut map = Self::with(said, calibrator, &cross_fit, on)?;
@@ -225,7 +225,7 @@ impl FittedCalibrator {
     ///
     /// # Errors
     /// If labels and logits do not match, or there are fewer than two.
-    pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, CalibrationError> {
+    pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, MetricsError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
         let rule = FitRule::ClearGain;
         let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(CalibratorKind::Temperature, logits, labels);
@@ -239,7 +239,7 @@ impl FittedCalibrator {
         calibrator: Calibrator,
         folds: &CrossFit,
         on: FittedOn,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
         let kind = calibrator.kind();
         let mapped = calibrator.apply(logits)?;
@@ -262,7 +262,7 @@ impl FittedCalibrator {
     ///
     /// # Errors
     /// If labels and logits do not match, or there are fewer than two.
-    pub fn cross_fit(&self, said: &Predictions) -> Result<CrossFit, CalibrationError> {
+    pub fn cross_fit(&self, said: &Predictions) -> Result<CrossFit, MetricsError> {
         let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.calibrator.kind(), logits, labels);
         CrossFit::in_five(fit, said.matrix()?, &said.labels)
     }

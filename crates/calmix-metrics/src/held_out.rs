@@ -20,7 +20,7 @@ use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::Temperature;
 use crate::checked;
 use crate::conformal::{ClassConditional, Conformal, PredictionSets, Score};
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 pub use of_predictions::{cross_fitted, of_others};
 
@@ -73,7 +73,7 @@ impl HeldOut {
         logits: Matrix<'_>,
         labels: &[u32],
         calibrator: &Calibrator,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         let calibrated = calibrator.apply(logits)?;
         Ok(Self::scored(logits, &calibrated, labels, calibrator.may_change_labels()))
@@ -91,7 +91,7 @@ impl HeldOut {
         logits: Matrix<'_>,
         labels: &[u32],
         cross_fit: &CrossFit,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::length("cross-fitted logits", logits.data().len(), cross_fit.logits.len())?;
         let changes_labels = cross_fit.folds.iter().any(Calibrator::may_change_labels);
@@ -156,9 +156,9 @@ impl HeldOut {
     ///
     /// # Errors
     /// If the coverage is not between 0 and 1, or a score is not finite.
-    pub fn sets(&self, rule: SetRule, coverage: f64) -> Result<PredictionSets, CalibrationError> {
+    pub fn sets(&self, rule: SetRule, coverage: f64) -> Result<PredictionSets, MetricsError> {
         let alpha = 1.0 - coverage;
-        let marginal = |scores: &[f64], score: Score| -> Result<PredictionSets, CalibrationError> {
+        let marginal = |scores: &[f64], score: Score| -> Result<PredictionSets, MetricsError> {
             let rule = Conformal::from_scores(scores.to_vec(), score, alpha)?;
             Ok(PredictionSets::Marginal(rule.never_empty()))
         };
@@ -176,7 +176,7 @@ impl HeldOut {
     ///
     /// # Errors
     /// If the precision is not between 0 and 1, or a score is not finite.
-    pub fn answer_threshold(&self, precision: f64) -> Result<Option<AnswerThreshold>, CalibrationError> {
+    pub fn answer_threshold(&self, precision: f64) -> Result<Option<AnswerThreshold>, MetricsError> {
         answer_threshold(&self.answer, &self.right, precision, Self::DELTA)
     }
 }

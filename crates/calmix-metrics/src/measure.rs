@@ -17,7 +17,7 @@
 //! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
 //! functions are these with every row counted once.
 //!
-//! Measures check their arguments and fail with a [`CalibrationError`](crate::error::CalibrationError).
+//! Measures check their arguments and fail with a [`MetricsError`](crate::error::MetricsError).
 //!
 //! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
 //! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. Every
@@ -31,7 +31,7 @@
 //! let predictions = TopLabel::new(said, right)?;
 //! let bins = reliability_bins(&predictions, Binning::default());
 //! assert!((ece(&bins) - 0.291_625).abs() < 1e-12);
-//! # Ok::<(), calmix_metrics::error::CalibrationError>(())
+//! # Ok::<(), calmix_metrics::error::MetricsError>(())
 //! ```
 
 mod bins;

@@ -9,7 +9,7 @@ use calmix_core::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::calibrator::temperature::Temperature;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::measure::{Counts, Edges, debiased_squared_error};
 
 pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, LEVEL};
@@ -62,11 +62,7 @@ impl Metrics {
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a logit is not finite.
-    pub fn of(
-        logits: Matrix<'_>,
-        labels: &[u32],
-        temperature: Temperature,
-    ) -> Result<Self, CalibrationError> {
+    pub fn of(logits: Matrix<'_>, labels: &[u32], temperature: Temperature) -> Result<Self, MetricsError> {
         Ok(Self::of_rows(&PreparedRows::new(logits, labels, temperature)?))
     }
 

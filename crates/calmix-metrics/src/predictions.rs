@@ -4,7 +4,7 @@ use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// Logits and labels of every sample of a split.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ impl Predictions {
     ///
     /// # Errors
     /// If there is not one row per label with one logit per class.
-    pub fn matrix(&self) -> Result<Matrix<'_>, CalibrationError> {
+    pub fn matrix(&self) -> Result<Matrix<'_>, MetricsError> {
         self.shaped(&self.logits)
     }
 
@@ -63,12 +63,12 @@ impl Predictions {
     ///
     /// # Errors
     /// As [`matrix`](Self::matrix).
-    pub fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, CalibrationError> {
+    pub fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, MetricsError> {
         let (rows, width) = (self.labels.len(), self.classes.len());
-        Matrix::new(logits, rows, width).map_err(|shape| CalibrationError::Length {
+        Matrix::new(logits, rows, width).map_err(|_| MetricsError::Length {
             what: "logits",
             expected: rows.saturating_mul(width),
-            got: shape.got,
+            got: logits.len(),
         })
     }
 

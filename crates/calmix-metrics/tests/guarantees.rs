@@ -18,7 +18,7 @@ mod population;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::{HeldOut, SetRule};
 
 use calibrator::{ChosenCalibrator, fit};
@@ -91,11 +91,7 @@ fn draws(calibrator: ChosenCalibrator, n: usize, classes: usize) -> usize {
     (labels / n).min(DRAWS)
 }
 
-fn simulate(
-    worlds: &[Population; 2],
-    calibrator: ChosenCalibrator,
-    n: usize,
-) -> Result<Cell, CalibrationError> {
+fn simulate(worlds: &[Population; 2], calibrator: ChosenCalibrator, n: usize) -> Result<Cell, MetricsError> {
     let [distorted, flat] = worlds;
     let classes = distorted.classes;
     let draws = draws(calibrator, n, classes);
@@ -164,7 +160,7 @@ fn precision(
     world: &Population,
     map: &Calibrator,
     threshold: f64,
-) -> Result<Option<(f64, f64)>, CalibrationError> {
+) -> Result<Option<(f64, f64)>, MetricsError> {
     if !map.may_change_labels() {
         return Ok(world.answered_above(threshold));
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::OrAuto;
 use crate::field::{Form, Kind, SettingType, Shape};
+use crate::problem::RecipeError;
 
 /// A device by name. Whether it is available is checked by `calmix-engine`.
 ///
@@ -26,11 +27,6 @@ pub enum Device {
     /// The GPU of an Apple processor.
     Mps,
 }
-
-/// The error for a name that is not a device.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a device; use cpu, cuda, cuda:1 or mps")]
-pub struct UnknownDevice(String);
 
 impl Device {
     /// Returns the device of one of several processes on a machine: the GPU of its local rank. If the launcher makes only
@@ -66,10 +62,10 @@ impl fmt::Display for Device {
 }
 
 impl FromStr for Device {
-    type Err = UnknownDevice;
+    type Err = RecipeError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownDevice> {
-        let unknown = || UnknownDevice(name.to_owned());
+    fn from_str(name: &str) -> Result<Self, RecipeError> {
+        let unknown = || RecipeError::of(format!("`{name}` is not a device; use cpu, cuda, cuda:1 or mps"));
         match name {
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda(0)),
@@ -83,9 +79,9 @@ impl FromStr for Device {
 }
 
 impl TryFrom<String> for Device {
-    type Error = UnknownDevice;
+    type Error = RecipeError;
 
-    fn try_from(name: String) -> Result<Self, UnknownDevice> {
+    fn try_from(name: String) -> Result<Self, RecipeError> {
         name.parse()
     }
 }
@@ -106,7 +102,7 @@ mod tests {
             assert_eq!(device.to_string().parse(), Ok(device));
         }
         for name in ["", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU", "cuda:1:2"] {
-            assert_eq!(name.parse::<Device>(), Err(UnknownDevice(name.to_owned())));
+            assert!(name.parse::<Device>().is_err(), "{name}");
         }
     }
 

@@ -411,7 +411,5 @@ fn read(path: &Path) -> io::Result<String> {
 
 /// Wraps an error that the checks before should have caught.
 pub(crate) fn unexpected(error: &dyn std::fmt::Display) -> RecipeError {
-    let what =
-        What::Unreadable(format!("the recipe does not pass its own checks (a bug in calmix): {error}"));
-    RecipeError { problems: vec![Problem { path: String::new(), origin: Origin::Default, what }] }
+    RecipeError::of(format!("the recipe does not pass its own checks (a bug in calmix): {error}"))
 }

@@ -57,7 +57,7 @@ mod value;
 pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
 pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
-pub use calmix_core::settings::{self as field, UnknownWord};
+pub use calmix_core::settings as field;
 pub use calmix_metrics::evaluate::Selection;
 pub use data::{Data, Keep, Labels, LayoutName, SourceName};
 #[doc(hidden)]

@@ -15,6 +15,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::field::{self, Form, SettingType, choice};
+use crate::problem::RecipeError;
 
 /// The largest width of a head's input, larger than the features of any backbone.
 const WIDEST: usize = 65_536;
@@ -27,7 +28,7 @@ const WIDEST: usize = 65_536;
 ///
 /// let network: Architecture = "wrn-28-2".parse()?;
 /// assert_eq!(network.to_string(), "wrn-28-2");
-/// # Ok::<(), calmix_recipe::network::UnknownArchitecture>(())
+/// # Ok::<(), calmix_recipe::RecipeError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -117,15 +118,6 @@ pub mod norm_momentum {
     /// timm's.
     pub const EFFICIENTNET_LITE: f64 = 0.1;
 }
-
-/// The error for a name that is not a network.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a network; use wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet50, \
-     tf_efficientnet_lite0, tf_efficientnet_lite1, tf_efficientnet_lite2, or a small one such as wrn-10-1; the depth of a \
-     Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
-)]
-pub struct UnknownArchitecture(String);
 
 impl Architecture {
     /// Iterates over the networks whose published weights use timm's names.
@@ -254,10 +246,18 @@ impl fmt::Display for Architecture {
     }
 }
 
-impl FromStr for Architecture {
-    type Err = UnknownArchitecture;
+fn unknown(name: &str) -> RecipeError {
+    RecipeError::of(format!(
+        "`{name}` is not a network; use wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet50, \
+         tf_efficientnet_lite0, tf_efficientnet_lite1, tf_efficientnet_lite2, or a small one such as wrn-10-1; the depth of \
+         a Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
+    ))
+}
 
-    fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
+impl FromStr for Architecture {
+    type Err = RecipeError;
+
+    fn from_str(name: &str) -> Result<Self, RecipeError> {
         let known = match name {
             // `resnet-50` is the name from before calmix used timm's names.
             "resnet50" | "resnet-50" => Some(Self::ResNet50),
@@ -266,14 +266,14 @@ impl FromStr for Architecture {
                 .or_else(|| HeadShape::named(name).map(Self::Head))
                 .or_else(|| WideResNetShape::named(name).map(Self::WideResNet)),
         };
-        known.ok_or_else(|| UnknownArchitecture(name.to_owned()))
+        known.ok_or_else(|| unknown(name))
     }
 }
 
 impl TryFrom<String> for Architecture {
-    type Error = UnknownArchitecture;
+    type Error = RecipeError;
 
-    fn try_from(name: String) -> Result<Self, UnknownArchitecture> {
+    fn try_from(name: String) -> Result<Self, RecipeError> {
         name.parse()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use calmix_io::error::ErrorKind;
 use calmix_io::shown::shown;
 
 use crate::origin::Origin;
@@ -14,6 +15,19 @@ pub(super) const LISTED: usize = 50;
 pub struct RecipeError {
     /// The problems, at least one.
     pub problems: Vec<Problem>,
+}
+
+impl RecipeError {
+    /// The error for something that is not a key: a name, or a file as a whole.
+    pub(crate) fn of(why: String) -> Self {
+        let problem = Problem { path: String::new(), origin: Origin::Default, what: What::Unreadable(why) };
+        Self { problems: vec![problem] }
+    }
+
+    /// What to do about it: the user corrects the recipe.
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Mistake
+    }
 }
 
 /// A problem with a recipe.

@@ -31,7 +31,9 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
+use crate::problem::RecipeError;
 use crate::{Layers, SEEDS};
+use calmix_io::shown::shown;
 use grid::Grid;
 
 /// The largest number of runs in a sweep: about ten times those of all the paper's tables.
@@ -58,23 +60,13 @@ pub struct SweepCell {
     place: PathBuf,
 }
 
-/// A sweep file that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", calmix_io::shown::shown(.path.display()))]
-pub struct SweepError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong, and what to do.
-    pub problem: String,
-}
-
 impl Sweep {
     /// Reads the text of a sweep file, without resolving its recipes.
     ///
     /// # Errors
     /// If it is not TOML, has no grid, has an unknown top-level key, or two of its runs would have the same name.
-    pub fn read(path: &Path, text: &str) -> Result<Self, SweepError> {
-        let fail = |problem: String| SweepError { path: path.to_owned(), problem };
+    pub fn read(path: &Path, text: &str) -> Result<Self, RecipeError> {
+        let fail = |problem: String| RecipeError::of(format!("{}: {problem}", shown(path.display())));
         let mut table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| fail(error.to_string()))?;
         let description = match table.remove("description") {

@@ -23,9 +23,10 @@ mod settings;
 
 use std::collections::BTreeMap;
 
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, Metrics};
 use calmix_metrics::predictions::EvalSet;
-use calmix_metrics::stats::{StatsError, Summary, holm};
+use calmix_metrics::stats::{Summary, holm};
 use calmix_run::result::HeadName;
 use serde::Serialize;
 
@@ -222,7 +223,7 @@ impl Comparison {
     ///
     /// # Errors
     /// If a metric is not finite.
-    pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, StatsError> {
+    pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, MetricsError> {
         let settings::Grouped { columns, rows, settings, mut notes } = settings::group(runs);
         let mut cells = Vec::new();
         for setting in &settings {

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod error;
 pub mod page;
 pub mod plot;
 pub mod report;

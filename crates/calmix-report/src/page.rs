@@ -8,6 +8,7 @@ mod html;
 
 pub use html::html;
 
+use crate::error::ReportError;
 use crate::plot::{self, PlotView};
 use crate::report::RunsReport;
 use crate::svg::Drawing;
@@ -21,16 +22,6 @@ pub struct ReportFile {
     pub bytes: Vec<u8>,
 }
 
-/// Why a file beside the page cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PageError {
-    /// A plot cannot be drawn as PNG.
-    #[cfg(feature = "raster")]
-    #[error(transparent)]
-    Raster(#[from] crate::svg::RasterError),
-}
-
 /// Whether [`files`] draws every plot as PNG too, which takes the feature `raster`.
 pub const DRAWS_PNG: bool = cfg!(feature = "raster");
 
@@ -38,7 +29,7 @@ pub const DRAWS_PNG: bool = cfg!(feature = "raster");
 ///
 /// # Errors
 /// If a plot cannot be drawn as PNG.
-pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, PageError> {
+pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, ReportError> {
     let mut files = Vec::new();
     for plot in plot::all(report) {
         let PlotView { name, panels, table, .. } = plot;

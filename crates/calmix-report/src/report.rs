@@ -2,16 +2,15 @@
 
 mod answers;
 mod assessment;
-mod error;
 mod run;
 
 use std::path::Path;
 
 use serde::Serialize;
 
+use crate::error::ReportError;
 pub use answers::{Answers, BeforeAfter};
 pub use assessment::{Assessment, PRECISION};
-pub use error::ReportError;
 pub use run::{EvaluatedRun, RunReport};
 
 /// The format of `report.json`. Later ones may add fields.

@@ -17,7 +17,7 @@ pub use axis::Axis;
 pub use drawing::{Drawing, STYLE};
 pub use plot::{Key, Plot, PlotMark};
 #[cfg(feature = "raster")]
-pub use raster::{RasterError, png};
+pub use raster::png;
 pub use text::fitted;
 
 /// How many tones lines and areas can have.

@@ -3,7 +3,7 @@
 //! The most confident mistakes show wrong labels and classes that look alike; the least confident hits show what the model
 //! finds hard. They are chosen by the network's own confidence, so that a calibrator fitted later does not change them.
 
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::measure::TopLabel;
 use calmix_metrics::predictions::Predictions;
 use safetensors::SafeTensors;
@@ -32,7 +32,7 @@ impl ExampleRows {
     ///
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
-    pub fn of(predictions: &Predictions) -> Result<Self, CalibrationError> {
+    pub fn of(predictions: &Predictions) -> Result<Self, MetricsError> {
         let said = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
         let chosen = |right: bool| {
             let mut rows: Vec<usize> = (0..said.len()).filter(|&row| said.correct()[row] == right).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calmix_io::error::FileError;
+use calmix_io::error::{ErrorKind, FileError};
 use calmix_recipe::{Difference, Layers, RecipeError, Resolved, differences};
 
 use crate::checkpoint::{CheckpointError, SkippedCheckpoint, newest};
@@ -29,15 +29,15 @@ pub enum InspectError {
 }
 
 impl InspectError {
-    /// Whether it is a mistake of the user.
-    pub fn is_mistake(&self) -> bool {
+    /// What to do about it.
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Recipe(_) => true,
-            Self::Run(error) => error.is_mistake(),
-            Self::File(_) => false,
-            Self::Checkpoint(error) => {
-                matches!(error, CheckpointError::Name { .. } | CheckpointError::OtherFormat { .. })
-            }
+            Self::Recipe(error) => error.kind(),
+            Self::Run(error) => error.kind(),
+            // The paths of a run are its own: one that is wrong is damage.
+            Self::File(error) if error.is_transient() => ErrorKind::Transient,
+            Self::File(_) => ErrorKind::Failure,
+            Self::Checkpoint(error) => error.kind(),
         }
     }
 }

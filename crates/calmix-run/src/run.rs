@@ -51,7 +51,7 @@ use std::sync::Arc;
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::{FileError, FileProblem};
-use calmix_io::lock::{Lock, LockError};
+use calmix_io::lock::Lock;
 use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ impl Run {
     fn open_with(
         folder: impl Into<PathBuf>,
         disk: Arc<dyn Disk>,
-        take: impl FnOnce(&ConfinedPath) -> Result<Lock, LockError>,
+        take: impl FnOnce(&ConfinedPath) -> Result<Lock, FileError>,
     ) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         check_marker(&paths)?;

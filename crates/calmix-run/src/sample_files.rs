@@ -1,7 +1,8 @@
 //! The state of samples as files of a checkpoint: one for the labelled samples, one for each shard of the others.
 
+use calmix_core::error::CoreError;
 use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
-use calmix_core::samples::{ShardSamples, StateError};
+use calmix_core::samples::ShardSamples;
 
 use crate::tensors::TensorsError;
 use crate::tensors::{self, Tensors, tensor};
@@ -15,7 +16,7 @@ pub enum SampleFileError {
     Tensors(#[from] TensorsError),
     /// The state does not fit the samples.
     #[error(transparent)]
-    Samples(#[from] StateError),
+    Samples(#[from] CoreError),
 }
 
 /// Bytes of names and shapes in a file of samples, and some to spare.
@@ -63,7 +64,7 @@ pub fn read_labelled(
         let ids = &store.parts().ids;
         let n = [ids.len()];
         if file.numbers::<u64>("aum.ids", &n)? != *ids {
-            return Err(StateError::Damaged { what: "margins of other labelled samples" }.into());
+            return Err(CoreError::Damaged { what: "margins of other labelled samples" }.into());
         }
         let (averages, visits) = (file.numbers("aum", &n)?, file.numbers("aum.visits", &n)?);
         let parts = LabelledParts { ids: ids.clone(), averages, visits };

@@ -16,7 +16,7 @@ use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
 use calmix_io::error::{FileError, FileProblem};
-use calmix_io::lock::{Lock, LockError};
+use calmix_io::lock::Lock;
 use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,7 @@ impl SweepFolder {
         // A worker that was killed on another machine must not keep the cell for ever.
         match Lock::take_over(&self.root().join("claims").join(format!("{cell}.lock"))) {
             Ok(lock) => Ok(Some(CellClaim { _lock: lock })),
-            Err(LockError::Held { .. }) => Ok(None),
+            Err(error) if matches!(error.problem, FileProblem::Held(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

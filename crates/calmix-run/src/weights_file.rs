@@ -102,9 +102,7 @@ impl WeightsFile {
         for (path, config) in &self.configs {
             let Some(name) = &config.architecture else { continue };
             let architecture: Architecture =
-                name.parse().map_err(|error: calmix_recipe::network::UnknownArchitecture| {
-                    refused(path, error.to_string())
-                })?;
+                name.parse().map_err(|error: calmix_recipe::RecipeError| refused(path, error.to_string()))?;
             if let Err(error) = check_backbone(&of(architecture), &self.bytes) {
                 return Err(refused(
                     path,
@@ -135,7 +133,10 @@ pub(crate) fn read_beside(path: &Path, name: &str, longest: u64) -> Result<Optio
 fn read_following(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
     let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
     // Errors show the path that the user gave.
-    safe_open::read(&target, longest).map_err(|error| FileError { path: path.to_owned(), ..error })
+    safe_open::read(&target, longest).map_err(|mut error| {
+        error.path = path.to_owned();
+        error
+    })
 }
 
 /// Whether a text looks like a path of a file of weights rather than a name.

@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind};
 
 use anyhow::Error;
 use calmix_data::error::{DataError, DataProblem};
-use calmix_io::error::FileError;
+use calmix_io::error::{ErrorKind as Kind, FileError};
 use calmix_io::shown::shown;
 use calmix_recipe::{Layers, RecipeError, What};
-use calmix_report::report::ReportError;
+use calmix_report::error::ReportError;
 use calmix_run::checkpoint::CheckpointError;
 use calmix_run::inspect::InspectError;
 use calmix_run::run::RunError;
@@ -179,14 +179,17 @@ pub fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
 
 /// Whether the same command would fail again until the user corrects it; docs/exit-codes.md has a table.
 fn is_mistake(error: &Error) -> bool {
-    let inspected = error.downcast_ref::<InspectError>().map(InspectError::is_mistake);
-    let run = || error.downcast_ref::<RunError>().map(RunError::is_mistake);
-    let data = || error.downcast_ref::<DataError>().map(DataError::is_mistake);
-    let file = || error.downcast_ref::<FileError>().map(FileError::is_wrong_path);
-    let report = || error.downcast_ref::<ReportError>().map(ReportError::is_mistake);
-    let known = inspected.or_else(run).or_else(data).or_else(file).or_else(report);
-    let name = || matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
-    known.unwrap_or_else(|| error.is::<RecipeError>() || name())
+    let kinds = [
+        error.downcast_ref().map(InspectError::kind),
+        error.downcast_ref().map(RunError::kind),
+        error.downcast_ref().map(DataError::kind),
+        error.downcast_ref().map(FileError::kind),
+        error.downcast_ref().map(ReportError::kind),
+        error.downcast_ref().map(RecipeError::kind),
+    ];
+    // Where no run is resumed, the format of another version is a failure.
+    let is_name = matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
+    is_name || kinds.contains(&Some(Kind::Mistake))
 }
 
 fn recipe_hint(error: &RecipeError) -> Option<String> {

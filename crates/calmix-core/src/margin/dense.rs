@@ -1,9 +1,9 @@
 //! APM of every sample for every class, exactly: N × C f32.
 
+use crate::error::CoreError;
 use serde::{Deserialize, Serialize};
 
 use super::{Averaging, top_two};
-use crate::samples::StateError;
 
 /// The average pseudo-margins of samples `0..N` for all classes, with one visit count per sample.
 ///
@@ -16,7 +16,7 @@ use crate::samples::StateError;
 /// let mut store = MarginStore::new(Averaging::default(), 10, 3);
 /// store.visit(7, &[2.0, 1.0, -1.0])?;
 /// assert_eq!(store.apm(7, 0)?, 0.997);
-/// # Ok::<(), calmix_core::samples::StateError>(())
+/// # Ok::<(), calmix_core::error::CoreError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "MarginParts", into = "MarginParts")]
@@ -54,11 +54,11 @@ impl MarginStore {
     ///
     /// # Errors
     /// If there is no such sample or `logits` does not have C numbers.
-    pub fn visit(&mut self, sample: u64, logits: &[f32]) -> Result<(), StateError> {
+    pub fn visit(&mut self, sample: u64, logits: &[f32]) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         let MarginParts { averaging, classes, visits, values } = &mut self.parts;
         if logits.len() != *classes {
-            return Err(StateError::Classes { expected: *classes, got: logits.len() });
+            return Err(CoreError::Classes { expected: *classes, got: logits.len() });
         }
         let w = averaging.step_size(visits[at]);
         let (top, first, second) = top_two(logits);
@@ -79,11 +79,11 @@ impl MarginStore {
     ///
     /// # Errors
     /// If there is no such sample or class.
-    pub fn apm(&self, sample: u64, class: u32) -> Result<f32, StateError> {
+    pub fn apm(&self, sample: u64, class: u32) -> Result<f32, CoreError> {
         let at = self.position(sample)?;
         let classes = self.parts.classes;
         if class as usize >= classes {
-            return Err(StateError::Classes { expected: classes, got: class as usize + 1 });
+            return Err(CoreError::Classes { expected: classes, got: class as usize + 1 });
         }
         Ok(self.parts.values[at * classes + class as usize])
     }
@@ -92,7 +92,7 @@ impl MarginStore {
     ///
     /// # Errors
     /// If there is no such sample.
-    pub fn sample(&self, sample: u64) -> Result<(u32, &[f32]), StateError> {
+    pub fn sample(&self, sample: u64) -> Result<(u32, &[f32]), CoreError> {
         let at = self.position(sample)?;
         let MarginParts { classes, visits, values, .. } = &self.parts;
         Ok((visits[at], &values[at * classes..(at + 1) * classes]))
@@ -102,11 +102,11 @@ impl MarginStore {
     ///
     /// # Errors
     /// If there is no such sample, or `apm` does not have C numbers.
-    pub fn put_back(&mut self, sample: u64, visited: u32, apm: &[f32]) -> Result<(), StateError> {
+    pub fn put_back(&mut self, sample: u64, visited: u32, apm: &[f32]) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         let MarginParts { classes, visits, values, .. } = &mut self.parts;
         if apm.len() != *classes {
-            return Err(StateError::Classes { expected: *classes, got: apm.len() });
+            return Err(CoreError::Classes { expected: *classes, got: apm.len() });
         }
         visits[at] = visited;
         values[at * *classes..(at + 1) * *classes].copy_from_slice(apm);
@@ -118,11 +118,11 @@ impl MarginStore {
         &self.parts
     }
 
-    fn position(&self, sample: u64) -> Result<usize, StateError> {
+    fn position(&self, sample: u64) -> Result<usize, CoreError> {
         usize::try_from(sample)
             .ok()
             .filter(|&at| at < self.parts.visits.len())
-            .ok_or(StateError::UnknownSample { sample })
+            .ok_or(CoreError::UnknownSample { sample })
     }
 }
 
@@ -133,15 +133,15 @@ impl From<MarginStore> for MarginParts {
 }
 
 impl TryFrom<MarginParts> for MarginStore {
-    type Error = StateError;
+    type Error = CoreError;
 
-    fn try_from(parts: MarginParts) -> Result<Self, StateError> {
+    fn try_from(parts: MarginParts) -> Result<Self, CoreError> {
         let needed = parts.visits.len().checked_mul(parts.classes);
         if needed != Some(parts.values.len()) {
-            return Err(StateError::Damaged { what: "margins: not one value per sample and class" });
+            return Err(CoreError::Damaged { what: "margins: not one value per sample and class" });
         }
         if parts.values.iter().any(|v| v.is_nan()) {
-            return Err(StateError::Damaged { what: "margins: not a number among the values" });
+            return Err(CoreError::Damaged { what: "margins: not a number among the values" });
         }
         Ok(Self { parts })
     }

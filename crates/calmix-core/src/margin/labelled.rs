@@ -1,7 +1,7 @@
 //! AUM of the labelled samples: an average and a count each.
 
 use super::Averaging;
-use crate::samples::StateError;
+use crate::error::CoreError;
 
 /// The areas under the margin of the labelled samples: averages over visits, by the rule that APM follows too.
 ///
@@ -38,7 +38,7 @@ impl LabelledMargins {
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
-    pub fn visit(&mut self, sample: u64, margin: f64) -> Result<(), StateError> {
+    pub fn visit(&mut self, sample: u64, margin: f64) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         let (average, visits) = (&mut self.parts.averages[at], self.parts.visits[at]);
         *average += self.averaging.aum_step_size(visits) * (margin - *average);
@@ -50,7 +50,7 @@ impl LabelledMargins {
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
-    pub fn aum(&self, sample: u64) -> Result<f64, StateError> {
+    pub fn aum(&self, sample: u64) -> Result<f64, CoreError> {
         let at = self.position(sample)?;
         Ok(self.parts.averages[at])
     }
@@ -59,7 +59,7 @@ impl LabelledMargins {
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
-    pub fn sample(&self, sample: u64) -> Result<(f64, u32), StateError> {
+    pub fn sample(&self, sample: u64) -> Result<(f64, u32), CoreError> {
         let at = self.position(sample)?;
         Ok((self.parts.averages[at], self.parts.visits[at]))
     }
@@ -68,7 +68,7 @@ impl LabelledMargins {
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
-    pub fn put_back(&mut self, sample: u64, (average, visits): (f64, u32)) -> Result<(), StateError> {
+    pub fn put_back(&mut self, sample: u64, (average, visits): (f64, u32)) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         (self.parts.averages[at], self.parts.visits[at]) = (average, visits);
         Ok(())
@@ -78,16 +78,16 @@ impl LabelledMargins {
     ///
     /// # Errors
     /// If the columns contradict each other.
-    pub fn from_parts(averaging: Averaging, parts: LabelledParts) -> Result<Self, StateError> {
+    pub fn from_parts(averaging: Averaging, parts: LabelledParts) -> Result<Self, CoreError> {
         let LabelledParts { ids, averages, visits } = &parts;
         if ids.len() != averages.len() || ids.len() != visits.len() {
-            return Err(StateError::Damaged { what: "labelled margins: columns of different lengths" });
+            return Err(CoreError::Damaged { what: "labelled margins: columns of different lengths" });
         }
         if !ids.is_sorted_by(|a, b| a < b) {
-            return Err(StateError::Damaged { what: "labelled margins: ids not ascending" });
+            return Err(CoreError::Damaged { what: "labelled margins: ids not ascending" });
         }
         if averages.iter().any(|average| average.is_nan()) {
-            return Err(StateError::Damaged { what: "labelled margins: not a number among the averages" });
+            return Err(CoreError::Damaged { what: "labelled margins: not a number among the averages" });
         }
         Ok(Self { averaging, parts })
     }
@@ -102,8 +102,8 @@ impl LabelledMargins {
         &self.parts
     }
 
-    fn position(&self, sample: u64) -> Result<usize, StateError> {
-        self.parts.ids.binary_search(&sample).map_err(|_| StateError::UnknownSample { sample })
+    fn position(&self, sample: u64) -> Result<usize, CoreError> {
+        self.parts.ids.binary_search(&sample).map_err(|_| CoreError::UnknownSample { sample })
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
             store.visit(sample, margin).unwrap();
         }
         assert_eq!((store.aum(40).unwrap(), store.aum(7).unwrap()), (2.5, -2.0));
-        assert!(matches!(store.visit(8, 0.0), Err(StateError::UnknownSample { sample: 8 })));
+        assert!(matches!(store.visit(8, 0.0), Err(CoreError::UnknownSample { sample: 8 })));
     }
 
     #[test]

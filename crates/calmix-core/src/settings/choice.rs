@@ -39,10 +39,10 @@ macro_rules! choice {
         }
 
         impl ::std::str::FromStr for $Name {
-            type Err = $crate::settings::UnknownWord;
+            type Err = $crate::error::CoreError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let unknown = || $crate::settings::UnknownWord {
+                let unknown = || $crate::error::CoreError::UnknownWord {
                     found: text.to_owned(),
                     expected: concat!("one of", $(" `", $word, "`",)+),
                 };

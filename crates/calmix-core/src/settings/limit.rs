@@ -1,8 +1,7 @@
 //! The range that the numbers of a key must lie in.
 
+use crate::error::CoreError;
 use std::fmt;
-
-use super::OutOfRange;
 
 /// An interval whose ends are each included or excluded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,8 +61,8 @@ impl Limit {
     ///
     /// # Errors
     /// If it lies outside the range.
-    pub fn check(self, name: &str, value: f64) -> Result<(), OutOfRange> {
-        let out_of_range = || OutOfRange { setting: name.to_owned(), value, limit: self };
+    pub fn check(self, name: &str, value: f64) -> Result<(), CoreError> {
+        let out_of_range = || CoreError::OutOfRange { setting: name.to_owned(), value, limit: self };
         if self.holds(value) { Ok(()) } else { Err(out_of_range()) }
     }
 }

@@ -13,7 +13,7 @@
 /// assert_eq!((keys.averaging.word(), keys.delta, keys.rho), ("cumulative", 0.997, 0.9));
 /// (keys.averaging, keys.rho) = ("exponential".parse()?, 0.5);
 /// assert_eq!(Averaging::from(keys), Averaging::Exponential { rho: 0.5 });
-/// # Ok::<(), calmix_core::settings::UnknownWord>(())
+/// # Ok::<(), calmix_core::error::CoreError>(())
 /// ```
 #[macro_export]
 macro_rules! rule {
@@ -136,7 +136,7 @@ macro_rules! rule {
                 &self,
                 _: &str,
                 limit: $crate::settings::limit::Limit,
-            ) -> Result<(), $crate::settings::OutOfRange> {
+            ) -> Result<(), $crate::error::CoreError> {
                 $crate::settings::SettingType::check(&$Keys::from(*self), "", limit)
             }
         }

@@ -81,7 +81,7 @@ macro_rules! section {
                 &self,
                 name: &str,
                 _: $crate::settings::limit::Limit,
-            ) -> Result<(), $crate::settings::OutOfRange> {
+            ) -> Result<(), $crate::error::CoreError> {
                 $(
                     let limit = $crate::section!(@limit $($($limit)?)?);
                     $crate::settings::SettingType::check(&self.$field, stringify!($field), limit)

@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use calmix_core::sharding::Shard;
+use calmix_io::error::ErrorKind;
 
 use super::corrupt::Tally;
 use crate::error::{DataError, DataProblem};
@@ -138,7 +139,20 @@ pub enum LoadError {
 impl LoadError {
     /// Whether the same row may succeed later, because the storage is temporarily unavailable.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Sample { error, .. } if error.is_transient())
+        self.kind() == ErrorKind::Transient
+    }
+
+    /// What to do about it. What the loader finds before its first batch is a mistake; a sample that cannot be read is found
+    /// on the way.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSamples { .. }
+            | Self::UnequalShards { .. }
+            | Self::FewerThanShards { .. }
+            | Self::TooLarge { .. } => ErrorKind::Mistake,
+            Self::Sample { error, .. } if error.is_transient() => ErrorKind::Transient,
+            _ => ErrorKind::Failure,
+        }
     }
 
     /// A panic that was caught while a worker was working on `id`.

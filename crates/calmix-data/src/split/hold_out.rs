@@ -1,7 +1,8 @@
 //! How many labels are held out for evaluation instead of training.
 
+use calmix_core::error::CoreError;
 use calmix_core::settings::limit::Limit;
-use calmix_core::settings::{Kind, OutOfRange, SettingType, Shape, Word};
+use calmix_core::settings::{Kind, SettingType, Shape, Word};
 use serde::{Deserialize, Serialize};
 
 /// How many labels are held out.
@@ -60,7 +61,7 @@ impl SettingType for HoldOut {
         }]))
     }
 
-    fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
+    fn check(&self, name: &str, limit: Limit) -> Result<(), CoreError> {
         match self {
             Self::Share(share) => limit.check(name, *share),
             Self::Rule(_) => Ok(()),

@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(variables: &[(&str, &str)]) -> Result<Option<LaunchInfo>, LaunchError> {
+fn read(variables: &[(&str, &str)]) -> Result<Option<LaunchInfo>, DistError> {
     LaunchInfo::from_environment(|asked| {
         variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
     })
@@ -42,8 +42,8 @@ fn with(
 
 #[test]
 fn empty_environment_is_not_a_launch() {
-    assert_eq!(read(&[]), Ok(None));
-    assert_eq!(read(&[("MASTER_ADDR", "here"), ("RANK", "")]), Ok(None));
+    assert_eq!(read(&[]).unwrap(), None);
+    assert_eq!(read(&[("MASTER_ADDR", "here"), ("RANK", "")]).unwrap(), None);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn torchrun_variables_are_read() {
         store_host: StoreHost::Launcher,
         launcher: Launcher::Torchrun,
     };
-    assert_eq!(read(TORCHRUN), Ok(Some(launch.clone())));
+    assert_eq!(read(TORCHRUN).unwrap(), Some(launch.clone()));
     // Inside a step of Slurm too.
-    assert_eq!(read(&[TORCHRUN, SLURM].concat()), Ok(Some(launch)));
+    assert_eq!(read(&[TORCHRUN, SLURM].concat()).unwrap(), Some(launch));
     let static_store = read(&with(TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE", "False"));
     assert_eq!(static_store.expect("valid").expect("launched").store_host.rank(), Some(0));
 }
@@ -87,7 +87,7 @@ fn the_variables_of_a_launch_are_read_back() {
     let variables = launch.variables();
     let variables: Vec<(&str, &str)> =
         variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    assert_eq!(read(&variables), Ok(Some(launch)));
+    assert_eq!(read(&variables).unwrap(), Some(launch));
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn slurm_variables_are_read() {
 
 #[test]
 fn slurm_shell_is_not_a_launch() {
-    assert_eq!(read(&without(SLURM, "SLURM_STEP_ID")), Ok(None));
-    assert_eq!(read(&with(&with(SLURM, "SLURM_NTASKS", "1"), "SLURM_PROCID", "0")), Ok(None));
+    assert_eq!(read(&without(SLURM, "SLURM_STEP_ID")).unwrap(), None);
+    assert_eq!(read(&with(&with(SLURM, "SLURM_NTASKS", "1"), "SLURM_PROCID", "0")).unwrap(), None);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::temperature::Temperature;
 use super::vector::{DEFAULT_L2, VectorScaling};
 use crate::abstention::log_odds;
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// The kinds of calibrators, the simplest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl Calibrator {
     ///
     /// # Errors
     /// If there are no rows, labels and rows do not match, or a logit is not finite.
-    pub fn fit(kind: CalibratorKind, logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn fit(kind: CalibratorKind, logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
         Ok(match kind {
             CalibratorKind::Temperature => {
                 Self::Temperature { temperature: Temperature::fit_cautiously(logits, labels)? }
@@ -104,7 +104,7 @@ impl Calibrator {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn answer_score(&self, logits: &[f32]) -> Result<f64, CalibrationError> {
+    pub fn answer_score(&self, logits: &[f32]) -> Result<f64, MetricsError> {
         if !self.may_change_labels() {
             return Ok(log_odds(logits));
         }
@@ -117,7 +117,7 @@ impl Calibrator {
     ///
     /// # Errors
     /// If the calibrator is for another number of classes.
-    pub fn apply(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
+    pub fn apply(&self, logits: Matrix) -> Result<Vec<f32>, MetricsError> {
         let mut mapped = vec![0.0; logits.data().len()];
         for (row, out) in logits.iter().zip(mapped.chunks_mut(logits.width().max(1))) {
             self.apply_to_row(row, out)?;
@@ -129,13 +129,13 @@ impl Calibrator {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
+    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, MetricsError> {
         match self {
             Self::Temperature { temperature } => Ok(temperature.probabilities(logits)),
             Self::Vector(map) => map.probabilities(logits),
             Self::Isotonic(_) => {
                 let mapped = self.apply(logits)?;
-                let wrong = |_| CalibrationError::Classes { expected: logits.width(), got: logits.width() };
+                let wrong = |_| MetricsError::Classes { expected: logits.width(), got: logits.width() };
                 let mapped = Matrix::new(&mapped, logits.rows(), logits.width()).map_err(wrong)?;
                 Ok(Temperature::IDENTITY.probabilities(mapped))
             }
@@ -146,7 +146,7 @@ impl Calibrator {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn probabilities_into(&self, row: &[f32], out: &mut [f32]) -> Result<usize, CalibrationError> {
+    pub fn probabilities_into(&self, row: &[f32], out: &mut [f32]) -> Result<usize, MetricsError> {
         if let Self::Temperature { temperature } = self {
             checked::length("probabilities", row.len(), out.len())?;
             temperature.probabilities_into(row, out);
@@ -162,7 +162,7 @@ impl Calibrator {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn apply_to_row(&self, row: &[f32], out: &mut [f32]) -> Result<(), CalibrationError> {
+    pub fn apply_to_row(&self, row: &[f32], out: &mut [f32]) -> Result<(), MetricsError> {
         checked::length("calibrated logits", row.len(), out.len())?;
         match self {
             Self::Temperature { temperature } => divide(row, temperature.value(), out),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::any_calibrator::{Calibrator, CalibratorKind};
 use super::cross_fit::CrossFit;
 use super::temperature::{Temperature, TemperaturePrior};
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::measure::nll_of_rows;
 
 /// The number of logits (labels times classes) up to which every kind is tried; above it, only a temperature.
@@ -38,7 +38,7 @@ impl CalibratorChoice {
     ///
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
-    pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, MetricsError> {
         let cross_fit =
             |kind| CrossFit::in_five(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels);
         let simplest = CalibratorKind::Temperature;
@@ -70,8 +70,8 @@ pub fn temperature_where_it_helps(
     logits: Matrix<'_>,
     labels: &[u32],
     prior: TemperaturePrior,
-) -> Result<Calibrator, CalibrationError> {
-    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<Calibrator, CalibrationError> {
+) -> Result<Calibrator, MetricsError> {
+    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<Calibrator, MetricsError> {
         Ok(Calibrator::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
     };
     let cross_fit = CrossFit::in_five(fit, logits, labels)?;

@@ -11,7 +11,7 @@ use calmix_core::rng::{Domain, Seed};
 
 use super::any_calibrator::{Calibrator, CalibratorKind};
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::measure::nll_of_rows;
 
 /// Cross-fitted rows, each calibrated by a fit without it.
@@ -38,10 +38,10 @@ impl CrossFit {
     /// # Errors
     /// If there are fewer than two samples, and those of `fit`.
     pub fn in_five(
-        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, CalibrationError>,
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, MetricsError>,
         logits: Matrix,
         labels: &[u32],
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         Self::fit_by(fit, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)
     }
 
@@ -57,7 +57,7 @@ impl CrossFit {
         labels: &[u32],
         folds: usize,
         seed: Seed,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         Self::fit_by(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels, folds, seed)
     }
 
@@ -66,16 +66,16 @@ impl CrossFit {
     /// # Errors
     /// As [`fit`](Self::fit).
     pub fn fit_by(
-        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, CalibrationError>,
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, MetricsError>,
         logits: Matrix,
         labels: &[u32],
         folds: usize,
         seed: Seed,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         let (n, width) = (labels.len(), logits.width());
         if folds < 2 || folds > n {
-            return Err(CalibrationError::Folds { folds, samples: n });
+            return Err(MetricsError::Folds { folds, samples: n });
         }
         let fold_of = deal(n, folds, seed);
         let (mut maps, mut mapped) = (Vec::with_capacity(folds), vec![0.0; n * width]);
@@ -105,8 +105,8 @@ impl CrossFit {
     }
 }
 
-fn shaped(data: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, CalibrationError> {
-    let wrong = |_| CalibrationError::Length { what: "logits", expected: rows * width, got: data.len() };
+fn shaped(data: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, MetricsError> {
+    let wrong = |_| MetricsError::Length { what: "logits", expected: rows * width, got: data.len() };
     Matrix::new(data, rows, width).map_err(wrong)
 }
 

@@ -12,7 +12,7 @@
 //! let map = Isotonic::fit(&[0.6, 0.7, 0.8, 0.9], &[0.0, 1.0, 0.0, 1.0], None)?;
 //! assert_eq!(map.predict(0.75), 0.5);
 //! assert_eq!(map.predict(0.99), 1.0);
-//! # Ok::<(), calmix_metrics::error::CalibrationError>(())
+//! # Ok::<(), calmix_metrics::error::MetricsError>(())
 //! ```
 
 use calmix_core::lanes;
@@ -21,7 +21,7 @@ use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// A non-decreasing, piecewise linear function, given by its knots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ impl Isotonic {
     /// # Errors
     /// If no sample has a positive weight, the lengths differ, a number is not finite, a weight is negative,
     /// or the numbers are so large that a sum or a difference of them is not finite.
-    pub fn fit(scores: &[f64], targets: &[f64], weights: Option<&[f64]>) -> Result<Self, CalibrationError> {
+    pub fn fit(scores: &[f64], targets: &[f64], weights: Option<&[f64]>) -> Result<Self, MetricsError> {
         checked::length("targets", scores.len(), targets.len())?;
         checked::finite("the score of sample", scores)?;
         checked::finite("the target of sample", targets)?;
@@ -82,7 +82,7 @@ impl Isotonic {
     ///
     /// # Errors
     /// If there are no rows, labels and rows do not match, or a logit is not finite.
-    pub fn fit_top_label(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn fit_top_label(logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         let scores: Vec<f64> = logits.iter().map(top_probability).collect();
         let right = |(row, &label): (&[f32], &u32)| f64::from(u8::from(argmax(row) == label as usize));
@@ -138,12 +138,12 @@ impl Isotonic {
     }
 
     /// Neither empty nor falling, and no gap too wide for f64: what `predict` relies on.
-    fn checked(self) -> Result<Self, CalibrationError> {
+    fn checked(self) -> Result<Self, MetricsError> {
         let (Some(x0), Some(x1)) = (self.scores.first(), self.scores.last()) else {
-            return Err(CalibrationError::NoSamples);
+            return Err(MetricsError::NoSamples);
         };
         let (Some(y0), Some(y1)) = (self.values.first(), self.values.last()) else {
-            return Err(CalibrationError::NoSamples);
+            return Err(MetricsError::NoSamples);
         };
         let rising = self.scores.is_sorted_by(|a, b| a < b) && self.values.is_sorted();
         // Of sorted numbers, a finite range makes every one of them finite.
@@ -151,7 +151,7 @@ impl Isotonic {
         {
             Ok(self)
         } else {
-            Err(CalibrationError::Knots)
+            Err(MetricsError::Knots)
         }
     }
 }
@@ -197,8 +197,8 @@ struct StoredIsotonic {
 }
 
 impl TryFrom<StoredIsotonic> for Isotonic {
-    type Error = CalibrationError;
-    fn try_from(StoredIsotonic { scores, values, n }: StoredIsotonic) -> Result<Self, CalibrationError> {
+    type Error = MetricsError;
+    fn try_from(StoredIsotonic { scores, values, n }: StoredIsotonic) -> Result<Self, MetricsError> {
         Self { scores, values, n }.checked()
     }
 }

@@ -30,7 +30,7 @@ use calmix_core::softmax::negative_log_likelihood;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use golden_section::golden_section;
 
 pub use prior::TemperaturePrior;
@@ -58,7 +58,7 @@ impl Temperature {
     ///
     /// # Errors
     /// If `value` is not positive and finite.
-    pub fn new(value: f64) -> Result<Self, CalibrationError> {
+    pub fn new(value: f64) -> Result<Self, MetricsError> {
         checked::temperature(value)?;
         Ok(Self(value))
     }
@@ -70,7 +70,7 @@ impl Temperature {
     ///
     /// # Errors
     /// If there are no rows, labels and rows do not match, or a logit is not finite.
-    pub fn fit(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn fit(logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         Ok(fit_rows(pairs(logits, labels)))
@@ -109,8 +109,8 @@ impl Temperature {
 }
 
 impl TryFrom<f64> for Temperature {
-    type Error = CalibrationError;
-    fn try_from(value: f64) -> Result<Self, CalibrationError> {
+    type Error = MetricsError;
+    fn try_from(value: f64) -> Result<Self, MetricsError> {
         Self::new(value)
     }
 }

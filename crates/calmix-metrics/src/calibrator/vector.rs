@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lbfgs;
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// The default weight of the penalty: a standard normal prior on every wᵢ − 1 and bᵢ.
 ///
@@ -60,7 +60,7 @@ impl VectorScaling {
     ///
     /// # Errors
     /// If their numbers differ, or one is not finite.
-    pub fn new(scale: Vec<f64>, bias: Vec<f64>) -> Result<Self, CalibrationError> {
+    pub fn new(scale: Vec<f64>, bias: Vec<f64>) -> Result<Self, MetricsError> {
         checked::length("biases", scale.len(), bias.len())?;
         checked::finite("the scale of class", &scale)?;
         checked::finite("the bias of class", &bias)?;
@@ -80,7 +80,7 @@ impl VectorScaling {
     /// # Errors
     /// If there are no rows, labels and rows do not match, a logit is not finite, or `l2` is negative or not
     /// finite.
-    pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, CalibrationError> {
+    pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         checked::parameter("penalty l2", l2, "zero or more, and finite", |l2| l2 >= 0.0 && l2.is_finite())?;
@@ -128,7 +128,7 @@ impl VectorScaling {
     ///
     /// # Errors
     /// If the rows have another number of classes.
-    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
+    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, MetricsError> {
         self.check_classes(logits)?;
         let mut all = Vec::with_capacity(logits.data().len());
         let mut mapped = vec![0.0; logits.width()];
@@ -143,10 +143,10 @@ impl VectorScaling {
     ///
     /// # Errors
     /// If the row has another number of classes.
-    pub(super) fn logits_into(&self, row: &[f32], out: &mut [f32]) -> Result<(), CalibrationError> {
+    pub(super) fn logits_into(&self, row: &[f32], out: &mut [f32]) -> Result<(), MetricsError> {
         let (expected, got) = (self.scale.len(), row.len());
         if expected != got {
-            return Err(CalibrationError::Classes { expected, got });
+            return Err(MetricsError::Classes { expected, got });
         }
         for (((out, &z), w), b) in out.iter_mut().zip(row).zip(&self.scale).zip(&self.bias) {
             *out = (w * f64::from(z) + b).clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
@@ -158,16 +158,16 @@ impl VectorScaling {
     ///
     /// # Errors
     /// As [`VectorScaling::fit`], and if the rows have another number of classes.
-    pub fn negative_log_likelihood(&self, logits: Matrix, labels: &[u32]) -> Result<f64, CalibrationError> {
+    pub fn negative_log_likelihood(&self, logits: Matrix, labels: &[u32]) -> Result<f64, MetricsError> {
         checked::logits(logits, labels)?;
         self.check_classes(logits)?;
         checked::not_empty(labels)?;
         Ok(self.nll_and_gradient(logits, labels, &mut vec![0.0; 2 * self.scale.len()]))
     }
 
-    fn check_classes(&self, logits: Matrix) -> Result<(), CalibrationError> {
+    fn check_classes(&self, logits: Matrix) -> Result<(), MetricsError> {
         let (expected, got) = (self.scale.len(), logits.width());
-        if expected == got { Ok(()) } else { Err(CalibrationError::Classes { expected, got }) }
+        if expected == got { Ok(()) } else { Err(MetricsError::Classes { expected, got }) }
     }
 
     /// Parameter `k` of 2C: the scales, then the biases.
@@ -240,8 +240,8 @@ struct StoredVector {
 }
 
 impl TryFrom<StoredVector> for VectorScaling {
-    type Error = CalibrationError;
-    fn try_from(stored: StoredVector) -> Result<Self, CalibrationError> {
+    type Error = MetricsError;
+    fn try_from(stored: StoredVector) -> Result<Self, MetricsError> {
         Self::new(stored.scale, stored.bias)
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{Conformal, PREDICTION, Score};
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// A rule for prediction sets with a threshold per class. Every set contains the likeliest class.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ impl ClassConditional {
     ///
     /// # Errors
     /// If a score is not finite, or `alpha` is not in (0, 1).
-    pub fn from_scores(labels: &[u32], scores: &[f64], alpha: f64) -> Result<Self, CalibrationError> {
+    pub fn from_scores(labels: &[u32], scores: &[f64], alpha: f64) -> Result<Self, MetricsError> {
         let mut by_class: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for (&label, &score) in labels.iter().zip(scores) {
             by_class.entry(label).or_default().push(score);

@@ -4,7 +4,7 @@ use calmix_core::rng::{Domain, Seed};
 
 use super::HeldOut;
 use crate::calibrator::any_calibrator::Calibrator;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::fitted_calibrator::FittedCalibrator;
 use crate::predictions::Predictions;
 
@@ -12,7 +12,7 @@ use crate::predictions::Predictions;
 ///
 /// # Errors
 /// If labels and logits do not match, or the calibrator is for another number of classes.
-pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, CalibrationError> {
+pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, MetricsError> {
     Ok(HeldOut::of_others(said.matrix()?, &said.labels, calibrator)?.select(&kept(said)))
 }
 
@@ -20,7 +20,7 @@ pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut,
 ///
 /// # Errors
 /// If labels and logits do not match, or there are fewer than two.
-pub fn cross_fitted(said: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, CalibrationError> {
+pub fn cross_fitted(said: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, MetricsError> {
     let cross_fit = fitted.cross_fit(said)?;
     Ok(HeldOut::cross_fitted(said.matrix()?, &said.labels, &cross_fit)?.select(&kept(said)))
 }

@@ -7,7 +7,7 @@ use calmix_core::matrix::Matrix;
 use super::bins::EqualWidth;
 use super::{Binned, Binning, Counts, ece};
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use cells::Cells;
 
 /// Class-wise expected calibration error: the mean over classes of the binned error of that class's
@@ -23,7 +23,7 @@ pub fn class_wise_ece(
     probabilities: Matrix<'_>,
     labels: &[u32],
     binning: Binning,
-) -> Result<f64, CalibrationError> {
+) -> Result<f64, MetricsError> {
     Ok(ClassWise::new(probabilities, labels, binning)?.ece(&Counts::once(labels.len())))
 }
 
@@ -46,11 +46,7 @@ impl ClassWise {
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-    pub fn new(
-        probabilities: Matrix<'_>,
-        labels: &[u32],
-        binning: Binning,
-    ) -> Result<Self, CalibrationError> {
+    pub fn new(probabilities: Matrix<'_>, labels: &[u32], binning: Binning) -> Result<Self, MetricsError> {
         checked::probabilities(probabilities, labels)?;
         let of_class = |class| {
             let probability = probabilities.iter().map(|row| f64::from(row[class])).collect();

@@ -24,7 +24,7 @@ pub struct CoveragePoint {
 /// assert_eq!(coverage.aurc(&counts), 0.25);
 /// counts.draw(&[1, 1]);
 /// assert_eq!(coverage.aurc(&counts), 1.0);
-/// # Ok::<(), calmix_metrics::error::CalibrationError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct RiskCoverage {

@@ -5,13 +5,13 @@ use calmix_core::softmax::negative_log_likelihood;
 
 use super::Counts;
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// Brier score: `Σ_c (p_c − [label = c])²` per row, averaged over the rows; from 0 to 2.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, CalibrationError> {
+pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, MetricsError> {
     Ok(mean(&brier_of_rows(probabilities, labels)?))
 }
 
@@ -19,7 +19,7 @@ pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, Cal
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f64>, CalibrationError> {
+pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f64>, MetricsError> {
     checked::probabilities(probabilities, labels)?;
     let of_row = |row: &[f32], label: usize| {
         row.iter()
@@ -41,11 +41,7 @@ pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f6
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
 /// not positive.
-pub fn nll_from_logits(
-    logits: Matrix<'_>,
-    labels: &[u32],
-    temperature: f64,
-) -> Result<f64, CalibrationError> {
+pub fn nll_from_logits(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<f64, MetricsError> {
     Ok(mean(&nll_of_rows(logits, labels, temperature)?))
 }
 
@@ -54,11 +50,7 @@ pub fn nll_from_logits(
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
 /// not positive.
-pub fn nll_of_rows(
-    logits: Matrix<'_>,
-    labels: &[u32],
-    temperature: f64,
-) -> Result<Vec<f64>, CalibrationError> {
+pub fn nll_of_rows(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<Vec<f64>, MetricsError> {
     checked::temperature(temperature)?;
     checked::logits(logits, labels)?;
     let of_row = |row: &[f32], label| negative_log_likelihood(row, label, temperature);

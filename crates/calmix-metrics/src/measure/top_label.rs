@@ -3,7 +3,7 @@
 use calmix_core::{matrix::Matrix, softmax::argmax};
 
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// The confidence of every prediction and whether the predicted class was the true one.
 ///
@@ -19,7 +19,7 @@ impl TopLabel {
     ///
     /// # Errors
     /// If the lengths differ or a confidence is not a number in [0, 1].
-    pub fn new(confidence: Vec<f64>, correct: Vec<bool>) -> Result<Self, CalibrationError> {
+    pub fn new(confidence: Vec<f64>, correct: Vec<bool>) -> Result<Self, MetricsError> {
         checked::length("flags of correct predictions", confidence.len(), correct.len())?;
         checked::values("the confidence of row", &confidence, "in [0, 1]", |c| (0.0..=1.0).contains(&c))?;
         Ok(Self { confidence, correct })
@@ -30,11 +30,7 @@ impl TopLabel {
     /// # Errors
     /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature
     /// is not positive.
-    pub fn from_logits(
-        logits: Matrix<'_>,
-        labels: &[u32],
-        temperature: f64,
-    ) -> Result<Self, CalibrationError> {
+    pub fn from_logits(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<Self, MetricsError> {
         checked::temperature(temperature)?;
         checked::logits(logits, labels)?;
         Ok(Self::of_rows(logits, labels, |row, top| {
@@ -49,7 +45,7 @@ impl TopLabel {
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-    pub fn from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::probabilities(probabilities, labels)?;
         Ok(Self::of_rows(probabilities, labels, |_, top| f64::from(top)))
     }
@@ -122,7 +118,7 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_named() {
         let z = Matrix::new(&[0.5, 0.5, f32::NAN, 1.0], 2, 2).unwrap();
-        let message = |result: Result<TopLabel, CalibrationError>| result.unwrap_err().to_string();
+        let message = |result: Result<TopLabel, MetricsError>| result.unwrap_err().to_string();
         assert_eq!(
             message(TopLabel::from_logits(z, &[0, 1], 1.0)),
             "the logit of class 0 in row 1 is NaN; it must be finite"

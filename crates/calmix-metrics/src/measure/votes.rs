@@ -8,7 +8,7 @@ use calmix_core::matrix::Matrix;
 use calmix_core::softmax::{confidence, negative_log_likelihood};
 
 use crate::checked;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 
 /// Metrics of a model against the votes of annotators.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +44,7 @@ pub fn vote_metrics(
     logits: Matrix<'_>,
     votes: Matrix<'_>,
     temperature: f64,
-) -> Result<VoteMetrics, CalibrationError> {
+) -> Result<VoteMetrics, MetricsError> {
     checked::length("rows of votes", logits.rows(), votes.rows())?;
     checked::length("classes of votes", logits.width(), votes.width())?;
     checked::logits(logits, &vec![0; logits.rows()])?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::rows::{COUNT, PreparedRows};
 use super::{ExactIntervals, Metrics};
 use crate::calibrator::temperature::Temperature;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::measure::Counts;
 use crate::stats::{percentile_interval, resample};
 
@@ -91,7 +91,7 @@ impl Intervals {
         temperature: Temperature,
         how: Resampling,
         seed: Seed,
-    ) -> Result<Option<Self>, CalibrationError> {
+    ) -> Result<Option<Self>, MetricsError> {
         let rows = PreparedRows::new(logits, labels, temperature)?;
         Ok(Self::of_rows(&rows, how, seed, &mut || false).unwrap_or_default())
     }

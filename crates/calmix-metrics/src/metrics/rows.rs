@@ -9,7 +9,7 @@ use calmix_core::matrix::Matrix;
 
 use super::EDGES;
 use crate::calibrator::temperature::Temperature;
-use crate::error::CalibrationError;
+use crate::error::MetricsError;
 use crate::measure::{
     Binned, Binning, ClassWise, Counts, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
     confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
@@ -47,7 +47,7 @@ impl PreparedRows {
         logits: Matrix<'_>,
         labels: &[u32],
         temperature: Temperature,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         let said = TopLabel::from_logits(logits, labels, temperature.value())?;
         let probabilities = temperature.probabilities(logits);
         let probabilities = in_shape(&probabilities, logits)?;
@@ -114,11 +114,11 @@ impl PreparedRows {
 }
 
 /// `data` in the shape of `like`.
-fn in_shape<'a>(data: &'a [f32], like: Matrix<'_>) -> Result<Matrix<'a>, CalibrationError> {
-    Matrix::new(data, like.rows(), like.width()).map_err(|shape| CalibrationError::Length {
+fn in_shape<'a>(data: &'a [f32], like: Matrix<'_>) -> Result<Matrix<'a>, MetricsError> {
+    Matrix::new(data, like.rows(), like.width()).map_err(|_| MetricsError::Length {
         what: "probabilities",
         expected: like.data().len(),
-        got: shape.got,
+        got: data.len(),
     })
 }
 

@@ -10,7 +10,8 @@
 use calmix_core::rng::{Domain, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, StatsError, check_finite, check_level};
+use super::{Estimate, check_finite, check_level};
+use crate::error::MetricsError;
 
 /// A percentile interval and the replicates behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +52,7 @@ pub fn resample(seed: Seed, replicate: u64, indices: &mut [usize]) {
 /// let interval = bootstrap(8, 1_000, 0.9, Seed(1), accuracy)?.interval;
 /// assert_eq!((interval.estimate, interval.n), (0.75, 8));
 /// assert_eq!((interval.low, interval.high), (0.5, 1.0));
-/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 ///
 /// # Errors
@@ -63,10 +64,10 @@ pub fn bootstrap(
     level: f64,
     seed: Seed,
     statistic: impl Fn(&[usize]) -> f64,
-) -> Result<Bootstrap, StatsError> {
+) -> Result<Bootstrap, MetricsError> {
     check_level("level", level)?;
     if n < 2 {
-        return Err(StatsError::TooFew { needed: 2, got: n });
+        return Err(MetricsError::TooFew { needed: 2, got: n });
     }
     let mut indices: Vec<usize> = (0..n).collect();
     let estimate = statistic(&indices);
@@ -88,16 +89,16 @@ pub fn bootstrap(
 ///
 /// let replicates: Vec<f64> = (0..=100).rev().map(f64::from).collect();
 /// assert_eq!(percentile_interval(&replicates, 0.5)?, (25.0, 75.0));
-/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 ///
 /// # Errors
 /// If there are no replicates, one is not finite, or `level` is not between 0 and 1.
-pub fn percentile_interval(replicates: &[f64], level: f64) -> Result<(f64, f64), StatsError> {
+pub fn percentile_interval(replicates: &[f64], level: f64) -> Result<(f64, f64), MetricsError> {
     check_level("level", level)?;
     if replicates.is_empty() {
         let what = "number of replicates";
-        return Err(StatsError::Value { what, index: 0, value: 0.0, allowed: "positive" });
+        return Err(MetricsError::Argument { what, index: 0, value: 0.0, allowed: "positive" });
     }
     check_finite("the statistic of replicate", replicates)?;
     let mut sorted = replicates.to_vec();
@@ -117,7 +118,7 @@ pub fn paired_bootstrap(
     seed: Seed,
     first: impl Fn(&[usize]) -> f64,
     second: impl Fn(&[usize]) -> f64,
-) -> Result<PairedBootstrap, StatsError> {
+) -> Result<PairedBootstrap, MetricsError> {
     let difference = bootstrap(n, replicates, level, seed, |rows| second(rows) - first(rows))?;
     let count = |side: fn(&f64) -> bool| difference.replicates.iter().filter(|d| side(d)).count();
     let rarer = count(|&d| d <= 0.0).min(count(|&d| d >= 0.0));
@@ -205,7 +206,7 @@ mod tests {
     fn what_cannot_be_answered_is_an_error() {
         let one = |_: &[usize]| 1.0;
         for n in [0, 1] {
-            assert_eq!(bootstrap(n, 10, 0.9, Seed(0), one), Err(StatsError::TooFew { needed: 2, got: n }));
+            assert_eq!(bootstrap(n, 10, 0.9, Seed(0), one), Err(MetricsError::TooFew { needed: 2, got: n }));
         }
         assert!(bootstrap(2, 0, 0.9, Seed(0), one).is_err());
         assert!(bootstrap(2, 10, 1.0, Seed(0), one).is_err());

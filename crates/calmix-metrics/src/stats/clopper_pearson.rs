@@ -3,8 +3,9 @@
 //! Clopper and Pearson's interval covers the true share with at least its nominal probability, for any number of samples:
 //! with no errors on four images, the error is between 0 and 60%, not between 0 and 0.
 
+use super::Estimate;
 use super::incomplete_beta::regularised;
-use super::{Estimate, StatsError};
+use crate::error::MetricsError;
 
 /// Computes the exact interval of a share, given `hits` among `n` samples.
 ///
@@ -12,13 +13,13 @@ use super::{Estimate, StatsError};
 /// let error = calmix_metrics::stats::clopper_pearson(0, 4, 0.95)?;
 /// assert_eq!((error.estimate, error.low), (0.0, 0.0));
 /// assert!((error.high - 0.602).abs() < 1e-3);
-/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 ///
 /// # Errors
 ///
 /// Without samples, with more hits than samples, or if the level is not in (0, 1).
-pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, StatsError> {
+pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, MetricsError> {
     check(hits, n, level, "level")?;
     let tail = 0.5 * (1.0 - level);
     let estimate = hits as f64 / n as f64;
@@ -31,22 +32,27 @@ pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, St
 /// # Errors
 ///
 /// As [`clopper_pearson`].
-pub fn share_at_least(hits: usize, n: usize, delta: f64) -> Result<f64, StatsError> {
+pub fn share_at_least(hits: usize, n: usize, delta: f64) -> Result<f64, MetricsError> {
     check(hits, n, delta, "delta")?;
     Ok(lower(hits, n, delta))
 }
 
-fn check(hits: usize, n: usize, value: f64, what: &'static str) -> Result<(), StatsError> {
+fn check(hits: usize, n: usize, value: f64, what: &'static str) -> Result<(), MetricsError> {
     if n == 0 {
-        return Err(StatsError::TooFew { needed: 1, got: 0 });
+        return Err(MetricsError::TooFew { needed: 1, got: 0 });
     }
     if hits > n {
-        return Err(StatsError::Value { what: "hits", index: 0, value: hits as f64, allowed: "at most n" });
+        return Err(MetricsError::Argument {
+            what: "hits",
+            index: 0,
+            value: hits as f64,
+            allowed: "at most n",
+        });
     }
     if value > 0.0 && value < 1.0 {
         return Ok(());
     }
-    Err(StatsError::Value { what, index: 0, value, allowed: "between 0 and 1" })
+    Err(MetricsError::Argument { what, index: 0, value, allowed: "between 0 and 1" })
 }
 
 /// Finds the share at which `hits` or more of `n` have the probability `tail`.

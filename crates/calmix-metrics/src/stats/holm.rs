@@ -1,6 +1,6 @@
 //! Holm's correction for several tests on the same data.
 
-use super::StatsError;
+use crate::error::MetricsError;
 
 /// p-values adjusted so that rejecting those below α errs at all with probability at most α.
 ///
@@ -9,14 +9,14 @@ use super::StatsError;
 ///
 /// ```
 /// assert_eq!(calmix_metrics::stats::holm(&[0.25, 0.0625, 0.125])?, [0.25, 0.1875, 0.25]);
-/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 ///
 /// # Errors
 /// If a p-value is not in [0, 1].
-pub fn holm(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
+pub fn holm(p_values: &[f64]) -> Result<Vec<f64>, MetricsError> {
     if let Some(index) = p_values.iter().position(|p| !(0.0..=1.0).contains(p)) {
-        return Err(StatsError::Value {
+        return Err(MetricsError::Argument {
             what: "p-value",
             index,
             value: p_values[index],

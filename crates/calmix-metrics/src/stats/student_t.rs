@@ -6,7 +6,8 @@
 
 mod tails;
 
-use super::{StatsError, check_level};
+use super::check_level;
+use crate::error::MetricsError;
 
 const NEARLY_NORMAL: f64 = 1e5;
 
@@ -14,10 +15,10 @@ const NEARLY_NORMAL: f64 = 1e5;
 ///
 /// # Errors
 /// If `degrees` is not positive or `t` is NaN.
-pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, StatsError> {
+pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, MetricsError> {
     check_degrees(degrees)?;
     if t.is_nan() {
-        return Err(StatsError::Value { what: "t", index: 0, value: t, allowed: "a number" });
+        return Err(MetricsError::Argument { what: "t", index: 0, value: t, allowed: "a number" });
     }
     let tail = outside(t.abs(), degrees);
     Ok(if t >= 0.0 { tail } else { 1.0 - tail })
@@ -34,9 +35,9 @@ pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, StatsError> {
 /// ```
 /// use calmix_metrics::stats::student_t::upper_quantile;
 /// assert!((upper_quantile(0.025, 10.0)? - 2.228_138_851_986).abs() < 1e-11);
-/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
-pub fn upper_quantile(tail: f64, degrees: f64) -> Result<f64, StatsError> {
+pub fn upper_quantile(tail: f64, degrees: f64) -> Result<f64, MetricsError> {
     check_level("tail", tail)?;
     check_degrees(degrees)?;
     if tail == 0.5 {
@@ -53,11 +54,11 @@ pub fn upper_quantile(tail: f64, degrees: f64) -> Result<f64, StatsError> {
     Ok(if tail < 0.5 { positive } else { -positive })
 }
 
-fn check_degrees(degrees: f64) -> Result<(), StatsError> {
+fn check_degrees(degrees: f64) -> Result<(), MetricsError> {
     if degrees > 0.0 {
         return Ok(());
     }
-    Err(StatsError::Value { what: "degrees of freedom", index: 0, value: degrees, allowed: "positive" })
+    Err(MetricsError::Argument { what: "degrees of freedom", index: 0, value: degrees, allowed: "positive" })
 }
 
 /// The t > 0 beyond which min(tail, 1 − tail) lies, for a symmetric law.

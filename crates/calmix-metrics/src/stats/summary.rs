@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{StatsError, check_finite, check_level, student_t};
+use super::{check_finite, check_level, student_t};
+use crate::error::MetricsError;
 
 /// The mean and standard deviation of a few numbers.
 ///
@@ -13,7 +14,7 @@ use super::{StatsError, check_finite, check_level, student_t};
 /// assert_eq!((errors.n, errors.mean, errors.deviation), (3, 5.0, Some(1.0)));
 /// let interval = errors.interval(0.95)?;
 /// assert!((interval.high - 7.484).abs() < 1e-3);
-/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -54,11 +55,11 @@ impl Summary {
     ///
     /// # Errors
     /// If there are none, or one is not finite or so large that the sums are not.
-    pub fn of(numbers: &[f64]) -> Result<Self, StatsError> {
+    pub fn of(numbers: &[f64]) -> Result<Self, MetricsError> {
         check_finite("number", numbers)?;
         let n = numbers.len();
         if n == 0 {
-            return Err(StatsError::TooFew { needed: 1, got: 0 });
+            return Err(MetricsError::TooFew { needed: 1, got: 0 });
         }
         let mean = numbers.iter().sum::<f64>() / n as f64;
         let squares: f64 = numbers.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -71,17 +72,17 @@ impl Summary {
     ///
     /// # Errors
     /// If there is only one number, or `level` is not between 0 and 1.
-    pub fn interval(&self, level: f64) -> Result<Estimate, StatsError> {
+    pub fn interval(&self, level: f64) -> Result<Estimate, MetricsError> {
         check_level("level", level)?;
         let error = self.standard_error()?;
         let half = error * student_t::upper_quantile(0.5 * (1.0 - level), (self.n - 1) as f64)?;
         Ok(Estimate { n: self.n, estimate: self.mean, low: self.mean - half, high: self.mean + half, level })
     }
 
-    fn standard_error(&self) -> Result<f64, StatsError> {
+    fn standard_error(&self) -> Result<f64, MetricsError> {
         match self.deviation {
             Some(deviation) if self.n > 1 => Ok(deviation / (self.n as f64).sqrt()),
-            _ => Err(StatsError::TooFew { needed: 2, got: self.n }),
+            _ => Err(MetricsError::TooFew { needed: 2, got: self.n }),
         }
     }
 }
@@ -93,9 +94,9 @@ impl Summary {
 /// # Errors
 /// If the two are not equally many or fewer than two, a number is not finite, or `level` is not between 0
 /// and 1.
-pub fn paired_t_test(first: &[f64], second: &[f64], level: f64) -> Result<PairedTest, StatsError> {
+pub fn paired_t_test(first: &[f64], second: &[f64], level: f64) -> Result<PairedTest, MetricsError> {
     if first.len() != second.len() {
-        return Err(StatsError::Unpaired { first: first.len(), second: second.len() });
+        return Err(MetricsError::Unpaired { first: first.len(), second: second.len() });
     }
     let differences: Vec<f64> = second.iter().zip(first).map(|(b, a)| b - a).collect();
     let summary = Summary::of(&differences)?;
@@ -119,8 +120,8 @@ mod tests {
     fn a_single_number_has_no_deviation() {
         let one = Summary::of(&[3.0]).unwrap();
         assert_eq!((one.n, one.mean, one.deviation), (1, 3.0, None));
-        assert_eq!(one.interval(0.9), Err(StatsError::TooFew { needed: 2, got: 1 }));
-        assert_eq!(Summary::of(&[]), Err(StatsError::TooFew { needed: 1, got: 0 }));
+        assert_eq!(one.interval(0.9), Err(MetricsError::TooFew { needed: 2, got: 1 }));
+        assert_eq!(Summary::of(&[]), Err(MetricsError::TooFew { needed: 1, got: 0 }));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::CalibratorChoice;
 use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::calibrator::cross_fit::CrossFit;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
 
 use crate::population::Draw;
@@ -52,7 +52,7 @@ impl ChosenCalibrator {
     }
 
     /// The scores that a model keeps of its held-out labels, and the kind of its calibrator, if any.
-    pub(crate) fn score(self, draw: &Draw) -> Result<(HeldOut, Option<CalibratorKind>), CalibrationError> {
+    pub(crate) fn score(self, draw: &Draw) -> Result<(HeldOut, Option<CalibratorKind>), MetricsError> {
         let logits = draw.matrix();
         let labels = draw.labels.as_slice();
         let kind = match self {
@@ -74,7 +74,7 @@ impl ChosenCalibrator {
 }
 
 /// The calibrator that a model predicts with: fitted on all labels.
-pub(crate) fn fit(kind: Option<CalibratorKind>, draw: &Draw) -> Result<Calibrator, CalibrationError> {
+pub(crate) fn fit(kind: Option<CalibratorKind>, draw: &Draw) -> Result<Calibrator, MetricsError> {
     let fit = |kind| Calibrator::fit(kind, draw.matrix(), &draw.labels);
     kind.map_or(Ok(Calibrator::IDENTITY), fit)
 }

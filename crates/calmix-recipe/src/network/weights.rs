@@ -5,20 +5,19 @@
 //! never used.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::layout::Layout;
 
-/// A file that does not hold this network's weights.
-#[derive(Debug, thiserror::Error)]
+/// What is wrong with a file that does not hold this network's weights.
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum WeightsError {
+pub enum WeightsProblem {
     /// The file is not safetensors.
-    #[error("not a safetensors file: {0}")]
-    Format(#[from] safetensors::SafeTensorError),
+    Format(safetensors::SafeTensorError),
     /// The tensors are not those of the network.
-    #[error("these are not the weights of this network: {}", names(.missing, .unexpected))]
     Names {
         /// In the network but not in the file.
         missing: Vec<String>,
@@ -26,7 +25,6 @@ pub enum WeightsError {
         unexpected: Vec<String>,
     },
     /// A tensor of another shape.
-    #[error("`{name}` has the shape {got:?}, but the network needs {wanted:?}")]
     Shape {
         /// The tensor.
         name: String,
@@ -36,7 +34,6 @@ pub enum WeightsError {
         got: Vec<usize>,
     },
     /// A tensor of another type.
-    #[error("`{name}` is {got}, but must be {wanted}")]
     Type {
         /// The tensor.
         name: String,
@@ -46,7 +43,6 @@ pub enum WeightsError {
         got: String,
     },
     /// A file that is too short for the network.
-    #[error("{length} bytes, but the weights of the network need at least {needed}")]
     Length {
         /// The file's.
         length: usize,
@@ -54,13 +50,39 @@ pub enum WeightsError {
         needed: usize,
     },
     /// A weight that is not a number.
-    #[error("`{name}` has a non-finite number at position {place}")]
     NotFinite {
         /// The tensor.
         name: String,
         /// The position of the number, from 0.
         place: usize,
     },
+}
+
+impl fmt::Display for WeightsProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format(error) => write!(f, "not a safetensors file: {error}"),
+            Self::Names { missing, unexpected } => {
+                write!(f, "these are not the weights of this network: {}", names(missing, unexpected))
+            }
+            Self::Shape { name, wanted, got } => {
+                write!(f, "`{name}` has the shape {got:?}, but the network needs {wanted:?}")
+            }
+            Self::Type { name, wanted, got } => write!(f, "`{name}` is {got}, but must be {wanted}"),
+            Self::Length { length, needed } => {
+                write!(f, "{length} bytes, but the weights of the network need at least {needed}")
+            }
+            Self::NotFinite { name, place } => {
+                write!(f, "`{name}` has a non-finite number at position {place}")
+            }
+        }
+    }
+}
+
+impl From<safetensors::SafeTensorError> for WeightsProblem {
+    fn from(error: safetensors::SafeTensorError) -> Self {
+        Self::Format(error)
+    }
 }
 
 fn names(missing: &[String], unexpected: &[String]) -> String {
@@ -87,10 +109,10 @@ pub fn longest(layout: &Layout) -> u64 {
 ///
 /// # Errors
 /// If it is not.
-pub fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsError> {
+pub fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsProblem> {
     check_names(layout, Part::Network, &SafeTensors::deserialize(file)?, true)?;
     let (length, needed) = (file.len(), layout.len().saturating_mul(4));
-    if length >= needed { Ok(()) } else { Err(WeightsError::Length { length, needed }) }
+    if length >= needed { Ok(()) } else { Err(WeightsProblem::Length { length, needed }) }
 }
 
 /// Which weights are taken from a file.
@@ -106,7 +128,7 @@ pub enum Part {
 ///
 /// # Errors
 /// If it is not safetensors, or names, shapes or types differ.
-pub fn check_backbone(layout: &Layout, file: &[u8]) -> Result<(), WeightsError> {
+pub fn check_backbone(layout: &Layout, file: &[u8]) -> Result<(), WeightsProblem> {
     let file = SafeTensors::deserialize(file)?;
     check_names(layout, Part::Backbone, &file, true)?;
     let backbone = layout.parameters.iter().filter(|parameter| !layout.is_of_classifier(&parameter.name));
@@ -130,13 +152,13 @@ pub fn statistics_names(layer: &str) -> [String; 3] {
 /// Refuses a file whose tensors are not those of the network, or of its backbone.
 ///
 /// # Errors
-/// [`WeightsError::Names`].
+/// [`WeightsProblem::Names`].
 pub fn check_names(
     layout: &Layout,
     part: Part,
     file: &SafeTensors<'_>,
     statistics: bool,
-) -> Result<(), WeightsError> {
+) -> Result<(), WeightsProblem> {
     let counts = |name: &String| part == Part::Network || !layout.is_of_classifier(name);
     let mut wanted: BTreeSet<String> =
         layout.parameters.iter().map(|p| p.name.clone()).filter(counts).collect();
@@ -147,7 +169,7 @@ pub fn check_names(
     if wanted == got {
         return Ok(());
     }
-    Err(WeightsError::Names {
+    Err(WeightsProblem::Names {
         missing: wanted.difference(&got).cloned().collect(),
         unexpected: got.difference(&wanted).cloned().collect(),
     })
@@ -158,15 +180,15 @@ fn checked<'a>(
     name: &str,
     shape: &[usize],
     (dtype, wanted): (Dtype, &'static str),
-) -> Result<TensorView<'a>, WeightsError> {
+) -> Result<TensorView<'a>, WeightsProblem> {
     let tensor = file.tensor(name)?;
     if tensor.dtype() != dtype {
         let got = tensor.dtype().to_string();
-        return Err(WeightsError::Type { name: name.to_owned(), wanted, got });
+        return Err(WeightsProblem::Type { name: name.to_owned(), wanted, got });
     }
     if tensor.shape() != shape {
         let (wanted, got) = (shape.to_vec(), tensor.shape().to_vec());
-        return Err(WeightsError::Shape { name: name.to_owned(), wanted, got });
+        return Err(WeightsProblem::Shape { name: name.to_owned(), wanted, got });
     }
     Ok(tensor)
 }
@@ -175,12 +197,12 @@ fn checked<'a>(
 ///
 /// # Errors
 /// If it is missing, of another type or shape, or not finite.
-pub fn numbers(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsError> {
+pub fn numbers(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsProblem> {
     let tensor = checked(file, name, shape, (Dtype::F32, "F32"))?;
     let (numbers, _) = tensor.data().as_chunks::<4>();
     let numbers: Vec<f32> = numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
     match numbers.iter().position(|number| !number.is_finite()) {
-        Some(place) => Err(WeightsError::NotFinite { name: name.to_owned(), place }),
+        Some(place) => Err(WeightsProblem::NotFinite { name: name.to_owned(), place }),
         None => Ok(numbers),
     }
 }
@@ -189,7 +211,7 @@ pub fn numbers(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Ve
 ///
 /// # Errors
 /// If it is missing, or of another type or shape.
-pub fn count(file: &SafeTensors<'_>, name: &str) -> Result<i64, WeightsError> {
+pub fn count(file: &SafeTensors<'_>, name: &str) -> Result<i64, WeightsProblem> {
     let tensor = checked(file, name, &[], (Dtype::I64, "I64"))?;
     let (numbers, _) = tensor.data().as_chunks::<8>();
     Ok(numbers.first().map_or(0, |&bytes| i64::from_le_bytes(bytes)))

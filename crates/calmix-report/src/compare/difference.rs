@@ -1,7 +1,8 @@
 //! How two settings differ, seed by seed.
 
 use calmix_io::shown::shown;
-use calmix_metrics::stats::{Estimate, StatsError, paired_t_test};
+use calmix_metrics::error::MetricsError;
+use calmix_metrics::stats::{Estimate, paired_t_test};
 use serde::Serialize;
 
 use super::method_words::{is_plain, value};
@@ -85,7 +86,7 @@ pub(super) fn all(
     settings: &[GroupedRuns],
     against: Option<&str>,
     notes: &mut Vec<String>,
-) -> Result<Vec<SettingDifference>, StatsError> {
+) -> Result<Vec<SettingDifference>, MetricsError> {
     let mut differences = Vec::new();
     for setting in settings {
         let Some(base) = baseline(settings, setting, against) else { continue };
@@ -144,7 +145,7 @@ fn difference(
     measure: Measure,
     first: &[f64],
     second: &[f64],
-) -> Result<SettingDifference, StatsError> {
+) -> Result<SettingDifference, MetricsError> {
     let pairs = first.len();
     let sum: f64 = second.iter().zip(first).map(|(b, a)| b - a).sum();
     let mut difference = SettingDifference {

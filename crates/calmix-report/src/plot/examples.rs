@@ -1,6 +1,6 @@
 //! Predictions worth looking at: the most confident mistakes, and the least confident hits.
 
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::predictions::Predictions;
 use calmix_run::examples::{ExampleRows, Thumbnails};
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl Examples {
         predictions: &Predictions,
         answers: &BeforeAfter<Answers>,
         thumbnails: Option<&Thumbnails>,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         let name = |class: u32| predictions.classes.get(class as usize).cloned().unwrap_or_default();
         let example = |row: usize| {
             let id = predictions.ids[row];

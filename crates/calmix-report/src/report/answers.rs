@@ -1,7 +1,7 @@
 //! The predictions of a model for every image, before and after calibration.
 
 use calmix_core::softmax::argmax;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::MappedLogits;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::measure::TopLabel;
@@ -54,7 +54,7 @@ impl Answers {
     pub fn of(
         predictions: &Predictions,
         map: Option<&FittedCalibrator>,
-    ) -> Result<BeforeAfter<Self>, CalibrationError> {
+    ) -> Result<BeforeAfter<Self>, MetricsError> {
         let answers = |logits: &[f32], temperature: f64| {
             let matrix = predictions.shaped(logits)?;
             let said = TopLabel::from_logits(matrix, &predictions.labels, temperature)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::evaluate::evaluate;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
@@ -18,7 +18,8 @@ use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use calmix_run::summary::RunSummary;
 use serde::Serialize;
 
-use super::{Answers, Assessment, BeforeAfter, ReportError};
+use super::{Answers, Assessment, BeforeAfter};
+use crate::error::ReportError;
 use crate::plot::by_class::{self, ClassMetrics};
 use crate::plot::confusion::ConfusionMatrix;
 use crate::plot::coverage::CoverageCurve;
@@ -134,7 +135,7 @@ impl EvaluatedRun {
         answers: &BeforeAfter<Answers>,
         examples: Examples,
         intervals: &ComputedIntervals,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         let mut evaluation = evaluate(predictions, map, None)?.without_lists();
         evaluation.intervals = intervals.before;
         if let Some(calibrated) = &mut evaluation.calibrated {

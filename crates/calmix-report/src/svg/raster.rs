@@ -4,6 +4,7 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb::Database};
 
 use super::Drawing;
+use crate::error::ReportError;
 
 /// DejaVu Sans, the letters of Latin, Greek and Cyrillic; `fonts/README.md` says where it comes from.
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
@@ -12,28 +13,24 @@ const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold-subset.ttf");
 /// Pixels of the image per pixel of the drawing.
 const SCALE: f32 = 2.0;
 
-/// Why a drawing cannot be rasterised.
-#[derive(Debug, thiserror::Error)]
-#[error("a plot cannot be rendered as an image: {0}")]
-pub struct RasterError(String);
-
 /// The bytes of a PNG, at twice the size of the drawing.
 ///
 /// # Errors
 /// If the drawing is not valid SVG of a size above zero, which no plot causes.
-pub fn png(drawing: &Drawing) -> Result<Vec<u8>, RasterError> {
+pub fn png(drawing: &Drawing) -> Result<Vec<u8>, ReportError> {
     let mut fonts = Database::new();
     fonts.load_font_data(FONT.to_vec());
     fonts.load_font_data(BOLD.to_vec());
     fonts.set_sans_serif_family("DejaVu Sans");
     let options =
         Options { font_family: "DejaVu Sans".to_owned(), fontdb: fonts.into(), ..Options::default() };
-    let tree = Tree::from_str(&drawing.file(), &options).map_err(|error| RasterError(error.to_string()))?;
+    let tree =
+        Tree::from_str(&drawing.file(), &options).map_err(|error| ReportError::Raster(error.to_string()))?;
     let (width, height) = (drawing.width as f32 * SCALE, drawing.height as f32 * SCALE);
-    let empty = || RasterError("it has no size".to_owned());
+    let empty = || ReportError::Raster("it has no size".to_owned());
     let mut image = Pixmap::new(width.ceil() as u32, height.ceil() as u32).ok_or_else(empty)?;
     resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut image.as_mut());
-    image.encode_png().map_err(|error| RasterError(error.to_string()))
+    image.encode_png().map_err(|error| ReportError::Raster(error.to_string()))
 }
 
 #[cfg(test)]

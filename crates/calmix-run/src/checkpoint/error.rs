@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use calmix_io::counted::counted;
 use calmix_io::shown::shown;
 
-use calmix_io::error::FileError;
+use calmix_io::error::{ErrorKind, FileError};
 
 /// Why there is no checkpoint to continue from, or no new one.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +56,17 @@ pub enum CheckpointError {
         /// The format of the checkpoint.
         format: u32,
     },
+}
+
+impl CheckpointError {
+    /// What to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Name { .. } | Self::OtherFormat { .. } => ErrorKind::Mistake,
+            Self::File(error) | Self::Unreadable(error) if error.is_transient() => ErrorKind::Transient,
+            _ => ErrorKind::Failure,
+        }
+    }
 }
 
 /// A checkpoint that cannot be used.

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use calmix_io::error::FileError;
-use calmix_io::lock::LockError;
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
 use calmix_io::shown::shown;
 
 /// Why a run's folder cannot be used.
@@ -13,7 +12,7 @@ use calmix_io::shown::shown;
 pub enum RunError {
     /// A file in it cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// There is a run here already.
     #[error("{}: there is a run here already; resume it, or choose another folder", shown(.path.display()))]
     Exists {
@@ -70,24 +69,27 @@ pub enum RunError {
     },
 }
 
-impl From<LockError> for RunError {
-    fn from(error: LockError) -> Self {
-        match error {
-            LockError::Unsupported { path, source } => Self::NoLocks { path, source },
-            LockError::Foreign { path, holder } => Self::Foreign { path, holder },
-            LockError::Held { path, holder } => Self::Locked { path, holder },
-            LockError::File(error) => Self::File(error),
+impl From<FileError> for RunError {
+    /// Explains a lock that cannot be taken by what it means for the run.
+    fn from(error: FileError) -> Self {
+        match error.problem {
+            FileProblem::NoLocks(source) => Self::NoLocks { path: error.path, source },
+            FileProblem::Foreign(holder) => Self::Foreign { path: error.path, holder },
+            FileProblem::Held(holder) => Self::Locked { path: error.path, holder },
+            _ => Self::File(error),
         }
     }
 }
 
 impl RunError {
-    /// Whether the user has to choose another folder. A run that another process is using becomes free again.
-    pub fn is_mistake(&self) -> bool {
+    /// What to do about it. A run that another process is using becomes free again.
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Exists { .. } | Self::NotEmpty { .. } | Self::NoRun { .. } | Self::NoLocks { .. } => true,
-            Self::Locked { .. } | Self::Foreign { .. } => false,
-            Self::File(error) => error.is_wrong_path(),
+            Self::Exists { .. } | Self::NotEmpty { .. } | Self::NoRun { .. } | Self::NoLocks { .. } => {
+                ErrorKind::Mistake
+            }
+            Self::Locked { .. } | Self::Foreign { .. } => ErrorKind::Failure,
+            Self::File(error) => error.kind(),
         }
     }
 }
@@ -100,14 +102,17 @@ mod tests {
     fn lock_errors_suggest_what_to_do() {
         let path = PathBuf::from("run/calmix.lock");
         let source = io::Error::from(io::ErrorKind::Unsupported);
-        let without_locks = RunError::from(LockError::Unsupported { path: path.clone(), source }).to_string();
+        let without_locks = RunError::from(FileError::new(&path, FileProblem::NoLocks(source))).to_string();
         assert!(
             without_locks.starts_with("run/calmix.lock: this file system offers no locks ("),
             "{without_locks}"
         );
         assert!(without_locks.contains("; put the run folder on another file system"), "{without_locks}");
         let holder = "process 1 on there".to_owned();
-        let foreign = RunError::from(LockError::Foreign { path, holder });
-        assert!(!foreign.is_mistake() && foreign.to_string().contains("--take-over"), "{foreign}");
+        let foreign = RunError::from(FileError::new(path, FileProblem::Foreign(holder)));
+        assert!(
+            foreign.kind() == ErrorKind::Failure && foreign.to_string().contains("--take-over"),
+            "{foreign}"
+        );
     }
 }

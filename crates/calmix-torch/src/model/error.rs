@@ -8,7 +8,7 @@ use calmix_data::loader::LoadError;
 use calmix_engine::error::EngineError;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::shown::shown;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 
 /// Why a model cannot be loaded or used.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum ModelError {
     Engine(#[from] EngineError),
     /// The coverage or the precision is out of range.
     #[error(transparent)]
-    Calibration(#[from] CalibrationError),
+    Calibration(#[from] MetricsError),
     /// An image cannot be turned into a view.
     #[error(transparent)]
     View(#[from] AugmentError),

@@ -3,7 +3,7 @@
 use calmix_io::shown::shown;
 use calmix_metrics::abstention::{AnswerThreshold, fewest_labels};
 use calmix_metrics::conformal::{ClassConditional, PredictionSets};
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
 use serde::Serialize;
 
@@ -44,10 +44,10 @@ const NAMED: usize = 20;
 
 impl Guarantee {
     /// Refuses options out of range, whether labels were held out or not.
-    pub(super) fn check(options: &ModelOptions) -> Result<(), CalibrationError> {
+    pub(super) fn check(options: &ModelOptions) -> Result<(), MetricsError> {
         for (what, value) in [("coverage", options.coverage), ("precision", options.precision)] {
             if !(value > 0.0 && value < 1.0) {
-                return Err(CalibrationError::Parameter { what, value, allowed: "between 0 and 1" });
+                return Err(MetricsError::Parameter { what, value, allowed: "between 0 and 1" });
             }
         }
         Ok(())
@@ -57,7 +57,7 @@ impl Guarantee {
         held_out: Option<&HeldOut>,
         classes: &[String],
         options: &ModelOptions,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         let &ModelOptions { coverage, precision, sets, .. } = options;
         let mut guarantee =
             Self { kept: None, reason: "no labels were held out from training", coverage, precision };

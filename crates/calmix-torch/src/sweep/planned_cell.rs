@@ -94,7 +94,7 @@ impl PlannedCell {
                 cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
             let layers = over(layers, self.dataset.as_deref(), overrides)?;
             let layers =
-                with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
+                with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::pretrained)?;
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
         }
         let mut printer = NoticePrinter::new(overrides.quiet);

@@ -153,7 +153,7 @@ impl Draft {
 
 /// Resolves the layers with the configuration of the weights that they name.
 fn resolve(layers: Layers) -> Result<Resolved, TrainError> {
-    let layers = with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
+    let layers = with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::pretrained)?;
     Ok(layers.resolve()?)
 }
 

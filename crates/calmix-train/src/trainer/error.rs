@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use calmix_core::plan::PlanError;
-use calmix_core::samples::StateError;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_dist::DistError;
@@ -11,7 +9,7 @@ use calmix_engine::error::EngineError;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 use calmix_recipe::{Difference, RecipeError};
 use calmix_run::checkpoint::CheckpointError;
 use calmix_run::inspect::InspectError;
@@ -21,6 +19,7 @@ use calmix_run::sample_files::SampleFileError;
 use calmix_run::sink::SinkError;
 
 use crate::start::StartError;
+use calmix_core::error::CoreError;
 
 /// Why a run stopped, or did not start. Its checkpoints stay as they are.
 #[derive(Debug, thiserror::Error)]
@@ -50,12 +49,9 @@ pub enum TrainError {
     /// A batch cannot be loaded; names the sample that caused it.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A training step cannot be planned.
+    /// A training step cannot be planned, or the state of the samples or of the method is inconsistent.
     #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The state of the samples or of the method is inconsistent.
-    #[error(transparent)]
-    Samples(#[from] StateError),
+    Method(#[from] CoreError),
     /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -67,7 +63,7 @@ pub enum TrainError {
     Predictions(#[from] PredictionsError),
     /// Metrics cannot be computed.
     #[error(transparent)]
-    Calibration(#[from] CalibrationError),
+    Calibration(#[from] MetricsError),
     /// A checkpoint holds a state of the samples or the method that cannot be read.
     #[error(
         "the checkpoint of step {step}: {problem}; it was written by another version of calmix or for another method"

@@ -1,21 +1,25 @@
 //! Whether an error is a mistake of the user. Then the same command fails again until the user corrects it, its recipe or its
 //! dataset, so a launcher should not repeat it. Nothing has started by then.
 
-use calmix_core::samples::StateError;
-use calmix_data::loader::LoadError;
-use calmix_dist::DistError;
-use calmix_engine::error::EngineError;
-use calmix_run::checkpoint::CheckpointError;
+use calmix_core::error::CoreError;
+use calmix_io::error::{ErrorKind, FileError};
 
 use super::error::TrainError;
 
 impl TrainError {
-    /// Whether it is a mistake of the user. Everything else may pass by itself, or happens during training, when the run has
+    /// What to do about it. What is not a mistake may pass by itself, or happens during training, when the run has
     /// checkpoints to resume from.
-    pub fn is_mistake(&self) -> bool {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Recipe(_)
-            | Self::Start(_)
+            Self::Recipe(error) => error.kind(),
+            Self::Run(error) => error.kind(),
+            Self::Data(error) => error.kind(),
+            Self::Pretrained(error) => error.kind(),
+            Self::Checkpoint(error) => error.kind(),
+            Self::Load(error) => error.kind(),
+            Self::Engine(error) => error.kind(),
+            Self::Processes(error) => error.kind(),
+            Self::Start(_)
             | Self::NotBegun { .. }
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
@@ -24,38 +28,24 @@ impl TrainError {
             | Self::DifferentRun { .. }
             | Self::Uneven { .. }
             | Self::Memory { .. }
-            | Self::Unsupported(_) => true,
-            Self::Run(error) => error.is_mistake(),
-            Self::Data(error) => error.is_mistake(),
-            Self::Pretrained(error) => !error.is_transient(),
-            Self::Checkpoint(error) => {
-                matches!(error, CheckpointError::Name { .. } | CheckpointError::OtherFormat { .. })
-            }
-            // What the loader finds before its first batch; a sample that cannot be read is found on the way.
-            Self::Load(error) => matches!(
-                error,
-                LoadError::NoSamples { .. }
-                    | LoadError::UnequalShards { .. }
-                    | LoadError::FewerThanShards { .. }
-                    | LoadError::TooLarge { .. }
-            ),
-            Self::Samples(error) => matches!(error, StateError::Memory { .. }),
-            Self::Engine(error) => matches!(error, EngineError::Device(_) | EngineError::Settings(_)),
-            Self::Processes(error) => matches!(error, DistError::NoNccl | DistError::Taken { .. }),
-            Self::RemoteError { mistake, .. } | Self::AsText { mistake, .. } => *mistake,
-            Self::File(_)
-            | Self::Plan(_)
-            | Self::Sink(_)
-            | Self::Predictions(_)
-            | Self::Calibration(_)
-            | Self::State { .. }
-            | Self::OtherNetwork { .. }
-            | Self::TooManySkips { .. }
-            | Self::Diverged { .. }
-            | Self::Backlog { .. }
-            | Self::PreparationStopped
-            | Self::Abandoned => false,
+            | Self::Method(CoreError::Memory { .. })
+            | Self::Unsupported(_)
+            | Self::RemoteError { mistake: true, .. }
+            | Self::AsText { mistake: true, .. } => ErrorKind::Mistake,
+            // The paths of a run are its own: one that is wrong is damage.
+            Self::File(error) if error.is_transient() => ErrorKind::Transient,
+            _ => ErrorKind::Failure,
         }
+    }
+
+    /// Returns whether it is a mistake of the user, as other processes learn it.
+    pub(super) fn is_mistake(&self) -> bool {
+        self.kind() == ErrorKind::Mistake
+    }
+
+    /// Returns the error for a file of pretrained weights, which the user chose: whatever is wrong with it is a mistake.
+    pub fn pretrained(error: FileError) -> Self {
+        Self::Pretrained(error.unless_transient(ErrorKind::Mistake))
     }
 
     /// The same error as text, for the other processes.
@@ -66,16 +56,18 @@ impl TrainError {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, ErrorKind};
+    use std::io;
     use std::path::PathBuf;
     use std::time::Duration;
 
-    use calmix_core::plan::PlanError;
     use calmix_data::error::{DataError, DataProblem};
-    use calmix_dist::Operation;
+    use calmix_data::loader::LoadError;
+    use calmix_dist::{DistError, Operation};
     use calmix_engine::device;
-    use calmix_io::error::{FileError, FileProblem};
+    use calmix_engine::error::EngineError;
+    use calmix_io::error::FileProblem;
     use calmix_recipe::device::Device;
+    use calmix_run::checkpoint::CheckpointError;
     use calmix_run::run::RunError;
     use calmix_run::sink::SinkError;
 
@@ -88,11 +80,11 @@ mod tests {
         PathBuf::from("here")
     }
 
-    fn io(kind: ErrorKind) -> io::Error {
+    fn io(kind: io::ErrorKind) -> io::Error {
         kind.into()
     }
 
-    fn file(kind: ErrorKind) -> FileError {
+    fn file(kind: io::ErrorKind) -> FileError {
         FileError::new(path(), io(kind))
     }
 
@@ -109,7 +101,7 @@ mod tests {
             RunError::Exists { path: path() }.into(),
             RunError::NotEmpty { path: path(), found: words.clone() }.into(),
             RunError::NoRun { path: path() }.into(),
-            RunError::NoLocks { path: path(), source: io(ErrorKind::Unsupported) }.into(),
+            RunError::NoLocks { path: path(), source: io(io::ErrorKind::Unsupported) }.into(),
             data(DataProblem::Content(words.clone())),
             data(DataProblem::Format(words.clone())),
             data(DataProblem::Limit(words.clone())),
@@ -120,8 +112,8 @@ mod tests {
             LoadError::UnequalShards { stream: "labelled", rows: 3, shards: 2 }.into(),
             LoadError::FewerThanShards { samples: 1, shards: 2 }.into(),
             LoadError::TooLarge { rows: 1, bytes: 1 }.into(),
-            StateError::Memory { samples: 1, classes: 1, bytes: 1 }.into(),
-            EngineError::Device(device::check(Device::Cuda(4095)).unwrap_err()).into(),
+            CoreError::Memory { samples: 1, classes: 1, bytes: 1 }.into(),
+            device::check(Device::Cuda(4095)).unwrap_err().into(),
             EngineError::Settings(words.clone()).into(),
             DistError::NoNccl.into(),
             DistError::Taken { rank: 0, size: 2, place: words.clone() }.into(),
@@ -138,16 +130,16 @@ mod tests {
             },
             TrainError::Uneven { processes: 3, groups: 1, shards: 2 },
             TrainError::Memory { samples: 1, classes: 1, state: 1, network: 1, needed: 1, available: 1 },
-            TrainError::Pretrained(file(ErrorKind::NotFound)),
-            TrainError::Pretrained(FileError::new(path(), FileProblem::Content(words.clone()))),
+            TrainError::pretrained(file(io::ErrorKind::NotFound)),
+            TrainError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))),
             TrainError::Unsupported(words),
         ];
         let kinds = [
-            ErrorKind::NotFound,
-            ErrorKind::PermissionDenied,
-            ErrorKind::ReadOnlyFilesystem,
-            ErrorKind::NotADirectory,
-            ErrorKind::IsADirectory,
+            io::ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::ReadOnlyFilesystem,
+            io::ErrorKind::NotADirectory,
+            io::ErrorKind::IsADirectory,
         ];
         mistakes.extend(kinds.map(|kind| data(io(kind))));
         mistakes.extend(kinds.map(|kind| RunError::File(file(kind)).into()));
@@ -161,17 +153,17 @@ mod tests {
         vec![
             RunError::Locked { path: path(), holder: words() }.into(),
             RunError::Foreign { path: path(), holder: words() }.into(),
-            RunError::File(file(ErrorKind::StorageFull)).into(),
+            RunError::File(file(io::ErrorKind::StorageFull)).into(),
             RunError::File(damage()).into(),
-            data(io(ErrorKind::StorageFull)),
-            data(io(ErrorKind::TimedOut)),
-            file(ErrorKind::PermissionDenied).into(),
+            data(io(io::ErrorKind::StorageFull)),
+            data(io(io::ErrorKind::TimedOut)),
+            file(io::ErrorKind::PermissionDenied).into(),
             damage().into(),
             CheckpointError::File(damage()).into(),
             CheckpointError::NoneUsable { folder: path(), skipped: Vec::new() }.into(),
             CheckpointError::Unreadable(damage()).into(),
             CheckpointError::Exists { path: path() }.into(),
-            LoadError::Sample { id: 1, error: Box::new(DataError::new(path(), io(ErrorKind::NotFound))) }
+            LoadError::Sample { id: 1, error: Box::new(DataError::new(path(), io(io::ErrorKind::NotFound))) }
                 .into(),
             LoadError::View { id: 1, problem: DataProblem::Limit(words()) }.into(),
             LoadError::NoLabel { id: 1 }.into(),
@@ -180,13 +172,13 @@ mod tests {
             LoadError::Stalled { ids: Vec::new(), after: Duration::ZERO }.into(),
             LoadError::Interrupted.into(),
             LoadError::NoWorkers { step: 1 }.into(),
-            LoadError::Thread(io(ErrorKind::OutOfMemory)).into(),
-            PlanError::State(StateError::NotKept { what: "margins" }).into(),
-            StateError::UnknownSample { sample: 1 }.into(),
-            StateError::Damaged { what: "margins" }.into(),
+            LoadError::Thread(io(io::ErrorKind::OutOfMemory)).into(),
+            CoreError::NotKept { what: "margins" }.into(),
+            CoreError::UnknownSample { sample: 1 }.into(),
+            CoreError::Damaged { what: "margins" }.into(),
             EngineError::NothingLabelled.into(),
             EngineError::NotFinite { step: 1, what: "gradient" }.into(),
-            SinkError { what: "a file", source: io(ErrorKind::StorageFull) }.into(),
+            SinkError { what: "a file", source: io(io::ErrorKind::StorageFull) }.into(),
             DistError::Broken { rank: 0, operation: Operation::Barrier }.into(),
             DistError::Argument { rank: 0, operation: Operation::Barrier, what: words() }.into(),
             TrainError::State {
@@ -197,7 +189,7 @@ mod tests {
             TrainError::TooManySkips { step: 1, problem: words(), skips: 1 },
             TrainError::Diverged { step: 1, what: "step", processes: vec![1], of: 2 },
             TrainError::Backlog { bytes: 1, problem: damage() },
-            TrainError::Pretrained(file(ErrorKind::TimedOut)),
+            TrainError::pretrained(file(io::ErrorKind::TimedOut)),
             TrainError::PreparationStopped,
             TrainError::Abandoned,
         ]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use calmix_io::error::ErrorKind;
 use calmix_run::run::RunError;
 use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run};
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
@@ -112,7 +113,10 @@ fn changed_split_is_refused() {
         let whole = fs::read(folder.join("split.json")).unwrap();
         swap_labelled_sample(&folder);
         let error = resume(&folder).unwrap_err();
-        assert!(error.is_mistake() && matches!(error, TrainError::OtherSplit { .. }), "{error}");
+        assert!(
+            error.kind() == ErrorKind::Mistake && matches!(error, TrainError::OtherSplit { .. }),
+            "{error}"
+        );
         assert!(error.to_string().contains("restore split.json"), "{error}");
         if folder.ends_with("stopped") {
             let error = evaluate_run(&folder, None, None).unwrap_err();

@@ -39,8 +39,8 @@ fn top_label_confidence_becomes_the_frequency_of_being_right() {
 
 #[test]
 fn bad_tables_are_errors() {
-    assert_eq!(Isotonic::fit(&[], &[], None), Err(CalibrationError::NoSamples));
-    assert_eq!(Isotonic::fit(&[1.0], &[1.0], Some(&[0.0])), Err(CalibrationError::NoSamples));
+    assert_eq!(Isotonic::fit(&[], &[], None), Err(MetricsError::NoSamples));
+    assert_eq!(Isotonic::fit(&[1.0], &[1.0], Some(&[0.0])), Err(MetricsError::NoSamples));
     assert!(Isotonic::fit(&[1.0], &[], None).is_err());
     let negative = Isotonic::fit(&[1.0; 2], &[1.0; 2], Some(&[1.0, -1.0])).unwrap_err();
     assert_eq!(negative.to_string(), "the weight of sample 1 is -1; it must be zero or more, and finite");

@@ -7,8 +7,8 @@
 //! runs that were strongly, slightly and not over-confident.
 
 use super::{
-    CalibrationError, HOTTEST, LabelledLogits, Matrix, Temperature, checked, golden_section, minimise,
-    nll_sum, pairs, slope_and_curvature,
+    HOTTEST, LabelledLogits, Matrix, MetricsError, Temperature, checked, golden_section, minimise, nll_sum,
+    pairs, slope_and_curvature,
 };
 
 /// Nats of the penalty for each factor of e above one.
@@ -36,7 +36,7 @@ impl Temperature {
     ///
     /// # Errors
     /// As [`Temperature::fit`].
-    pub fn fit_cautiously(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn fit_cautiously(logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         let rows = pairs(logits, labels);

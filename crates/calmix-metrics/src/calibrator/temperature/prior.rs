@@ -4,7 +4,7 @@
 //! few, and the maximum-likelihood temperature then makes it worse more often than better. A log-normal prior
 //! slightly above one dominates until there are enough labels.
 
-use super::{CalibrationError, LabelledLogits, Matrix, Temperature, checked, golden_section, nll_sum, pairs};
+use super::{LabelledLogits, Matrix, MetricsError, Temperature, checked, golden_section, nll_sum, pairs};
 
 /// A log-normal distribution of temperatures.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ impl Temperature {
         logits: Matrix,
         labels: &[u32],
         prior: TemperaturePrior,
-    ) -> Result<Self, CalibrationError> {
+    ) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         let rows = pairs(logits, labels);

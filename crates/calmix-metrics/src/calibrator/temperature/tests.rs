@@ -72,7 +72,7 @@ fn hostile_temperatures_are_refused() {
 #[test]
 fn bad_tables_are_errors() {
     let empty = Matrix::new(&[], 0, 3).unwrap();
-    assert_eq!(Temperature::fit(empty, &[]), Err(CalibrationError::NoSamples));
+    assert_eq!(Temperature::fit(empty, &[]), Err(MetricsError::NoSamples));
     let one = Matrix::new(&[0.0, f32::NAN], 1, 2).unwrap();
     let text = |labels: &[u32]| Temperature::fit(one, labels).unwrap_err().to_string();
     assert_eq!(text(&[]), "there are 0 labels, expected 1");

@@ -46,7 +46,7 @@ fn hostile_maps_are_refused() {
     assert_eq!(text(vec![1.0], vec![]), "there are 0 biases, expected 1");
     let map = VectorScaling::identity(3);
     let rows = Matrix::new(&[0.0, 0.0], 1, 2).unwrap();
-    assert_eq!(map.probabilities(rows), Err(CalibrationError::Classes { expected: 3, got: 2 }));
+    assert_eq!(map.probabilities(rows), Err(MetricsError::Classes { expected: 3, got: 2 }));
     for l2 in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(VectorScaling::fit(rows, &[0], l2).is_err());
     }

@@ -14,7 +14,7 @@ use crate::measure::{Binning, Counts, ReliabilityBin, TopLabel};
 /// assert_eq!(ece(&binned.bins(&counts)), 0.25);
 /// counts.draw(&[2, 2]);
 /// assert_eq!(ece(&binned.bins(&counts)), 0.75);
-/// # Ok::<(), calmix_metrics::error::CalibrationError>(())
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Binned {

@@ -6,7 +6,6 @@ use std::str::FromStr;
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
 use calmix_engine::network::Network;
-use calmix_engine::weights::WeightsError;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_recipe::NetworkSection;
 use calmix_recipe::network::{Architecture, BottleneckStride, FirstBlock};
@@ -29,14 +28,14 @@ impl Pretrained {
         if section.weights.is_empty() {
             return Ok(None);
         }
-        let path = WeightsFolder::of_user().find(&section.weights).map_err(TrainError::Pretrained)?;
-        let file = WeightsFile::read(&path).map_err(TrainError::Pretrained)?;
+        let path = WeightsFolder::of_user().find(&section.weights).map_err(TrainError::pretrained)?;
+        let file = WeightsFile::read(&path).map_err(TrainError::pretrained)?;
         Self::checked(section, file).map(Some)
     }
 
     /// Reads the copy of the file in the folder of a run.
     pub(crate) fn read_own(section: &NetworkSection, path: &Path) -> Result<Self, TrainError> {
-        let file = WeightsFile::read_own(path).map_err(TrainError::Pretrained)?;
+        let file = WeightsFile::read_own(path).map_err(TrainError::pretrained)?;
         Self::checked(section, file)
     }
 
@@ -47,7 +46,7 @@ impl Pretrained {
                 "its BLAKE3 hash is {hash}, but network.weights_hash is {wanted}: this is a different file"
             );
             let problem = FileProblem::Changed(problem);
-            return Err(TrainError::Pretrained(FileError::new(&file.path, problem)));
+            return Err(TrainError::pretrained(FileError::new(&file.path, problem)));
         }
         let pretrained = Self { file, hash };
         let network = Network::new(section.name, section.block, 0);
@@ -64,15 +63,15 @@ impl Pretrained {
     /// Gives an engine the backbone.
     pub(crate) fn start(&self, engine: &mut Engine) -> Result<(), TrainError> {
         engine.start_from(&self.file.bytes).map_err(|error| match error {
-            EngineError::Weights(error) => self.refused(&error),
+            EngineError::Weights(_) => self.refused(&error),
             error => error.into(),
         })
     }
 
-    fn refused(&self, error: &WeightsError) -> TrainError {
+    fn refused(&self, error: &EngineError) -> TrainError {
         let problem = FileProblem::Content(error.to_string());
         let hint = "set network.name to the network of this file; its tensors must have timm's names";
-        TrainError::Pretrained(FileError::new(&self.file.path, problem).hint(hint))
+        TrainError::pretrained(FileError::new(&self.file.path, problem).hint(hint))
     }
 }
 
@@ -101,7 +100,7 @@ fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> R
                 || "move it away if it does not belong to these weights".to_owned(),
                 |said| format!("--set {key}={said}"),
             );
-            return Err(TrainError::Pretrained(error.hint(hint)));
+            return Err(TrainError::pretrained(error.hint(hint)));
         }
     }
     Ok(())

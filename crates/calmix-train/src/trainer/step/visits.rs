@@ -1,8 +1,9 @@
 //! Updates the state of the samples in the rows of this process, shard by shard.
 
+use calmix_core::error::CoreError;
 use calmix_core::method::{Method, MethodState};
 use calmix_core::pseudo::Sums;
-use calmix_core::samples::{Samples, ShardVisit, StateError};
+use calmix_core::samples::{Samples, ShardVisit};
 use calmix_core::schedule::RunStep;
 use calmix_core::sharding::ShardRows;
 use calmix_data::loader::TrainBatch;
@@ -38,7 +39,7 @@ impl ShardVisits {
         for (n, ShardRows { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
             let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));
             let slots = batch.unlabelled.slots.get(unlabelled.clone());
-            let slots = slots.ok_or(StateError::Damaged { what: "a batch without slots" })?;
+            let slots = slots.ok_or(CoreError::Damaged { what: "a batch without slots" })?;
             visits.sums.push(Sums::of(&method.base, x.logits, u.logits));
             visits.shards.push(if is_finite {
                 samples.visit_unlabelled(method, n, slots, u.logits, averages)?

@@ -1,10 +1,10 @@
-//! Why a report cannot be made.
+//! The error of this crate: why a report cannot be made.
 
 use std::path::PathBuf;
 
-use calmix_io::error::FileError;
+use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::shown::shown;
-use calmix_metrics::error::CalibrationError;
+use calmix_metrics::error::MetricsError;
 
 /// Why a report of a run cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -25,13 +25,22 @@ pub enum ReportError {
         /// The folder of the run.
         folder: PathBuf,
         /// What is wrong.
-        problem: CalibrationError,
+        problem: MetricsError,
     },
+    /// A plot cannot be drawn as PNG.
+    #[error("a plot cannot be rendered as an image: {0}")]
+    Raster(String),
 }
 
 impl ReportError {
-    /// Whether the same command would fail again until the user corrects it.
-    pub fn is_mistake(&self) -> bool {
-        matches!(self, Self::NoRun(_) | Self::NotBegun(_))
+    /// Returns what to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoRun(_) | Self::NotBegun(_) => ErrorKind::Mistake,
+            // A run has these files: without them it is damaged.
+            Self::File(error) if !error.is_transient() => ErrorKind::Failure,
+            Self::File(error) => error.kind(),
+            Self::Measure { .. } | Self::Raster(_) => ErrorKind::Failure,
+        }
     }
 }
