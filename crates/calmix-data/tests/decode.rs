@@ -143,3 +143,28 @@ fn large_image_in_few_bytes_is_refused() {
     // Small ones are what they are: icons, masks.
     assert_eq!(decode(&flat(2_000), &DecodeLimits::default()).unwrap().width(), 2_000);
 }
+
+/// A palette has three bytes for each colour. As libpng, calmix refuses another in an image that needs it, and ignores it in
+/// one that does not.
+#[test]
+fn palette_of_a_wrong_length_is_refused() {
+    let with = |color, palette: usize| {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, 4, 1);
+        encoder.set_color(color);
+        encoder.set_palette(vec![7; palette]);
+        encoder.write_header().unwrap().write_image_data(&vec![0; 4 * color.samples()]).unwrap();
+        decode(&bytes, &DecodeLimits::default())
+    };
+    for length in [4, 5, 49, 767] {
+        let refused = with(png::ColorType::Indexed, length).unwrap_err().to_string();
+        assert!(refused.contains("palette"), "{length}: {refused}");
+        assert!(with(png::ColorType::Rgb, length).is_ok(), "{length}");
+    }
+    for length in [1, 769, 3_000] {
+        assert!(with(png::ColorType::Indexed, length).is_err(), "{length}");
+    }
+    for length in [3, 48, 768] {
+        assert_eq!(with(png::ColorType::Indexed, length).unwrap().pixels(), [7; 12]);
+    }
+}

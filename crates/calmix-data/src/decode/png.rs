@@ -8,10 +8,13 @@ use super::{DecodeError, Head, Orientation, image};
 use crate::image::Image;
 
 const KIND: &str = "PNG";
+/// The colour type of images whose pixels are places in a palette.
+const INDEXED: u8 = 3;
 
 /// Walks all chunks. `eXIf` may stand before or after the pixels.
 pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     let mut size = None;
+    let mut is_indexed = false;
     let mut orientation = None;
     let mut at = 8_usize;
     loop {
@@ -24,9 +27,16 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
         let data = data.and_then(|data| data.get(..length)).ok_or(DecodeError::Short(KIND))?;
         at = start + length + 4;
         match (name, size) {
-            (b"IHDR", None) => size = Some(read_size(data)?),
+            (b"IHDR", None) => {
+                size = Some(read_size(data)?);
+                is_indexed = data.get(9) == Some(&INDEXED);
+            }
             (b"IHDR", Some(_)) => return Err(damaged("two headers")),
             (_, None) => return Err(damaged("its first chunk is not a header")),
+            // The crate png panics on a colour without all of its bytes.
+            (b"PLTE", _) if is_indexed && length % 3 != 0 => {
+                return Err(damaged("a palette that ends within a colour"));
+            }
             (b"eXIf", _) if orientation.is_none() => orientation = Some(Orientation::from_exif(data)),
             (b"IEND", Some((width, height))) => {
                 let orientation = orientation.unwrap_or(Orientation::UPRIGHT);

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use calmix::error::CliError;
 use calmix::io::atomic_file;
+use calmix::io::confined_path::ConfinedPath;
+use calmix::io::disk::{Disk, RealDisk};
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
 use calmix::run::model_info::ModelInfo;
@@ -56,7 +58,10 @@ impl PartFolder {
     pub(crate) fn create(folder: &Path, mut lines: RowFile, format: &RowFormat<'_>) -> Result<Self> {
         // The list may be left over from a folder that was removed.
         lines.clear()?;
-        fs::create_dir(folder).with_context(|| shown(folder.display()))?;
+        // Synchronised, as the parts will be: after a power failure the list would otherwise name parts of no folder.
+        let place = ConfinedPath::from(folder);
+        let made = RealDisk.create_folder(&place).and_then(|()| RealDisk.sync_folder(&place.folder()));
+        made.with_context(|| shown(folder.display()))?;
         Self::new(folder, lines, 0, format)
     }
 

@@ -33,7 +33,6 @@ fn only_in(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> PathBuf {
 /// The library is called on every place with every kind. A process is started for one kind in each place, and with
 /// `CALMIX_EXHAUSTIVE=1` for every kind.
 #[test]
-#[allow(clippy::print_stderr)] // What it took.
 fn head_follows_no_link_and_waits_for_no_pipe() {
     let scene = Scene::of_head();
     let mut processes = Reader::new(&scene, None);
@@ -48,7 +47,6 @@ fn head_follows_no_link_and_waits_for_no_pipe() {
             }
         }
     }
-    eprintln!("by the library: {}\nby a process: {}", library.worst, processes.worst);
 }
 
 /// Sets a key of the recipe, and of that in the checkpoint.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 use crate::library::Library;
-use crate::measured::{Ended, measured, watched};
+use crate::measured::{Ended, Worst, measured, watched};
 use crate::tier;
 use crate::workspace::Workspace;
 
@@ -87,6 +87,7 @@ fn refused(ended: &Ended, honest: &Ended, code: i32, names: &str, what: &str) {
 /// The library loads every one of them. A process loads two damages of each file, and weights that are not a plain file; with
 /// `CALMIX_EXHAUSTIVE=1` all.
 #[test]
+#[allow(clippy::print_stderr)] // What it took.
 fn damaged_models_are_refused() {
     let workspace = Fixture::Photos.copy();
     fs::write(workspace.path("sentinel"), "precious\n").unwrap();
@@ -124,6 +125,7 @@ fn damaged_models_are_refused() {
     let mut library = Library::start();
     let honest_call = library.call("predict", &workspace.path("run"));
     assert_eq!(honest_call.text, "");
+    let mut worst = Worst::default();
     for (n, (name, what, harm)) in cases.iter().enumerate() {
         copy(&workspace, "run", "hostile");
         harm(&workspace.path("hostile").join(name));
@@ -132,11 +134,15 @@ fn damaged_models_are_refused() {
         let called = library.call("predict", &workspace.path("hostile"));
         assert!(called.text.contains("hostile/model."), "{case}: {}", called.text);
         called.is_modest(&honest_call, &case);
+        worst.count(&called);
         let is_shown = ["cut", "another model", "changed"].contains(what) || n >= cases.len() - 5;
         if tier::is_exhaustive() || is_shown {
-            refused(&predict("hostile"), &honest, 1, "hostile/model.", &case);
+            let ended = predict("hostile");
+            refused(&ended, &honest, 1, "hostile/model.", &case);
+            worst.count(&ended);
         }
     }
+    eprintln!("{worst}");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "precious\n");
 }
 
@@ -217,6 +223,7 @@ fn forged_descriptions_are_refused() {
 }
 
 #[test]
+#[allow(clippy::print_stderr)] // What it took.
 fn damaged_outputs_are_not_resumed() {
     let workspace = Fixture::Photos.copy();
     fs::write(workspace.path("sentinel"), "precious\n").unwrap();
@@ -299,6 +306,7 @@ fn damaged_outputs_are_not_resumed() {
         copy(&workspace, name, &format!("kept/{name}"));
     }
     let honest = resume("out.csv");
+    let mut worst = Worst::default();
     for (name, what, harm) in &cases {
         for name in all {
             copy(&workspace, &format!("kept/{name}"), name);
@@ -306,6 +314,8 @@ fn damaged_outputs_are_not_resumed() {
         harm(&workspace.path(name));
         let ended = resume(if name.starts_with("out.csv") { "out.csv" } else { "out.parquet" });
         refused(&ended, &honest, 2, "", &format!("{name}, {what}"));
+        worst.count(&ended);
     }
+    eprintln!("{worst}");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "precious\n");
 }

@@ -110,7 +110,16 @@ pub(crate) struct Reader<'a> {
     /// How the commands end on the honest run.
     honest: Vec<Ended>,
     /// The longest time and the most memory of a command on a hostile folder, and how many there were.
-    pub(crate) worst: Worst,
+    worst: Worst,
+}
+
+/// Prints what it took, for who runs a test with `--no-capture`.
+impl Drop for Reader<'_> {
+    #[allow(clippy::print_stderr)]
+    fn drop(&mut self) {
+        let by = if self.library.is_some() { "the library" } else { "a process" };
+        eprintln!("by {by}: {}", self.worst);
+    }
 }
 
 impl<'a> Reader<'a> {

@@ -15,7 +15,7 @@ use calmix_torch::run::inspect;
 use calmix_torch::run::read;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 
-use crate::measured::{Ended, HANGS, INTERVAL, memory};
+use crate::measured::{Ended, HANGS, INTERVAL, MOST_EVER, Memory, limit};
 
 /// What an answer begins with, among what the test harness prints.
 const ANSWER: &str = "@ ";
@@ -32,6 +32,7 @@ impl Library {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "library::answers", "--ignored", "--nocapture"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        limit(&child, MOST_EVER);
         let requests = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, answers) = channel();
@@ -50,9 +51,9 @@ impl Library {
     pub(crate) fn call(&mut self, command: &str, folder: &Path) -> Ended {
         let begun = Instant::now();
         writeln!(self.requests, "{command} {}", folder.display()).unwrap();
-        let mut peak = 0;
+        let mut peak = Memory::default();
         let text = loop {
-            peak = peak.max(memory(self.child.id()));
+            peak = peak.max(Memory::of(self.child.id()));
             match self.answers.recv_timeout(INTERVAL) {
                 Ok(text) => break text,
                 Err(RecvTimeoutError::Timeout) => {
@@ -63,7 +64,8 @@ impl Library {
                 }
             }
         };
-        Ended { code: None, text, took: begun.elapsed(), peak }
+        let took = begun.elapsed();
+        Ended { code: None, text, took, peak: peak.own, resident: peak.resident }
     }
 }
 

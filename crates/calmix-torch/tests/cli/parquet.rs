@@ -171,3 +171,30 @@ fn a_killed_folder_goes_on_after_its_last_part() {
         .with_code(2)
         .reports(&["image 402 is not the one that was predicted before"]);
 }
+
+/// A part and its line are on the disk before the next part, so their folder must be, too.
+#[cfg(target_os = "linux")]
+#[test]
+fn folder_of_parts_survives_a_power_failure() {
+    if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return crate::tier::skipped("there is no strace (Debian: strace)");
+    }
+    let workspace = Fixture::Photos.copy();
+    let mut command = Command::new("strace");
+    command.args(["-f", "-y", "-qq", "-o", "calls", "-e", "trace=fsync,mkdir,mkdirat,renameat"]);
+    command.arg(env!("CARGO_BIN_EXE_calmix"));
+    command.args(["predict", "run", "photos/cat", "--threads", "1", "--part-rows", "4"]);
+    fs::create_dir(workspace.path("rows")).unwrap();
+    command.args(["--out", "rows/out.parquet"]).current_dir(workspace.folder());
+    workspace.end(command).with_code(0);
+    let calls = fs::read_to_string(workspace.path("calls")).unwrap();
+    let (_, made) = calls.split_once("out.parquet\", 0777").unwrap();
+    let (before, after) = made.split_once("\"part-00000.parquet\")").unwrap();
+    let is_synchronised = |calls: &str, ending: &str| {
+        calls.lines().any(|line| line.contains("fsync(") && line.contains(&format!("{ending}>)")))
+    };
+    assert!(is_synchronised(before, "/rows"), "the folder of parts has its name: {calls}");
+    let (between, _) = after.split_once("\"part-00001.parquet\")").unwrap();
+    assert!(is_synchronised(between, "/out.parquet"), "the part has its name: {calls}");
+    assert!(is_synchronised(between, "/out.parquet.parts.jsonl"), "its line is written: {calls}");
+}
