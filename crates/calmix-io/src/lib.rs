@@ -13,6 +13,7 @@
 //! | is a file nearly all holes? | [`sparse_file`] |
 //! | how many classes may a file name? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
+//! | how are long lines broken? | [`wrapped`] |
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
@@ -28,3 +29,4 @@ pub mod shell_quoted;
 pub mod shown;
 pub mod sparse_file;
 pub mod transient;
+pub mod wrapped;

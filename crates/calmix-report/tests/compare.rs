@@ -157,8 +157,40 @@ fn the_best_of_a_column_is_bold() {
     let markdown = comparison.to_markdown();
     assert_eq!(markdown.matches("**").count(), 4, "{markdown}");
     assert!(markdown.contains("**6.71 ± ") && markdown.contains("**22.88 ± "), "{markdown}");
-    assert!(markdown.contains("| Compared with ") && markdown.contains(" Result |"), "{markdown}");
+    assert!(
+        markdown.contains(" minus FixMatch, in points, on CIFAR-10, 4:\n") && markdown.contains(" Result |"),
+        "{markdown}"
+    );
+    assert!(markdown.lines().all(|line| line.chars().count() <= 100), "{markdown}");
     assert_eq!(comparison.to_latex().matches("\\boldmath").count(), 2, "{}", comparison.to_latex());
+}
+
+/// Settings that differ in many keys have long names, and many datasets many columns.
+#[test]
+fn markdown_of_unlike_runs_fits_100_columns() {
+    let values = ["one", "two", "three", "four", "five"];
+    let mut runs = Vec::new();
+    for (seed, value) in values.into_iter().enumerate() {
+        let keys =
+            ["augment.size", "network.name", "optimiser.lr", "train.batch", "train.step", "train.ratio"];
+        let more: Vec<_> = keys.into_iter().map(|key| (key, value)).collect();
+        for source in ["cifar10", "svhn", "stl10", "imagenet"] {
+            let labels = [("dataset.source", source), ("labels.count", "4"), ("labels.validation", value)];
+            runs.push(run(seed as u64, 0.1, 0.2, &[&more[..], &labels[..2]].concat()));
+            runs.push(run(seed as u64, 0.1, 0.2, &[&more[..], &labels].concat()));
+        }
+    }
+    let comparison = Comparison::of(runs, None).unwrap();
+    let markdown = comparison.to_markdown();
+    assert!(comparison.rows.iter().any(|row| row.chars().count() > 100), "{:?}", comparison.rows);
+    for line in markdown.lines() {
+        assert!(line.chars().count() <= 100, "{line}\n{markdown}");
+    }
+    // Every key of every setting is below the tables.
+    let text = markdown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for row in &comparison.rows {
+        assert!(text.contains(&format!(": {row}")), "{row}\n{markdown}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use anyhow::Error;
 use calmix::error::{CliError, PreparationStopped, checkpoint_hint, sentence};
+use calmix_io::error::ErrorKind;
 use calmix_train::trainer::TrainError;
 
 /// Replaces an error of training by one that the command line can report. Others stay as they are.
@@ -10,7 +11,7 @@ pub(crate) fn explained(error: Error) -> Error {
         Ok(error) => error,
         Err(error) => return error,
     };
-    let is_mistake = error.is_mistake();
+    let is_mistake = error.kind() == ErrorKind::Mistake;
     let hint = match &error {
         TrainError::Start(start) => Some(start.hint()),
         TrainError::Changed { .. } | TrainError::NotBegun { .. } => Some("calmix train --help".to_owned()),

@@ -1,5 +1,6 @@
 //! Numbers as text.
 
+use calmix_io::wrapped::LONGEST_LINE;
 use calmix_metrics::metrics::Interval;
 
 pub use calmix_io::counted::{counted, grouped};
@@ -13,6 +14,19 @@ pub use calmix_run::sink::phrase::{
 pub fn decimal(metric: f64, interval: Option<Interval>) -> String {
     let interval = interval.map(|Interval { low, high }| format!(" ({low:.3} to {high:.3})"));
     format!("{metric:.3}{}", interval.unwrap_or_default())
+}
+
+/// Says where something was written, and what follows. A long path gets a line of its own, which can be copied whole.
+pub fn written_to(path: &str, more: &str) -> String {
+    let line = format!("written to {path}{more}");
+    if line.chars().count() <= LONGEST_LINE {
+        return line;
+    }
+    let line = format!("  {path}{more}");
+    if line.chars().count() <= LONGEST_LINE {
+        return format!("written to\n{line}");
+    }
+    format!("written to\n  {path}{}", more.replacen(' ', "\n  ", 1))
 }
 
 /// Formats bytes in the largest unit that leaves a whole number.
@@ -31,6 +45,10 @@ mod tests {
     #[test]
     fn numbers_are_readable() {
         assert_eq!(percent(0.5, Some(Interval { low: 0.25, high: 0.75 })), "50.0% (25.0 to 75.0)");
+        assert_eq!(written_to("run", ": a, b"), "written to run: a, b");
+        let path = "p".repeat(90);
+        assert_eq!(written_to(&path, ": a"), format!("written to\n  {path}: a"));
+        assert_eq!(written_to(&path, ": model.json, b"), format!("written to\n  {path}:\n  model.json, b"));
         assert_eq!([9_999, 10_000, 12_345_678].map(bytes), ["9,999 bytes", "10 kB", "12 MB"]);
     }
 }

@@ -7,15 +7,13 @@ use std::io::{self, IsTerminal, Write};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use calmix_io::shown::{is_command, shown_lines};
+use calmix_io::wrapped;
 use calmix_run::sink::ProgressStyle;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
 /// The columns assumed for a terminal of unknown width.
 const COLUMNS: usize = 80;
-
-/// The longest line of a sentence on a terminal: longer lines are hard to read.
-const LONGEST_LINE: usize = 100;
 
 /// Prints a result.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -82,22 +80,7 @@ fn wrapped(text: &str, indent: usize) -> String {
             lines.push(line.to_owned());
             continue;
         }
-        let mut broken = String::new();
-        let mut column = indent;
-        for word in line.split(' ') {
-            let width = word.chars().count();
-            if column > indent && column + 1 + width > LONGEST_LINE {
-                broken.push('\n');
-                broken.extend(std::iter::repeat_n(' ', indent));
-                column = indent;
-            } else if column > indent {
-                broken.push(' ');
-                column += 1;
-            }
-            broken.push_str(word);
-            column += width;
-        }
-        lines.push(broken);
+        lines.push(wrapped::wrapped(line, indent, indent));
     }
     lines.join("\n")
 }
@@ -149,6 +132,8 @@ fn has_colour() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use calmix_io::wrapped::LONGEST_LINE;
+
     use super::*;
 
     #[test]

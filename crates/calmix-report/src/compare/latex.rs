@@ -1,7 +1,7 @@
 //! The comparison as LaTeX, in the paper's layout; needs booktabs and multirow.
 
 use super::Comparison;
-use super::layout::{DIFFERENCES, TableNumber, best, differences, notes, papers_layout};
+use super::layout::{DIFFERENCES, TableNumber, best, data_names, differences, notes, papers_layout};
 
 pub(super) fn write(comparison: &Comparison) -> String {
     let mut text = "% \\usepackage{booktabs,multirow}\n".to_owned();
@@ -9,7 +9,7 @@ pub(super) fn write(comparison: &Comparison) -> String {
         text.extend(["% ", &note, "\n"]);
     }
     text += &papers(comparison);
-    let differences = differences(comparison);
+    let differences = differences(comparison, &data_names(comparison), &comparison.rows);
     if !differences.is_empty() {
         text += "\n\\begin{tabular}{llllrrrrl}\n\\toprule\n";
         text += &line(DIFFERENCES.iter().map(|title| escaped(title)));
@@ -39,7 +39,7 @@ fn papers(comparison: &Comparison) -> String {
             .into_iter()
             .chain(columns.iter().map(|column| escaped(&column.labels))),
     );
-    for (measure, rows) in papers_layout(comparison) {
+    for (measure, rows) in papers_layout(comparison, &comparison.rows) {
         text += "\\midrule\n";
         let mut title = format!("\\multirow{{{}}}{{*}}{{{}}}", rows.len(), measure.name());
         let best = best(&rows);

@@ -19,10 +19,10 @@ pub(super) enum TableNumber {
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
 /// Lays out the paper's table: for each measure a row per method, and two more if the paper has metrics of it.
-pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRows)> {
+pub(super) fn papers_layout(comparison: &Comparison, methods: &[String]) -> Vec<(Measure, MeasureRows)> {
     let of = |measure| {
         let mut rows = MeasureRows::new();
-        for (row, name) in comparison.rows.iter().enumerate() {
+        for (row, name) in methods.iter().enumerate() {
             let cells = || (0..comparison.columns.len()).map(move |column| comparison.cell(column, row));
             let ours = cells().map(|cell| match cell.and_then(|cell| cell.measured(measure)) {
                 Some(seen) => {
@@ -84,19 +84,23 @@ pub(super) const DIFFERENCES: [&str; 9] = [
     "Result",
 ];
 
-/// The rows of the table of differences.
-pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
+/// The name of each column of data.
+pub(super) fn data_names(comparison: &Comparison) -> Vec<String> {
+    comparison.columns.iter().map(|column| format!("{}, {}", column.dataset, column.labels)).collect()
+}
+
+/// The rows of the table of differences, with these names of the data and the methods.
+pub(super) fn differences(comparison: &Comparison, data: &[String], methods: &[String]) -> Vec<[String; 9]> {
     let row = |seen: &super::SettingDifference| {
-        let column = &comparison.columns[seen.column];
         let points = |share: f64| format!("{:+.2}", 100.0 * share);
         let interval =
             seen.interval.map(|interval| format!("{} to {}", points(interval.low), points(interval.high)));
         let p = |value: f64| if value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") };
         let p_values = seen.p_value.zip(seen.p_holm).map(|(one, holm)| format!("{} ({})", p(one), p(holm)));
         [
-            format!("{}, {}", column.dataset, column.labels),
-            comparison.rows[seen.row].clone(),
-            comparison.rows[seen.against].clone(),
+            data[seen.column].clone(),
+            methods[seen.row].clone(),
+            methods[seen.against].clone(),
             seen.measure.name().to_owned(),
             seen.pairs.to_string(),
             seen.mean.map(points).unwrap_or_default(),

@@ -1,16 +1,75 @@
-//! The comparison as Markdown.
+//! The comparison as Markdown, in lines of at most 100 characters, so that it can be read on a terminal.
 
-use super::layout::{DIFFERENCES, TableNumber, best, differences, notes, papers_layout};
-use super::{Comparison, DataColumn};
+use calmix_io::wrapped::{LONGEST_LINE, wrapped};
+
+use super::Comparison;
+use super::layout::{TableNumber, best, data_names, differences, notes, papers_layout};
+
+/// The longest name of a method and of data in a table: with the longest name of a metric, one column of data fits.
+const LONGEST_METHOD: usize = 34;
+const LONGEST_DATA: usize = 25;
+
+/// The head of a table of differences, in points.
+const DIFFERENCES: [&str; 6] = ["Metric", "Pairs", "Points", "95% CI", "p (Holm)", "Result"];
+
+/// The columns of the first table that name a row: metric and method.
+const ROW_WORDS: usize = 2;
 
 pub(super) fn write(comparison: &Comparison) -> String {
-    let mut text = String::new();
-    let data =
-        comparison.columns.iter().map(|DataColumn { dataset, labels, .. }| format!("{dataset}, {labels}"));
-    let head = ["Metric".to_owned(), "Method".to_owned()].into_iter().chain(data);
+    let data = ShortNames::of(&data_names(comparison), LONGEST_DATA, "data");
+    let methods = ShortNames::of(&comparison.rows, LONGEST_METHOD, "method");
+    let mut text = settings_tables(comparison, &data.names, &methods.names);
+    let differences = differences(comparison, &data.names, &methods.names);
+    // A table for each pair of methods: the names of data and methods would make it too wide.
+    for pair in differences.chunk_by(|a, b| a[..3] == b[..3]) {
+        let [data, method, against, ..] = &pair[0];
+        let title = format!("{method} minus {against}, in points, on {data}:");
+        text.extend(["\n", &wrapped(&escaped(&title), 0, 0), "\n\n"]);
+        let rows: Vec<Vec<String>> =
+            pair.iter().map(|row| row[3..].iter().map(|cell| escaped(cell)).collect()).collect();
+        text += &table(&DIFFERENCES.map(str::to_owned), 1, &rows);
+    }
+    text += "\n";
+    for note in methods.legend.into_iter().chain(data.legend).chain(notes(comparison)) {
+        text.extend(["- ", &wrapped(&escaped(&note), 2, 2), "\n"]);
+    }
+    text
+}
+
+/// Names that are short enough for a table, and what the shortened ones stand for.
+struct ShortNames {
+    names: Vec<String>,
+    legend: Vec<String>,
+}
+
+impl ShortNames {
+    /// Shortens names of more than `longest` characters to what precedes their settings and a number.
+    fn of(full: &[String], longest: usize, noun: &str) -> Self {
+        let mut names = Vec::new();
+        let mut legend = Vec::new();
+        for (place, name) in full.iter().enumerate() {
+            if name.chars().count() <= longest {
+                names.push(name.clone());
+                continue;
+            }
+            let words: Vec<&str> = name.split(", ").take_while(|part| !part.contains(" = ")).collect();
+            let number = format!(" #{}", place + 1);
+            let stem = Some(words.join(", "))
+                .filter(|stem| !stem.is_empty() && stem.chars().count() + number.len() <= longest);
+            let short = stem.unwrap_or_else(|| noun.to_owned()) + &number;
+            legend.push(format!("{short}: {name}"));
+            names.push(short);
+        }
+        Self { names, legend }
+    }
+}
+
+/// The metrics of every setting, in as many tables as the columns of data need.
+fn settings_tables(comparison: &Comparison, data: &[String], methods: &[String]) -> String {
+    let head = ["Metric".to_owned(), "Method".to_owned()].into_iter().chain(data.iter().cloned());
     let head: Vec<String> = head.map(|cell| escaped(&cell)).collect();
-    let mut rows = Vec::new();
-    for (measure, of_measure) in papers_layout(comparison) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (measure, of_measure) in papers_layout(comparison, methods) {
         let best = best(&of_measure);
         for (row, (name, numbers)) in of_measure.into_iter().enumerate() {
             let numbers = numbers.into_iter().zip(&best).map(|(of, best)| match best {
@@ -21,18 +80,40 @@ pub(super) fn write(comparison: &Comparison) -> String {
             rows.push(words.into_iter().chain(numbers).collect());
         }
     }
-    text += &table(&head, 2, &rows);
-    let escape_row = |row: [String; 9]| row.iter().map(|cell| escaped(cell)).collect();
-    let differences: Vec<Vec<String>> = differences(comparison).into_iter().map(escape_row).collect();
-    if !differences.is_empty() {
-        text += "\n";
-        text += &table(&DIFFERENCES.map(str::to_owned), 4, &differences);
+    let mut tables = Vec::new();
+    for columns in blocks(&widths(&head, &rows)) {
+        let block = |row: &Vec<String>| columns.iter().map(|&column| row[column].clone()).collect();
+        let rows: Vec<Vec<String>> = rows.iter().map(block).collect();
+        // Not every method is trained on all data.
+        let rows = rows.into_iter().filter(|row| row[ROW_WORDS..].iter().any(|cell| !cell.is_empty()));
+        tables.push(table(&block(&head), ROW_WORDS, &rows.collect::<Vec<_>>()));
     }
-    text += "\n";
-    for note in notes(comparison) {
-        text.extend(["- ", &escaped(&note), "\n"]);
+    tables.join("\n")
+}
+
+/// The columns of each table: those that name its rows, and as many others as fit into a line.
+fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
+    let row_words = 1 + widths[..ROW_WORDS].iter().map(|width| width + 3).sum::<usize>();
+    let mut blocks: Vec<Vec<usize>> = Vec::new();
+    let mut used = LONGEST_LINE;
+    for (column, width) in widths.iter().enumerate().skip(ROW_WORDS) {
+        if used + width + 3 > LONGEST_LINE {
+            blocks.push((0..ROW_WORDS).collect());
+            used = row_words;
+        }
+        blocks.last_mut().into_iter().for_each(|block| block.push(column));
+        used += width + 3;
     }
-    text
+    blocks
+}
+
+/// The width of each column.
+fn widths(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| &row[column]).chain([&head[column]]);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)
+    };
+    (0..head.len()).map(width).collect()
 }
 
 fn number(number: TableNumber) -> String {
@@ -50,9 +131,8 @@ fn scatter(std: Option<f64>, digits: usize) -> String {
 
 /// A table of escaped cells whose columns are aligned, the first `words` to the left and the others to the right.
 fn table(head: &[String], words: usize, rows: &[Vec<String>]) -> String {
+    let widths = widths(head, rows);
     let rows: Vec<Vec<String>> = [head.to_vec()].into_iter().chain(rows.iter().cloned()).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let rule = |(column, &width): (usize, &usize)| {
         if column < words { "-".repeat(width) } else { format!("{}:", "-".repeat(width - 1)) }
     };

@@ -9,7 +9,7 @@ use calmix::command::data_args::existing_folder;
 use calmix::data::dataset::Dataset;
 use calmix::error::CliError;
 use calmix::exit::Exit;
-use calmix::format::counted;
+use calmix::format::{counted, written_to};
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
 use calmix::metrics::calibrator::any_calibrator::CalibratorKind;
@@ -87,12 +87,9 @@ pub(crate) fn run(args: CalibrateArgs) -> Result<Exit> {
     let next = run_files::next("evaluate", &args.run);
     let file = args.run.join("model.json");
     let previous = args.run.join("model.previous.json");
-    print(&format!(
-        "{}\nwritten to {}; the previous version is in {}\n{next}",
-        metric_table::of_map(&map),
-        shown(file.display()),
-        shown(previous.display())
-    ))?;
+    let previous = format!("; the previous version is in {}", shown(previous.display()));
+    let written = written_to(&shown(file.display()), &previous);
+    print(&format!("{}\n{written}\n{next}", metric_table::of_map(&map)))?;
     Ok(Exit::Done)
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<Exit> {
     let (cores, threads) = (cores::available(), trainer::threads(args.threads.unwrap_or(0), 1));
     let precision = format!("{:?}", precision::best(best)).to_lowercase();
     let folder = WeightsFolder::of_user();
-    let weights = folder.names().map_err(TrainError::Pretrained)?;
+    let weights = folder.names().map_err(TrainError::pretrained)?;
     print_text(
         &args,
         &format!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use calmix::command::resume_args::ResumeArgs;
 use calmix::exit::Exit;
-use calmix::format::{counted, grouped, shell_quoted};
+use calmix::format::{counted, grouped, shell_quoted, written_to};
 use calmix::head_table::heads;
 use calmix::io::shown::shown;
 use calmix::metric_table::{self, CalibratorState};
@@ -155,9 +155,8 @@ fn result(run: &Path) -> Result<String> {
         )
     });
     let files = format!(
-        "written to {}: {}\n`calmix inspect {}` shows more metrics and all files\n",
-        shown(run.display()),
-        run_files::model_files(run),
+        "{}\n`calmix inspect {}` shows more metrics and all files\n",
+        written_to(&shown(run.display()), &format!(": {}", run_files::model_files(run))),
         shell_quoted(run)
     );
     Ok(metrics.unwrap_or_default() + &files + &run_files::next_with_model(run))

@@ -10,6 +10,7 @@ use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::format::{counted, grouped};
 use calmix::io::shown::shown;
+use calmix::io::wrapped::wrapped;
 use calmix::recipe::builtin_sweeps;
 use calmix::recipe::must_match;
 use calmix::recipe::sweep::Sweep;
@@ -96,11 +97,12 @@ fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// A line for each run.
+/// A line for each run, broken if it is long.
 fn listed(cells: &[PlannedCell]) -> String {
     let lines = cells.iter().map(|planned| {
         let cell = &planned.cell;
-        shown(format!("{}: recipe={} {}", cell.name, cell.recipe, cell.changes().join(" "))) + "\n"
+        let line = format!("{}: recipe={} {}", cell.name, cell.recipe, cell.changes().join(" "));
+        wrapped(&shown(line), 0, 4) + "\n"
     });
     let steps = cells.iter().map(|cell| cell.recipe().train.steps).fold(0, u64::saturating_add);
     let lines = lines.collect::<Vec<_>>().concat();

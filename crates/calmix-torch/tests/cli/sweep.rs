@@ -176,6 +176,7 @@ fn failed_runs_are_listed_and_retried() {
     for (name, runs) in sweeps.into_iter().zip(["204", "360", "16", "42", "6"]) {
         let listed = workspace.run(&["sweep", name, "--dry-run"]).with_code(0);
         listed.prints(&[&format!("\n{runs} runs, ")]);
+        assert!(listed.stdout.lines().all(|line| line.chars().count() <= 100), "{}", listed.stdout);
     }
 }
 

@@ -18,7 +18,7 @@ use super::inspect::dataset_json;
 use super::source_args::SourceArgs;
 use crate::error::{CliError, PreparationStopped};
 use crate::exit::Exit;
-use crate::format::shell_quoted;
+use crate::format::{shell_quoted, written_to};
 use crate::rate::Rate;
 use crate::recipe_warnings::{short_labels, warn_about_recipe};
 use crate::replaced_table::{ReplacedTable, is_table};
@@ -145,8 +145,9 @@ impl PrepareArgs {
         };
         // Without them `train` would read the folder in another way and refuse the table.
         let options = self.reading.options(by_itself != source);
+        let written = written_to(&table, &format!(", with this summary in {file}"));
         print(&format!(
-            "{report}{short}\n\nwritten to {table}, with this summary in {file}\n\
+            "{report}{short}\n\n{written}\n\
              next: calmix train {named}--data {data}{options} --prepared {table}"
         ))
     }

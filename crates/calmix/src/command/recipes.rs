@@ -1,6 +1,7 @@
 //! `calmix recipes`: the built-in recipes.
 
 use anyhow::Result;
+use calmix_io::wrapped::wrapped;
 use calmix_recipe::{Layers, builtin, schema};
 use clap::Args;
 use serde_json::json;
@@ -45,7 +46,9 @@ impl RecipesArgs {
             return Ok(Exit::Done);
         }
         let longest = recipes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let line = |(name, about): &(_, _)| format!("{name:<longest$}  {about}\n");
+        let indent = longest + 2;
+        let line =
+            |(name, about): &(_, String)| format!("{name:<indent$}{}\n", wrapped(about, indent, indent));
         print(&format!(
             "{}\nnext: calmix inspect RECIPE, or calmix train RECIPE --data FOLDER",
             recipes.iter().map(line).collect::<Vec<_>>().concat()

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::format::shell_quoted;
+use crate::format::{shell_quoted, written_to};
 use crate::run_list::runs_of;
 use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
@@ -187,9 +187,9 @@ impl ReportPaths {
         let assessments: Vec<String> = report.runs.iter().map(assessment).collect();
         let kinds = if page::DRAWS_PNG { "SVG, PNG and CSV" } else { "SVG and CSV" };
         format!(
-            "{}\nwritten to {}\n  {}: all numbers\n  {}/: plots as {kinds}\nnext: open {} in a browser\n",
+            "{}\n{}\n  {}: all numbers\n  {}/: plots as {kinds}\nnext: open {} in a browser\n",
             assessments.join("\n"),
-            shown(self.page.display()),
+            written_to(&shown(self.page.display()), ""),
             shown(self.data.display()),
             shown(self.plots.display()),
             shell_quoted(&self.page),
