@@ -12,6 +12,7 @@ const CRATES: &[&str] = &[
     "calmix-core",
     "calmix-io",
     "calmix-metrics",
+    "calmix-head",
     "calmix-data",
     "calmix-recipe",
     "calmix-run",

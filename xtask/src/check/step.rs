@@ -149,6 +149,7 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-core",
     "--package=calmix-io",
     "--package=calmix-metrics",
+    "--package=calmix-head",
     "--package=calmix-recipe",
     "--package=calmix-data",
     "--package=calmix-run",

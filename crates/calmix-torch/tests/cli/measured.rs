@@ -134,7 +134,7 @@ pub(crate) fn watched(mut command: Command, longest: Duration, most: u64) -> End
 #[test]
 fn limit_of_memory_is_enforced() {
     let version = |most| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calmix-torch"));
         command.arg("--version");
         watched(command, HANGS, most)
     };

@@ -182,7 +182,7 @@ fn folder_of_parts_survives_a_power_failure() {
     let workspace = Fixture::Photos.copy();
     let mut command = Command::new("strace");
     command.args(["-f", "-y", "-qq", "-o", "calls", "-e", "trace=fsync,mkdir,mkdirat,renameat"]);
-    command.arg(env!("CARGO_BIN_EXE_calmix"));
+    command.arg(crate::program::calmix());
     command.args(["predict", "run", "photos/cat", "--threads", "1", "--part-rows", "4"]);
     fs::create_dir(workspace.path("rows")).unwrap();
     command.args(["--out", "rows/out.parquet"]).current_dir(workspace.folder());

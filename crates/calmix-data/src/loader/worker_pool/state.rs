@@ -103,3 +103,140 @@ impl<B> PoolState<B> {
         Some(batch.map(|batch| batch.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: u64 = 2;
+    const ROWS: usize = 3;
+    /// Rows of a task, so that a step has two tasks.
+    const MOST: usize = 2;
+
+    /// What a worker is about to do. Each action happens under one lock, so that whole actions interleave.
+    enum Worker {
+        Claim,
+        Store(Task<Vec<u32>>),
+        Report(u64, Range<usize>),
+    }
+
+    /// The pool's threads in one thread: a worker or, as the last, the consumer acts whenever it is chosen.
+    struct Model {
+        state: PoolState<Vec<u32>>,
+        workers: Vec<Worker>,
+        /// Places whose rows cannot be made.
+        failing: Vec<(u64, usize)>,
+        delivered: Vec<Result<Vec<u32>, LoadError>>,
+    }
+
+    impl Model {
+        fn new(workers: usize, prefetch: usize, failing: &[(u64, usize)]) -> Self {
+            Self {
+                state: PoolState::new(0..STEPS, prefetch),
+                workers: (0..workers).map(|_| Worker::Claim).collect(),
+                failing: failing.to_vec(),
+                delivered: Vec::new(),
+            }
+        }
+
+        /// Who would not wait.
+        fn ready(&self) -> Vec<usize> {
+            let Self { state, workers, delivered, .. } = self;
+            if delivered.last().is_some_and(Result::is_err) {
+                return Vec::new();
+            }
+            let is_claimable = state.slots.back().is_some_and(|slot| slot.claimed < slot.rows);
+            let is_ready =
+                |worker: &Worker| !matches!(worker, Worker::Claim) || is_claimable || state.may_open();
+            let mut ready: Vec<usize> = (0..workers.len()).filter(|&n| is_ready(&workers[n])).collect();
+            if state.slots.front().is_some_and(|slot| slot.stored == slot.rows) {
+                ready.push(workers.len());
+            }
+            ready
+        }
+
+        fn act(&mut self, who: usize) {
+            let Self { state, workers, failing, delivered } = self;
+            let Some(worker) = workers.get_mut(who) else {
+                delivered.extend(state.complete());
+                return;
+            };
+            *worker = match std::mem::replace(worker, Worker::Claim) {
+                Worker::Claim => {
+                    if !state.slots.back().is_some_and(|slot| slot.claimed < slot.rows) {
+                        state.open(vec![0; ROWS], ROWS);
+                    }
+                    Worker::Store(state.claim(MOST).unwrap())
+                }
+                Worker::Store(Task { step, rows, batch }) => {
+                    let mut batch = batch.lock().unwrap();
+                    rows.clone().for_each(|row| batch[row] += 1 + step as u32);
+                    Worker::Report(step, rows)
+                }
+                Worker::Report(step, rows) => {
+                    let failed = rows.clone().find(|&row| failing.contains(&(step, row)));
+                    let error = |row| (row, LoadError::NoReplacement { id: step, tried: row as u64 });
+                    state.report(step, &rows, failed.map(error).map_or(Ok(()), Err));
+                    Worker::Claim
+                }
+            };
+        }
+    }
+
+    /// Runs a model in every order of actions, and returns how many there are.
+    fn every_order(model: impl Fn() -> Model, check: impl Fn(&Model)) -> u64 {
+        // The action that was chosen at each place, and how many there were.
+        let mut chosen: Vec<(usize, usize)> = Vec::new();
+        let mut orders = 0;
+        loop {
+            let mut model = model();
+            for place in 0.. {
+                let ready = model.ready();
+                if ready.is_empty() {
+                    break;
+                }
+                if place == chosen.len() {
+                    chosen.push((0, ready.len()));
+                }
+                model.act(ready[chosen[place].0]);
+            }
+            check(&model);
+            orders += 1;
+            while chosen.pop_if(|(choice, count)| *choice + 1 == *count).is_some() {}
+            let Some((choice, _)) = chosen.last_mut() else { return orders };
+            *choice += 1;
+        }
+    }
+
+    #[test]
+    fn batches_are_whole_in_every_order() {
+        for (workers, prefetch) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)] {
+            let model = || Model::new(workers, prefetch, &[]);
+            let orders = every_order(model, |model| {
+                let delivered: Vec<_> = model.delivered.iter().map(|batch| batch.as_ref().unwrap()).collect();
+                assert_eq!(delivered, [&[1; ROWS], &[2; ROWS]], "both steps, each row once");
+            });
+            assert_eq!(orders > 1, workers > 1 || prefetch > 1, "{orders}");
+        }
+    }
+
+    /// Which row failed first in time does not matter: the first row of the first step does.
+    #[test]
+    fn failure_is_the_same_in_every_order() {
+        for failing in [&[(0, 2)][..], &[(0, 1), (1, 0)], &[(1, 0), (1, 2)], &[(1, 2)]] {
+            for (workers, prefetch) in [(1, 2), (2, 1), (2, 2), (3, 1)] {
+                let model = || Model::new(workers, prefetch, failing);
+                every_order(model, |model| {
+                    let (step, row) = failing[0];
+                    let Some((Err(LoadError::NoReplacement { id, tried }), whole)) =
+                        model.delivered.split_last()
+                    else {
+                        panic!("{:?}", model.delivered);
+                    };
+                    assert_eq!((*id, *tried as usize), (step, row));
+                    assert_eq!(whole.len() as u64, step, "the steps before it");
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The rows of each step: a pure function of the seed and the step, as with images.
+
+use std::num::NonZeroU64;
+
+use calmix_core::order::{Cursor, Feed, Membership, Order};
+use calmix_core::rng::{Domain, Seed, Stream};
+
+use crate::error::HeadError;
+use crate::samples::{HeadSamples, TrainingRows};
+use crate::settings::HeadSettings;
+
+/// One step's vectors.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) labelled_ids: Vec<u64>,
+    pub(crate) labels: Vec<u32>,
+    pub(crate) unlabelled_ids: Vec<u64>,
+    /// The position of each unlabelled row's sample among the unlabelled samples.
+    pub(crate) slots: Vec<u64>,
+    /// Weak views: of the labelled rows, then of the unlabelled ones.
+    pub(crate) weak: Vec<f32>,
+    /// Strong views of the unlabelled rows.
+    pub(crate) strong: Vec<f32>,
+}
+
+/// Draws the batches of a run.
+pub(crate) struct Batches<'a> {
+    samples: HeadSamples<'a>,
+    rows: &'a TrainingRows,
+    seed: Seed,
+    labelled: Stage,
+    unlabelled: Option<(Stage, Membership)>,
+}
+
+/// An order of samples, and where it was last.
+struct Stage {
+    feed: Feed,
+    cursor: Cursor,
+}
+
+impl Stage {
+    fn new(order: Order, rows: usize) -> Self {
+        Self { feed: Feed { order, rows: rows as u64 }, cursor: order.cursor() }
+    }
+
+    /// Epoch and index of each row of a step.
+    fn visits(&mut self, step: u64) -> Vec<(u64, u64)> {
+        let Self { feed, cursor } = self;
+        let visit = |row| cursor.at(feed.position(step, row));
+        (0..feed.rows).map(visit).map(|visit| (visit.epoch, visit.index)).collect()
+    }
+}
+
+impl<'a> Batches<'a> {
+    pub(crate) fn new(
+        samples: HeadSamples<'a>,
+        rows: &'a TrainingRows,
+        settings: &HeadSettings,
+    ) -> Result<Self, HeadError> {
+        let seed = settings.seed;
+        let missing = || HeadError::Input("there is no sample to train on".to_owned());
+        let len = NonZeroU64::new(rows.labelled.len() as u64).ok_or_else(missing)?;
+        let order = Order { seed, domain: Domain::LabelledOrder, len };
+        let labelled = Stage::new(order, settings.batch);
+        let unlabelled = if settings.unlabelled_batch == 0 {
+            None
+        } else {
+            let len = NonZeroU64::new(rows.unlabelled.len() as u64);
+            let len = len.ok_or_else(|| {
+                HeadError::Input("this method needs unlabelled samples, and there are none".to_owned())
+            })?;
+            let membership = Membership::new(seed, len, NonZeroU64::MIN).ok_or_else(missing)?;
+            let order = membership.order(0).ok_or_else(missing)?;
+            Some((Stage::new(order, settings.unlabelled_batch), membership))
+        };
+        Ok(Self { samples, rows, seed, labelled, unlabelled })
+    }
+
+    /// The batch of a step.
+    pub(crate) fn draw(&mut self, step: u64) -> Batch {
+        let mut batch = Batch::default();
+        let samples = self.samples;
+        // Labelled and unlabelled visits of one sample draw different views.
+        let labelled_seed = self.seed.child(Domain::LabelledOrder as u64);
+        for (epoch, index) in self.labelled.visits(step) {
+            let row = self.rows.labelled.get(index as usize).copied().unwrap_or_default();
+            let id = samples.ids.get(row).copied().unwrap_or_default();
+            batch.labelled_ids.push(id);
+            batch.labels.push(samples.label(row).unwrap_or_default());
+            let mut stream = labelled_seed.stream(Domain::FeatureView, epoch, id);
+            let view = drawn_view(1, samples.weak, &mut stream);
+            batch.weak.extend_from_slice(samples.vector(row, view));
+        }
+        let Some((stage, membership)) = &mut self.unlabelled else { return batch };
+        for (epoch, slot) in stage.visits(step) {
+            let index = membership.sample(0, slot).unwrap_or_default();
+            let row = self.rows.unlabelled.get(index as usize).copied().unwrap_or_default();
+            let id = samples.ids.get(row).copied().unwrap_or_default();
+            batch.unlabelled_ids.push(id);
+            batch.slots.push(slot);
+            let mut stream = self.seed.stream(Domain::FeatureView, epoch, id);
+            let weak = drawn_view(1, samples.weak, &mut stream);
+            let strong = drawn_view(1 + samples.weak, samples.strong, &mut stream);
+            batch.weak.extend_from_slice(samples.vector(row, weak));
+            batch.strong.extend_from_slice(samples.vector(row, strong));
+        }
+        batch
+    }
+}
+
+/// Which view a visit uses; the one without augmentation if there is no other.
+fn drawn_view(first: u8, count: u8, stream: &mut Stream) -> usize {
+    if count == 0 { 0 } else { usize::from(first) + stream.index(usize::from(count)) }
+}

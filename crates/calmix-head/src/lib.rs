@@ -1,0 +1,32 @@
+//! Heads on feature vectors: a linear layer, or one hidden layer, trained in seconds on the vectors of a frozen network.
+//!
+//! No tensor library and no I/O: a head is a few matrix products. [`fit`] takes vectors, labels and settings, and
+//! returns the head with its calibrator and the predictions for labels that it was trained without. Every base algorithm
+//! and every kind of mixup of `calmix-core` works on vectors as on images; only the loss on two whole passes of the authors'
+//! code and similarity between pixels are refused.
+//!
+//! The result does not depend on the number of threads: they share heads, never one product.
+//!
+//! # Modules
+//!
+//! - what is trained on: [`samples`], [`projection`];
+//! - one head: [`network`], [`settings`], [`training`];
+//! - which head: [`mod@fit`].
+#![deny(unsafe_code)]
+
+mod batch;
+mod error;
+pub mod fit;
+mod folds;
+pub mod loss;
+pub mod network;
+mod optimiser;
+mod parallel;
+mod product;
+pub mod projection;
+pub mod samples;
+pub mod settings;
+pub mod training;
+
+pub use error::HeadError;
+pub use fit::fit;

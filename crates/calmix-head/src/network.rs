@@ -1,0 +1,241 @@
+//! A head: vectors in, logits out, and the gradient of a loss by its weights.
+
+use std::ops::Range;
+
+use calmix_core::lanes::dot;
+use calmix_core::rng::{Domain, Seed};
+
+use crate::error::HeadError;
+use crate::product::{Operand, multiply};
+
+/// Up to this number of outputs, packing the factors of a product takes longer than multiplying them.
+const FEW: usize = 32;
+
+/// The sizes of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadShape {
+    /// The length of a vector.
+    pub width: usize,
+    /// The units of the hidden layer; `None` for a linear head.
+    pub hidden: Option<usize>,
+    /// The number of classes.
+    pub classes: usize,
+}
+
+/// A parameter of a head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// As in files: `hidden.weight`, `hidden.bias`, `classifier.weight`, `classifier.bias`.
+    pub name: &'static str,
+    /// (out, in) or (out).
+    pub shape: Vec<usize>,
+    /// Its place in [`Head::numbers`].
+    pub place: Range<usize>,
+}
+
+/// The weights of a head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    shape: HeadShape,
+    /// Matrices, which are decayed, then biases.
+    numbers: Vec<f32>,
+}
+
+/// The outputs of a head for some rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadOutput {
+    /// C numbers per row.
+    pub logits: Vec<f32>,
+    /// The outputs of the hidden layer; `None` for a linear head, whose features are its inputs.
+    pub hidden: Option<Vec<f32>>,
+}
+
+/// Where each parameter stands; those of the hidden layer are empty in a linear head.
+struct Places {
+    hidden_weight: Range<usize>,
+    classifier_weight: Range<usize>,
+    hidden_bias: Range<usize>,
+    classifier_bias: Range<usize>,
+}
+
+impl HeadShape {
+    /// The length of the vectors that the classifier reads.
+    pub fn features(&self) -> usize {
+        self.hidden.unwrap_or(self.width)
+    }
+
+    /// The number of weights that are decayed: those of matrices.
+    pub(crate) fn decayed(&self) -> usize {
+        self.places().classifier_weight.end
+    }
+
+    fn places(&self) -> Places {
+        let units = self.hidden.unwrap_or(0);
+        let mut end = 0;
+        let mut next = |length: usize| {
+            end += length;
+            end - length..end
+        };
+        Places {
+            hidden_weight: next(units * self.width),
+            classifier_weight: next(self.classes * self.features()),
+            hidden_bias: next(units),
+            classifier_bias: next(self.classes),
+        }
+    }
+
+    /// The parameters, in the order in which a network names them.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let places = self.places();
+        let mut parameters = Vec::new();
+        if let Some(units) = self.hidden {
+            let shape = vec![units, self.width];
+            parameters.push(Parameter { name: "hidden.weight", shape, place: places.hidden_weight });
+            parameters.push(Parameter { name: "hidden.bias", shape: vec![units], place: places.hidden_bias });
+        }
+        let shape = vec![self.classes, self.features()];
+        parameters.push(Parameter { name: "classifier.weight", shape, place: places.classifier_weight });
+        let shape = vec![self.classes];
+        parameters.push(Parameter { name: "classifier.bias", shape, place: places.classifier_bias });
+        parameters
+    }
+}
+
+impl Head {
+    /// A head before its first step: matrices are Xavier normal (Glorot and Bengio 2010), biases zero.
+    pub fn initial(shape: HeadShape, seed: Seed) -> Self {
+        let mut numbers = vec![0.0; shape.places().classifier_bias.end];
+        for (n, parameter) in shape.parameters().into_iter().enumerate() {
+            if let [to, from] = parameter.shape[..] {
+                let deviation = libm::sqrt(2.0 / (from + to) as f64);
+                let mut stream = seed.stream(Domain::Init, 0, n as u64);
+                numbers[parameter.place].fill_with(|| (deviation * stream.normal()) as f32);
+            }
+        }
+        Self { shape, numbers }
+    }
+
+    /// A head of the given numbers: matrices, then biases.
+    ///
+    /// # Errors
+    /// If it needs another number of them.
+    pub fn new(shape: HeadShape, numbers: Vec<f32>) -> Result<Self, HeadError> {
+        let needed = shape.places().classifier_bias.end;
+        if numbers.len() != needed {
+            return Err(HeadError::Input(format!(
+                "a head of {needed} numbers, but there are {}",
+                numbers.len()
+            )));
+        }
+        Ok(Self { shape, numbers })
+    }
+
+    /// Its sizes.
+    pub fn shape(&self) -> HeadShape {
+        self.shape
+    }
+
+    /// All weights: matrices, then biases.
+    pub fn numbers(&self) -> &[f32] {
+        &self.numbers
+    }
+
+    pub(crate) fn numbers_mut(&mut self) -> &mut [f32] {
+        &mut self.numbers
+    }
+
+    /// The outputs for some vectors, one after the other. Those of a vector do not depend on the other vectors.
+    ///
+    /// # Errors
+    /// If they are not whole vectors.
+    pub fn forward(&self, vectors: &[f32]) -> Result<HeadOutput, HeadError> {
+        let HeadShape { width, hidden, .. } = self.shape;
+        if width == 0 || !vectors.len().is_multiple_of(width) {
+            return Err(HeadError::Input(format!("{} numbers are not vectors of {width}", vectors.len())));
+        }
+        let places = self.shape.places();
+        let hidden = hidden.map(|_| {
+            let weight = &self.numbers[places.hidden_weight];
+            let mut outputs = affine(vectors, weight, &self.numbers[places.hidden_bias]);
+            for number in &mut outputs {
+                *number = number.max(0.0);
+            }
+            outputs
+        });
+        let features = hidden.as_deref().unwrap_or(vectors);
+        let weight = &self.numbers[places.classifier_weight];
+        let logits = affine(features, weight, &self.numbers[places.classifier_bias]);
+        Ok(HeadOutput { logits, hidden })
+    }
+
+    /// The gradient of a loss by all weights, from its gradient by the logits of these vectors.
+    pub(crate) fn backward(&self, vectors: &[f32], output: &HeadOutput, by_logits: &[f32]) -> Vec<f32> {
+        let HeadShape { hidden, classes, .. } = self.shape;
+        let rows = by_logits.len() / classes.max(1);
+        let places = self.shape.places();
+        let mut gradient = vec![0.0; self.numbers.len()];
+        let features = output.hidden.as_deref().unwrap_or(vectors);
+        by_weight(by_logits, features, classes, &mut gradient[places.classifier_weight.clone()]);
+        sum_rows(by_logits, &mut gradient[places.classifier_bias]);
+        if let (Some(units), Some(outputs)) = (hidden, &output.hidden) {
+            let mut by_hidden = vec![0.0; rows * units];
+            let weight = Operand::new(&self.numbers[places.classifier_weight], classes, units);
+            multiply(Operand::new(by_logits, rows, classes), weight, 0.0, &mut by_hidden);
+            for (by, &output) in by_hidden.iter_mut().zip(outputs) {
+                if output <= 0.0 {
+                    *by = 0.0;
+                }
+            }
+            by_weight(&by_hidden, vectors, units, &mut gradient[places.hidden_weight]);
+            sum_rows(&by_hidden, &mut gradient[places.hidden_bias]);
+        }
+        gradient
+    }
+}
+
+/// `vectors·weightᵀ + bias`.
+fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
+    let to = bias.len();
+    let width = weight.len() / to.max(1);
+    let rows = vectors.len() / width.max(1);
+    let mut outputs = Vec::with_capacity(rows * to);
+    if to <= FEW {
+        for vector in vectors.chunks_exact(width) {
+            let each = weight.chunks_exact(width).zip(bias);
+            outputs.extend(each.map(|(weight, bias)| dot(vector, weight) + bias));
+        }
+        return outputs;
+    }
+    (0..rows).for_each(|_| outputs.extend_from_slice(bias));
+    let weight = Operand::new(weight, to, width).transposed();
+    multiply(Operand::new(vectors, rows, width), weight, 1.0, &mut outputs);
+    outputs
+}
+
+/// `byᵀ·vectors`: the gradient by a weight, from that by its outputs.
+fn by_weight(by_outputs: &[f32], vectors: &[f32], to: usize, into: &mut [f32]) {
+    let width = into.len() / to.max(1);
+    if to > FEW {
+        let rows = by_outputs.len() / to;
+        let by_outputs = Operand::new(by_outputs, rows, to).transposed();
+        multiply(by_outputs, Operand::new(vectors, rows, width), 0.0, into);
+        return;
+    }
+    into.fill(0.0);
+    for (by_row, vector) in by_outputs.chunks_exact(to).zip(vectors.chunks_exact(width)) {
+        for (&by, into) in by_row.iter().zip(into.chunks_exact_mut(width)) {
+            if by != 0.0 {
+                into.iter_mut().zip(vector).for_each(|(into, &number)| *into += by * number);
+            }
+        }
+    }
+}
+
+/// Adds up the rows of a matrix, in f64.
+fn sum_rows(matrix: &[f32], into: &mut [f32]) {
+    let mut sums = vec![0.0_f64; into.len()];
+    for row in matrix.chunks_exact(into.len().max(1)) {
+        sums.iter_mut().zip(row).for_each(|(sum, &number)| *sum += f64::from(number));
+    }
+    into.iter_mut().zip(sums).for_each(|(into, sum)| *into = sum as f32);
+}

@@ -1,0 +1,202 @@
+//! From the features of a backbone to the vectors of a head: centred, of unit length, and turned to their principal
+//! directions.
+
+mod principal;
+
+use calmix_core::matrix::Matrix;
+
+use crate::error::HeadError;
+use crate::product::{Operand, multiply};
+
+/// The least length of a vector; a shorter one is not scaled up.
+const SHORTEST: f32 = 1e-12;
+/// Rows whose products are added in f32 before they go into a sum of f64.
+const BLOCK: usize = 256;
+
+/// Centres vectors, scales them to unit length, and keeps their principal directions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projection {
+    mean: Vec<f32>,
+    /// One direction for each dimension that is kept; empty if all are kept as they are.
+    rotation: Vec<f32>,
+    dimensions: usize,
+}
+
+impl Projection {
+    /// Fits it to feature vectors, and keeps the given number of dimensions; 0 for all.
+    ///
+    /// # Errors
+    /// If there are no vectors, or a number is not finite.
+    pub fn fit(vectors: Matrix<'_>, dimensions: usize) -> Result<Self, HeadError> {
+        let width = vectors.width();
+        if vectors.rows() == 0 || width == 0 {
+            return Err(HeadError::Input("there are no features to fit a projection to".to_owned()));
+        }
+        if let Some(row) = vectors.iter().position(|row| row.iter().any(|number| !number.is_finite())) {
+            return Err(HeadError::Input(format!("row {row}: a feature is infinite or not a number")));
+        }
+        let mut sums = vec![0.0_f64; width];
+        for row in vectors.iter() {
+            sums.iter_mut().zip(row).for_each(|(sum, &number)| *sum += f64::from(number));
+        }
+        let mean: Vec<f32> = sums.iter().map(|sum| (sum / vectors.rows() as f64) as f32).collect();
+        if dimensions == 0 || dimensions >= width {
+            return Ok(Self { mean, rotation: Vec::new(), dimensions: width });
+        }
+        let moments = moments(vectors, &mean);
+        let rotation = principal::directions(&moments, width, dimensions);
+        Ok(Self { mean, rotation: rotation.into_iter().map(|number| number as f32).collect(), dimensions })
+    }
+
+    /// A projection of known numbers: the mean, and the directions one after the other.
+    ///
+    /// # Errors
+    /// If the directions are not vectors of the length of the mean.
+    pub fn new(mean: Vec<f32>, rotation: Vec<f32>) -> Result<Self, HeadError> {
+        let width = mean.len();
+        if width == 0 || !rotation.len().is_multiple_of(width) {
+            return Err(HeadError::Input(format!(
+                "{} numbers are not directions in {width} dimensions",
+                rotation.len()
+            )));
+        }
+        let dimensions = if rotation.is_empty() { width } else { rotation.len() / width };
+        Ok(Self { mean, rotation, dimensions })
+    }
+
+    /// The mean of the features.
+    pub fn mean(&self) -> &[f32] {
+        &self.mean
+    }
+
+    /// The directions that are kept, one after the other; empty if all dimensions are kept as they are.
+    pub fn rotation(&self) -> &[f32] {
+        &self.rotation
+    }
+
+    /// The number of features of a vector before the projection.
+    pub fn width(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// The length of a vector after the projection.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// The vectors of some features. The result of a row does not depend on the other rows.
+    ///
+    /// # Errors
+    /// If the rows have another number of features.
+    pub fn apply(&self, features: Matrix<'_>) -> Result<Vec<f32>, HeadError> {
+        let width = self.width();
+        if features.width() != width {
+            let got = features.width();
+            return Err(HeadError::Input(format!("rows of {got} features, but the projection has {width}")));
+        }
+        let mut unit = Vec::with_capacity(features.data().len());
+        features.iter().for_each(|row| add_unit(row, &self.mean, &mut unit));
+        if self.rotation.is_empty() {
+            return Ok(unit);
+        }
+        let mut turned = vec![0.0; features.rows() * self.dimensions];
+        let rotation = Operand::new(&self.rotation, self.dimensions, width);
+        multiply(Operand::new(&unit, features.rows(), width), rotation.transposed(), 0.0, &mut turned);
+        Ok(turned)
+    }
+}
+
+/// Adds a row minus the mean, divided by its length.
+fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) {
+    let start = into.len();
+    into.extend(row.iter().zip(mean).map(|(number, mean)| number - mean));
+    let centred = &mut into[start..];
+    let squares = calmix_core::lanes::sum(centred, |number| f64::from(number) * f64::from(number));
+    let length = (libm::sqrt(squares) as f32).max(SHORTEST);
+    for number in centred {
+        *number /= length;
+    }
+}
+
+/// `Σ uᵀu` over the centred vectors of unit length: blocks of rows in f32, their sum in f64.
+fn moments(vectors: Matrix<'_>, mean: &[f32]) -> Vec<f64> {
+    let width = mean.len();
+    let mut sum = vec![0.0_f64; width * width];
+    let mut product = vec![0.0_f32; width * width];
+    let mut block = Vec::with_capacity(BLOCK * width);
+    let mut rows = vectors.iter().peekable();
+    while rows.peek().is_some() {
+        block.clear();
+        rows.by_ref().take(BLOCK).for_each(|row| add_unit(row, mean, &mut block));
+        let unit = Operand::new(&block, block.len() / width, width);
+        multiply(unit.transposed(), unit, 0.0, &mut product);
+        sum.iter_mut().zip(&product).for_each(|(sum, &number)| *sum += f64::from(number));
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_core::rng::{Domain, Seed};
+
+    use super::*;
+
+    /// Points on a line, and a little beside it: one direction holds almost all.
+    fn line() -> Vec<f32> {
+        let point = |n: usize| {
+            let t = n as f32 / 25.0 - 4.0;
+            let off = if n.is_multiple_of(2) { 0.05 } else { -0.05 };
+            [1.0 + 2.0 * t, 1.0 - 2.0 * t + off, 1.0 + t]
+        };
+        (0..200).flat_map(point).collect()
+    }
+
+    #[test]
+    fn the_first_direction_is_that_of_the_data() {
+        let line = line();
+        let rows = Matrix::new(&line, 200, 3).unwrap();
+        let projection = Projection::fit(rows, 1).unwrap();
+        let seen = projection.apply(rows).unwrap();
+        assert!(seen[..90].iter().all(|x| (0.95..=1.0001).contains(&x.abs())), "{seen:?}");
+        // The largest number of the direction is positive: 2/3 of its length.
+        assert!(seen[199] > 0.0);
+    }
+
+    #[test]
+    fn all_dimensions_are_kept_as_they_are() {
+        let projection =
+            Projection::fit(Matrix::new(&[1.0, 0.0, 0.0, -1.0, 0.0, 0.0], 2, 3).unwrap(), 0).unwrap();
+        let seen = projection.apply(Matrix::new(&[3.0, 4.0, 0.0, 0.0, 0.0, 0.0], 2, 3).unwrap()).unwrap();
+        assert!((seen[0] - 0.6).abs() < 1e-6 && (seen[1] - 0.8).abs() < 1e-6, "{seen:?}");
+        assert_eq!(seen[3..], [0.0; 3]);
+    }
+
+    #[test]
+    fn directions_are_orthonormal_and_hold_the_most() {
+        let width = 40;
+        let mut stream = Seed(3).stream(Domain::Init, 0, 0);
+        // The spread of dimension d falls with d.
+        let rows: Vec<f32> =
+            (0..500 * width).map(|n| (stream.normal() / (1.0 + (n % width) as f64)) as f32).collect();
+        let rows = Matrix::new(&rows, 500, width).unwrap();
+        let kept = 5;
+        let projection = Projection::fit(rows, kept).unwrap();
+        let directions: Vec<&[f32]> = projection.rotation().chunks_exact(width).collect();
+        for (i, a) in directions.iter().enumerate() {
+            for (j, b) in directions.iter().enumerate() {
+                let dot: f32 = a.iter().zip(*b).map(|(a, b)| a * b).sum();
+                assert!((dot - f32::from(u8::from(i == j))).abs() < 1e-5, "{i} {j} {dot}");
+            }
+        }
+        let seen = projection.apply(rows).unwrap();
+        let spread =
+            |dimension: usize| -> f32 { seen.iter().skip(dimension).step_by(kept).map(|x| x * x).sum() };
+        let spreads: Vec<f32> = (0..kept).map(spread).collect();
+        assert!(spreads.is_sorted_by(|a, b| a >= b), "{spreads:?}");
+        // As much as any choice of five axes of the data.
+        let unit = Projection::fit(rows, 0).unwrap().apply(rows).unwrap();
+        let axes: f32 =
+            unit.chunks_exact(width).map(|row| row[..kept].iter().map(|x| x * x).sum::<f32>()).sum();
+        assert!(spreads.iter().sum::<f32>() >= axes * 0.9999);
+    }
+}

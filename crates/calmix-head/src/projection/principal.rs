@@ -1,0 +1,145 @@
+//! The principal directions of a symmetric matrix by subspace iteration, in f64.
+//!
+//! A block of directions is multiplied by the matrix and made orthonormal again until the part of the trace that it holds no
+//! longer grows; then the directions within it are turned to those of the small matrix (Rayleigh and Ritz). The block has more
+//! directions than are kept, so that those at its end converge too.
+
+use calmix_core::rng::{Domain, Seed};
+
+use crate::product::{Operand, multiply};
+
+/// Directions beyond those that are kept.
+const EXTRA: usize = 16;
+/// The relative growth of the part of the trace below which iteration ends.
+const GROWTH: f64 = 1e-9;
+/// The most iterations.
+const MOST: usize = 200;
+/// Sweeps of Jacobi's rotations over the small matrix.
+const SWEEPS: usize = 30;
+
+/// The `kept` directions of largest eigenvalue of a symmetric matrix, the largest first, one after the other. The largest
+/// number of each is positive, since an eigenvector has two signs.
+pub(super) fn directions(matrix: &[f64], width: usize, kept: usize) -> Vec<f64> {
+    let count = (kept + EXTRA).min(width);
+    let mut stream = Seed(0).stream(Domain::Init, 0, 0);
+    // Rows are directions, so that each is contiguous.
+    let mut block: Vec<f64> = (0..count * width).map(|_| stream.normal()).collect();
+    orthonormalise(&mut block, width);
+    let mut image = vec![0.0; count * width];
+    let mut held = 0.0;
+    for _ in 0..MOST {
+        let whole = Operand::new(matrix, width, width);
+        multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
+        let now: f64 = block.iter().zip(&image).map(|(direction, image)| direction * image).sum();
+        block.copy_from_slice(&image);
+        orthonormalise(&mut block, width);
+        if now <= held * (1.0 + GROWTH) {
+            break;
+        }
+        held = now;
+    }
+    multiply(Operand::new(&block, count, width), Operand::new(matrix, width, width), 0.0, &mut image);
+    let mut small = vec![0.0; count * count];
+    multiply(
+        Operand::new(&image, count, width),
+        Operand::new(&block, count, width).transposed(),
+        0.0,
+        &mut small,
+    );
+    let (values, vectors) = eigenvectors(small, count);
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+    let turned: Vec<f64> =
+        order.iter().take(kept).flat_map(|&n| &vectors[n * count..(n + 1) * count]).copied().collect();
+    let mut directions = vec![0.0; kept * width];
+    multiply(Operand::new(&turned, kept, count), Operand::new(&block, count, width), 0.0, &mut directions);
+    for direction in directions.chunks_exact_mut(width) {
+        let largest = direction.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+        if largest.is_some_and(|number| number < 0.0) {
+            for number in direction {
+                *number = -*number;
+            }
+        }
+    }
+    directions
+}
+
+/// Makes rows orthonormal, twice: once leaves what rounding adds to nearly parallel rows (Giraud et al. 2005).
+fn orthonormalise(rows: &mut [f64], width: usize) {
+    for _ in 0..2 {
+        let count = rows.len() / width;
+        for n in 0..count {
+            let (before, rest) = rows.split_at_mut(n * width);
+            let row = &mut rest[..width];
+            for earlier in before.chunks_exact(width) {
+                let along: f64 = dot(earlier, row);
+                row.iter_mut().zip(earlier).for_each(|(number, earlier)| *number -= along * earlier);
+            }
+            let length = libm::sqrt(dot(row, row)).max(f64::MIN_POSITIVE);
+            for number in row {
+                *number /= length;
+            }
+        }
+    }
+}
+
+/// `Σ aᵢ·bᵢ` with partial sums side by side, which a vector unit adds at once.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (a_blocks, a_rest) = a.as_chunks::<8>();
+    let (b_blocks, b_rest) = b.as_chunks::<8>();
+    for (a, b) in a_blocks.iter().zip(b_blocks) {
+        for lane in 0..8 {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.into_iter().sum::<f64>() + rest
+}
+
+/// Eigenvalues and eigenvectors, one after the other, of a small symmetric matrix by Jacobi's rotations.
+fn eigenvectors(mut matrix: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut vectors = vec![0.0; size * size];
+    for n in 0..size {
+        vectors[n * size + n] = 1.0;
+    }
+    let trace: f64 = (0..size).map(|n| matrix[n * size + n].abs()).sum();
+    for _ in 0..SWEEPS {
+        let mut off = 0.0_f64;
+        for p in 0..size {
+            for q in p + 1..size {
+                let across = matrix[p * size + q];
+                off = off.max(across.abs());
+                if across.abs() <= trace * 1e-18 {
+                    continue;
+                }
+                let theta = (matrix[q * size + q] - matrix[p * size + p]) / (2.0 * across);
+                let tangent = theta.signum() / (theta.abs() + libm::sqrt(theta * theta + 1.0));
+                let cosine = 1.0 / libm::sqrt(tangent * tangent + 1.0);
+                let sine = tangent * cosine;
+                turn_rows(&mut matrix, size, (p, q), (cosine, sine));
+                turn_columns(&mut matrix, size, (p, q), (cosine, sine));
+                turn_rows(&mut vectors, size, (p, q), (cosine, sine));
+            }
+        }
+        if off <= trace * 1e-15 {
+            break;
+        }
+    }
+    let values = (0..size).map(|n| matrix[n * size + n]).collect();
+    (values, vectors)
+}
+
+fn turn_rows(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
+    let (before, after) = matrix.split_at_mut(q * size);
+    let row_p = &mut before[p * size..(p + 1) * size];
+    for (a, b) in row_p.iter_mut().zip(&mut after[..size]) {
+        (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
+    }
+}
+
+fn turn_columns(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
+    for row in matrix.chunks_exact_mut(size) {
+        (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
+    }
+}

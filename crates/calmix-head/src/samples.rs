@@ -1,0 +1,118 @@
+//! The vectors that heads are trained on.
+
+use calmix_core::matrix::Matrix;
+
+use crate::error::HeadError;
+
+/// The vectors of samples, in one view or several, and their labels.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadSamples<'a> {
+    /// The samples, ascending. What is drawn for a sample depends on its id, not on its row.
+    pub ids: &'a [u64],
+    /// One row for each sample: its vector without augmentation, then the weak views, then the strong ones.
+    pub vectors: Matrix<'a>,
+    /// The number of weak views; 0 to train on the vector without augmentation.
+    pub weak: u8,
+    /// The number of strong views; likewise.
+    pub strong: u8,
+    /// The class of each sample; `None` if it has no label.
+    pub labels: &'a [Option<u32>],
+    /// The names of the classes.
+    pub classes: &'a [String],
+}
+
+/// Which rows of [`HeadSamples`] a head is trained on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainingRows {
+    /// With their labels.
+    pub labelled: Vec<usize>,
+    /// Without labels; a row may be in both.
+    pub unlabelled: Vec<usize>,
+}
+
+impl<'a> HeadSamples<'a> {
+    /// The length of a vector.
+    pub fn width(&self) -> usize {
+        self.vectors.width() / self.views()
+    }
+
+    fn views(&self) -> usize {
+        1 + usize::from(self.weak) + usize::from(self.strong)
+    }
+
+    /// A view of the sample in a row: 0 is the one without augmentation.
+    pub(crate) fn vector(&self, row: usize, view: usize) -> &'a [f32] {
+        let width = self.width();
+        self.vectors.row(row).get(view * width..(view + 1) * width).unwrap_or_default()
+    }
+
+    /// The vectors without augmentation of some rows, one after the other.
+    pub fn clean(&self, rows: &[usize]) -> Vec<f32> {
+        rows.iter().flat_map(|&row| self.vector(row, 0)).copied().collect()
+    }
+
+    /// The label of the sample in a row.
+    pub(crate) fn label(&self, row: usize) -> Option<u32> {
+        self.labels.get(row).copied().flatten()
+    }
+
+    /// Checks that ids, vectors and labels agree, and that all numbers are finite.
+    ///
+    /// # Errors
+    /// Names the first row that does not.
+    pub fn check(&self, rows: &TrainingRows) -> Result<(), HeadError> {
+        let count = self.vectors.rows();
+        if self.ids.len() != count || self.labels.len() != count {
+            return Err(HeadError::Input(format!(
+                "{count} rows of vectors, but {} ids and {} labels",
+                self.ids.len(),
+                self.labels.len()
+            )));
+        }
+        if !self.vectors.width().is_multiple_of(self.views()) || self.width() == 0 {
+            return Err(HeadError::Input(format!(
+                "rows of {} numbers cannot hold {} vectors of equal length",
+                self.vectors.width(),
+                self.views()
+            )));
+        }
+        if let Some(row) = self.ids.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(HeadError::Input(format!("row {}: its id is not above the one before", row + 1)));
+        }
+        let stray = |label: Option<u32>| label.is_some_and(|class| class as usize >= self.classes.len());
+        if let Some(row) = self.labels.iter().position(|&label| stray(label)) {
+            let label = self.labels[row].unwrap_or_default();
+            return Err(HeadError::Input(format!(
+                "row {row}: class {label}, but there are {} classes",
+                self.classes.len()
+            )));
+        }
+        let broken = |numbers: &[f32]| numbers.iter().any(|number| !number.is_finite());
+        if let Some(row) = self.vectors.iter().position(broken) {
+            return Err(HeadError::Input(format!(
+                "row {row}: a number of its vector is infinite or not a number"
+            )));
+        }
+        let unlabelled = rows.labelled.iter().find(|&&row| self.label(row).is_none());
+        if let Some(row) = unlabelled {
+            return Err(HeadError::Input(format!("row {row} is to be trained with its label, but has none")));
+        }
+        if rows.labelled.is_empty() {
+            return Err(HeadError::Input("no sample has a label".to_owned()));
+        }
+        match rows.unlabelled.iter().find(|&&row| row >= count) {
+            Some(row) => Err(HeadError::Input(format!("there is no row {row}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl TrainingRows {
+    /// The rows without some of the labelled ones, which are not trained on without their label either.
+    pub(crate) fn without(&self, held_out: &[usize]) -> Self {
+        let kept = |rows: &[usize]| -> Vec<usize> {
+            rows.iter().copied().filter(|row| held_out.binary_search(row).is_err()).collect()
+        };
+        Self { labelled: kept(&self.labelled), unlabelled: kept(&self.unlabelled) }
+    }
+}

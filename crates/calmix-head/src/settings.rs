@@ -1,0 +1,68 @@
+//! The settings of a head and of its training.
+
+use calmix_core::method::{BaseLoss, Method};
+use calmix_core::pair::Space;
+use calmix_core::rng::Seed;
+use calmix_core::schedule::LearningRate;
+
+use crate::error::HeadError;
+
+/// The settings of a head and of its training.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeadSettings {
+    /// The base algorithm and the mixup term.
+    pub method: Method,
+    /// The number of units of a hidden layer; `None` for a linear head.
+    pub hidden: Option<usize>,
+    /// The number of steps.
+    pub steps: u64,
+    /// Labelled rows of a step.
+    pub batch: usize,
+    /// Unlabelled rows of a step; zero for supervised training.
+    pub unlabelled_batch: usize,
+    /// The initial learning rate.
+    pub lr: f64,
+    /// How it changes.
+    pub schedule: LearningRate,
+    /// The momentum of SGD.
+    pub momentum: f64,
+    /// Whether it is Nesterov's.
+    pub nesterov: bool,
+    /// The decay of matrices; biases are not decayed.
+    pub weight_decay: f64,
+    /// The norm to which a larger gradient is clipped; `None` for no clipping.
+    pub clip: Option<f64>,
+    /// The decay of the exponential moving average of the weights, per step.
+    pub ema_decay: f64,
+    /// The number of folds that give out-of-fold predictions; 0 for none.
+    pub folds: usize,
+    /// Whether a head that is trained on the labels alone is tried too.
+    pub labels_alone: bool,
+    /// The number of steps between two entries of the training log; 0 for none.
+    pub log_every: u64,
+    /// The seed of everything that is drawn.
+    pub seed: Seed,
+}
+
+impl HeadSettings {
+    /// Refuses what does not apply to heads.
+    ///
+    /// # Errors
+    /// If the method needs two whole passes or pixels, or a number is out of range.
+    pub fn check(&self) -> Result<(), HeadError> {
+        if self.method.base_loss == BaseLoss::Twice {
+            return Err(HeadError::Setting(
+                "method.base_loss = \"twice\" does not apply to a head: its two passes differ only by BatchNorm; use \"once\"",
+            ));
+        }
+        if self.method.similarity_space() == Some(Space::Pixel) {
+            return Err(HeadError::Setting(
+                "a head sees vectors, not pixels: choose the similarity space \"feature\" or \"logit\"",
+            ));
+        }
+        if self.batch == 0 || self.steps == 0 || self.hidden == Some(0) {
+            return Err(HeadError::Setting("steps, rows of a batch and hidden units are at least 1"));
+        }
+        Ok(())
+    }
+}

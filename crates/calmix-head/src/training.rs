@@ -1,0 +1,228 @@
+//! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_core::loss::LossTerm;
+use calmix_core::matrix::Matrix;
+use calmix_core::mixup::Row;
+use calmix_core::observation::{Observation, Rows};
+use calmix_core::pair::Space;
+use calmix_core::plan::StepPlan;
+use calmix_core::planner::Planner;
+use calmix_core::schedule::RunStep;
+
+use crate::batch::{Batch, Batches};
+use crate::error::HeadError;
+use crate::loss::{LossRows, Losses};
+use crate::network::{Head, HeadOutput, HeadShape};
+use crate::optimiser::{Optimiser, norm};
+use crate::samples::{HeadSamples, TrainingRows};
+use crate::settings::HeadSettings;
+
+/// A trained head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainedHead {
+    /// The exponential moving average of the weights: the model to use.
+    pub average: Head,
+    /// The weights after the last step.
+    pub live: Head,
+    /// What some of the steps came to.
+    pub log: Vec<StepLog>,
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepLog {
+    /// The step.
+    pub step: u64,
+    /// The learning rate.
+    pub rate: f64,
+    /// Each term of the loss before its weight, in the order of the method's terms.
+    pub losses: Vec<f64>,
+    /// Their weighted sum.
+    pub total: f64,
+    /// The norm of the gradient, before it was clipped.
+    pub gradient_norm: f64,
+    /// The mean weight of the unlabelled rows.
+    pub in_use: f64,
+    /// The number of mixtures.
+    pub mixtures: usize,
+}
+
+/// Trains one head. The same input gives the same bits on the same kind of processor.
+///
+/// # Errors
+/// If the input contradicts itself, a number is not finite, or `stop` is set.
+pub fn train(
+    samples: HeadSamples<'_>,
+    rows: &TrainingRows,
+    settings: &HeadSettings,
+    stop: &AtomicBool,
+) -> Result<TrainedHead, HeadError> {
+    let mut training = Training::new(samples, rows, settings)?;
+    let mut log = Vec::new();
+    for step in 0..settings.steps {
+        if stop.load(Ordering::Relaxed) {
+            return Err(HeadError::Stopped);
+        }
+        let (entry, _) = training.step(step)?;
+        if settings.log_every > 0 && (step + 1).is_multiple_of(settings.log_every) {
+            log.push(entry);
+        }
+    }
+    let Optimiser { live, average, .. } = training.optimiser;
+    Ok(TrainedHead { average, live, log })
+}
+
+/// A head in training.
+pub struct Training<'a> {
+    settings: HeadSettings,
+    terms: Vec<LossTerm>,
+    batches: Batches<'a>,
+    planner: Planner,
+    optimiser: Optimiser,
+}
+
+/// What a step computed, for comparison with another implementation.
+#[derive(Debug, Clone)]
+pub struct StepTrace {
+    /// The inputs with a loss: labelled rows, mixtures, strong rows.
+    pub inputs: Vec<f32>,
+    /// The classes of the labelled rows.
+    pub labels: Vec<u32>,
+    /// The plan of the step.
+    pub plan: StepPlan,
+    /// The gradient by all weights, before clipping and decay.
+    pub gradient: Vec<f32>,
+}
+
+impl<'a> Training<'a> {
+    /// A head before its first step.
+    ///
+    /// # Errors
+    /// If a setting does not apply to heads, or the input contradicts itself.
+    pub fn new(
+        samples: HeadSamples<'a>,
+        rows: &'a TrainingRows,
+        settings: &HeadSettings,
+    ) -> Result<Self, HeadError> {
+        settings.check()?;
+        samples.check(rows)?;
+        let classes = samples.classes.len();
+        let shape = HeadShape { width: samples.width(), hidden: settings.hidden, classes };
+        let labelled: Vec<u64> = rows.labelled.iter().map(|&row| samples.ids[row]).collect();
+        let unlabelled = if settings.unlabelled_batch == 0 { 0 } else { rows.unlabelled.len() };
+        Ok(Self {
+            settings: *settings,
+            terms: settings.method.loss_terms(),
+            batches: Batches::new(samples, rows, settings)?,
+            // The seed of the first group, as in training on images.
+            planner: Planner::new(settings.method, classes, &labelled, unlabelled, settings.seed.child(0)),
+            optimiser: Optimiser::new(Head::initial(shape, settings.seed)),
+        })
+    }
+
+    /// The weights as they are now.
+    pub fn live(&self) -> &Head {
+        &self.optimiser.live
+    }
+
+    /// Their exponential moving average.
+    pub fn average(&self) -> &Head {
+        &self.optimiser.average
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// If a number is not finite; the head is then as before.
+    pub fn step(&mut self, step: u64) -> Result<(StepLog, StepTrace), HeadError> {
+        let settings = &self.settings;
+        let at = RunStep { step, steps: settings.steps };
+        let batch = self.batches.draw(step);
+        let observed = self.optimiser.live.forward(&batch.weak)?;
+        let space = settings.method.similarity_space();
+        let seen = observation(&batch, &observed, self.optimiser.live.shape(), space)?;
+        let planned = self.planner.plan(&seen, &batch.slots, at)?;
+
+        let inputs = inputs(&batch, &planned.plan, self.optimiser.live.shape().width);
+        let output = self.optimiser.live.forward(&inputs)?;
+        let rows = LossRows {
+            classes: self.optimiser.live.shape().classes,
+            labels: &batch.labels,
+            plan: &planned.plan,
+            smoothing: settings.method.smoothing,
+            logits: &output.logits,
+        };
+        let Losses { terms, total, by_logits } = rows.losses(&self.terms);
+        let mut gradient = self.optimiser.live.backward(&inputs, &output, &by_logits);
+        let gradient_norm = norm(&gradient);
+        if !total.is_finite() || !gradient_norm.is_finite() {
+            self.planner.undo();
+            let what = if total.is_finite() { "gradient" } else { "loss" };
+            return Err(HeadError::NotFinite { step, what });
+        }
+        let before = gradient.clone();
+        let rate = settings.schedule.at(at, settings.lr);
+        self.optimiser.step(settings, rate, gradient_norm, &mut gradient);
+        let plan = self.planner.commit(planned);
+        let weights = &plan.pseudo.weights;
+        let in_use =
+            weights.iter().map(|&weight| f64::from(weight)).sum::<f64>() / weights.len().max(1) as f64;
+        let mixtures = plan.mixes.len();
+        let entry = StepLog { step, rate, losses: terms, total, gradient_norm, in_use, mixtures };
+        Ok((entry, StepTrace { inputs, labels: batch.labels, plan, gradient: before }))
+    }
+}
+
+/// What the method sees of a batch.
+fn observation<'a>(
+    batch: &'a Batch,
+    output: &'a HeadOutput,
+    shape: HeadShape,
+    space: Option<Space>,
+) -> Result<Observation<'a>, HeadError> {
+    let labelled = batch.labelled_ids.len();
+    let unlabelled = batch.unlabelled_ids.len();
+    let all = labelled + unlabelled;
+    let (features, width) = match space {
+        Some(Space::Feature) => (output.hidden.as_deref().unwrap_or(&batch.weak), shape.features()),
+        _ => (&[][..], 0),
+    };
+    let misfit = |_| HeadError::Input("the rows of a batch do not fit".to_owned());
+    let logits = Matrix::new(&output.logits, all, shape.classes).map_err(misfit)?;
+    let features = Matrix::new(features, all, width).map_err(misfit)?;
+    Ok(Observation {
+        labelled: Rows {
+            ids: &batch.labelled_ids,
+            logits: logits.range(0..labelled),
+            features: features.range(0..labelled),
+        },
+        labels: &batch.labels,
+        unlabelled: Rows {
+            ids: &batch.unlabelled_ids,
+            logits: logits.range(labelled..all),
+            features: features.range(labelled..all),
+        },
+    })
+}
+
+/// The rows with a loss: labelled rows, mixtures, strong rows.
+fn inputs(batch: &Batch, plan: &StepPlan, width: usize) -> Vec<f32> {
+    let labelled = batch.labelled_ids.len();
+    let vector = |row: Row| {
+        let row = match row {
+            Row::Labelled(i) => i,
+            Row::Unlabelled(j) => labelled + j,
+        };
+        &batch.weak[row * width..(row + 1) * width]
+    };
+    let mut inputs = Vec::with_capacity(labelled * width + plan.mixes.len() * width + batch.strong.len());
+    inputs.extend_from_slice(&batch.weak[..labelled * width]);
+    for mix in &plan.mixes {
+        let pair = vector(mix.a).iter().zip(vector(mix.b));
+        inputs.extend(pair.map(|(a, b)| mix.lambda * a + (1.0 - mix.lambda) * b));
+    }
+    inputs.extend_from_slice(&batch.strong);
+    inputs
+}
