@@ -1,6 +1,7 @@
 //! `cargo xtask check`: everything that must pass before a change is merged, cheapest first.
 
 mod advisories;
+mod corpus;
 mod layout;
 pub(crate) mod publish;
 mod skipped;

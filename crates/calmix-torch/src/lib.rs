@@ -40,13 +40,13 @@ pub use model::Model;
 #[doc(hidden)]
 pub fn run_command(command: Command) -> Result<Exit> {
     let done = match command {
-        Command::Train(args) => command::train::run(args),
-        Command::Resume(args) => command::resume::run(args),
-        Command::Sweep(args) => command::sweep::run(args),
-        Command::Evaluate(args) => command::evaluate::run(args),
+        Command::Train(args) => command::train::run(&args),
+        Command::Resume(args) => command::resume::run(&args),
+        Command::Sweep(args) => command::sweep::run(&args),
+        Command::Evaluate(args) => command::evaluate::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args),
-        Command::Predict(args) => command::predict::run(args),
-        Command::Doctor(args) => command::doctor::run(args),
+        Command::Predict(args) => command::predict::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
         other => other.run(),
     };
     done.map_err(explained_error::explained)

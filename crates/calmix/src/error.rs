@@ -39,6 +39,7 @@ impl CliError {
     }
 
     /// Adds what to try instead.
+    #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use super::tier::Tier;
-use super::{advisories, layout, publish};
+use super::{advisories, corpus, layout, publish};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
@@ -124,6 +124,12 @@ pub(crate) const STEPS: &[Step] = &[
             let packages = ["--package", "calmix-report", "--features", "raster"];
             Ok(Action::Command(nextest("nightly", &packages)?))
         },
+    },
+    Step {
+        name: "corpus",
+        what: "the fuzz targets pass on what earlier campaigns found",
+        tier: Tier::Nightly,
+        action: |_| Ok(Action::Own { called: "xtask/src/check/corpus.rs", run: corpus::replay }),
     },
     Step {
         name: "publish",

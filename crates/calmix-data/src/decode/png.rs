@@ -34,7 +34,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             (b"IHDR", Some(_)) => return Err(damaged("two headers")),
             (_, None) => return Err(damaged("its first chunk is not a header")),
             // The crate png panics on a colour without all of its bytes.
-            (b"PLTE", _) if is_indexed && length % 3 != 0 => {
+            (b"PLTE", _) if is_indexed && !length.is_multiple_of(3) => {
                 return Err(damaged("a palette that ends within a colour"));
             }
             (b"eXIf", _) if orientation.is_none() => orientation = Some(Orientation::from_exif(data)),

@@ -1,4 +1,6 @@
 //! The layers of networks: the indices of their parameters, and how they are applied.
+// libtorch counts in i64; sides and strides are small.
+#![allow(clippy::cast_possible_wrap)]
 
 use super::layout::{ParameterId, StatisticsId};
 

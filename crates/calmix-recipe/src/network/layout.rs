@@ -4,6 +4,8 @@
 //! precision; then other matrices; then vectors, which are not decayed. The optimiser, the average of the weights
 //! and the sum over processes are then operations on whole buffers. Convolution weights stand there as (out,
 //! height, width, in), which is channels-last of the (out, in, height, width) that files have.
+// libtorch counts in i64; sides and strides are small.
+#![allow(clippy::cast_possible_wrap)]
 
 use super::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
 use super::layers::NetworkLayers;

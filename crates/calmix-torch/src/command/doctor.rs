@@ -25,7 +25,7 @@ use crate::build_info::{features, features_shown};
 use crate::cores;
 use self_test::SelfTest;
 
-pub(crate) fn run(args: DoctorArgs) -> Result<Exit> {
+pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
     let devices = device::all();
     let best = devices.first().copied().unwrap_or(Device::Cpu);
     let names: Vec<String> = devices.iter().map(Device::to_string).collect();
@@ -34,7 +34,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<Exit> {
     let folder = WeightsFolder::of_user();
     let weights = folder.names().map_err(TrainError::pretrained)?;
     print_text(
-        &args,
+        args,
         &format!(
             "calmix     {VERSION} for {TARGET}\n\
          commit     {COMMIT}\n\
@@ -51,7 +51,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<Exit> {
         ),
     )?;
     cores::warn_if_oversubscribed(threads, 1);
-    let test = if args.seconds == 0 { None } else { Some(test(&args, threads)?) };
+    let test = if args.seconds == 0 { None } else { Some(test(args, threads)?) };
     if args.json {
         print_json(&json!({
             "calmix": VERSION,
@@ -80,7 +80,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<Exit> {
                 "two identical trainings gave different results, so this machine cannot resume a run exactly"
             )
         }
-        Some(_) => print_text(&args, "next: calmix recipes, or calmix prepare FOLDER")?,
+        Some(_) => print_text(args, "next: calmix recipes, or calmix prepare FOLDER")?,
         None => {}
     }
     Ok(Exit::Done)

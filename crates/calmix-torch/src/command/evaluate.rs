@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::moved_dataset::explain_moved;
 
-pub(crate) fn run(args: EvaluateArgs) -> Result<Exit> {
+pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit> {
     if let Some(exit) = on_folder::run(&args.on, &args.run, args.device, args.json)? {
         return Ok(exit);
     }
@@ -38,7 +38,7 @@ pub(crate) fn run(args: EvaluateArgs) -> Result<Exit> {
     status(&format!("evaluating {} …", shown(args.run.display())));
     let command = format!("calmix evaluate {}", shell_quoted(&args.run));
     let output = evaluate_run(&args.run, changed, args.device)
-        .map_err(|error| explain_other(&args, error, &resolved.recipe, &command))?;
+        .map_err(|error| explain_other(args, error, &resolved.recipe, &command))?;
     let evaluations: Vec<_> = output.evaluations.iter().collect();
     let Some(first) = evaluations.first() else {
         let message =

@@ -29,14 +29,14 @@ use crate::predict::row::{RowFormat, escaped};
 use crate::predict::{PredictTally, predict_list};
 use crate::same_command::same_command;
 
-pub(crate) fn run(args: PredictArgs) -> Result<Exit> {
+pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
     let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())
         .map_err(|error| CliError::invalid(error.to_string()))?;
     let mut named = args.paths.iter().filter(|path| !is_stdin(path)).chain(&args.list);
     if let Some(path) = named.find(|path| !path.exists()) {
         return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
     }
-    if args.out.is_none() && row_kind(&args) == RowKind::Parquet {
+    if args.out.is_none() && row_kind(args) == RowKind::Parquet {
         let message = "Parquet output is a folder of files and cannot be written to standard output";
         return Err(CliError::invalid(message)
             .hint("name the folder, for example `--out predictions.parquet`")
@@ -44,20 +44,20 @@ pub(crate) fn run(args: PredictArgs) -> Result<Exit> {
     }
     let shard = args.shard.or_else(|| launch.as_ref().and_then(shard_of_launch));
     let out = args.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
-    let threads = threads(&args, launch.as_ref());
-    let model = load_model(&args, threads)?;
+    let threads = threads(args, launch.as_ref());
+    let model = load_model(args, threads)?;
     for sentence in model.guarantee().missing() {
         warn(&sentence);
     }
 
     let classes = model.classes();
     let format = RowFormat {
-        kind: row_kind(&args),
+        kind: row_kind(args),
         classes,
         probabilities: args.probabilities,
         rows_of_part: args.part_rows.into(),
     };
-    let made_by = made_by(&args, &model, shard);
+    let made_by = made_by(args, &model, shard);
     let stop = Stop::listen()?;
     stop.end_at_second();
     let input = ImageInput { paths: args.paths.clone(), list: args.list.clone(), shard };
@@ -65,7 +65,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<Exit> {
     // A list or a shard may be empty: a job that shares its images out has such parts.
     let may_be_empty = args.list.is_some() || shard.is_some();
     if total == Some(0) && !may_be_empty {
-        return Err(nothing_found(&args).into());
+        return Err(nothing_found(args).into());
     }
     let (mut output, written) = match &out {
         Some(out) if args.resume => RowOutput::resume(out, &made_by, &format)?,
@@ -93,10 +93,10 @@ pub(crate) fn run(args: PredictArgs) -> Result<Exit> {
     let stopped = stop.flag().load(Ordering::Relaxed);
     let PredictTally { rows, unread, .. } = tally;
     if !stopped && rows + written.rows == 0 && !may_be_empty {
-        return Err(nothing_found(&args).into());
+        return Err(nothing_found(args).into());
     }
     if stopped {
-        status(&stopped_text(&args, rows + written.rows, total, out.as_deref()));
+        status(&stopped_text(args, rows + written.rows, total, out.as_deref()));
     } else {
         conclude(tally, &written, out.as_deref(), rate.per_second());
     }

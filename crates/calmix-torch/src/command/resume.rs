@@ -24,7 +24,7 @@ use crate::moved_dataset::explain_moved;
 use crate::progress::ProgressSink;
 use crate::supervise::{is_supervised, own_arguments, stop_when_orphaned, supervise};
 
-pub(crate) fn run(args: ResumeArgs) -> Result<Exit> {
+pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
     let resolved = args.recipe.apply(inspect::recipe_layers(&args.run)?)?.resolve()?;
     let overridden = (!args.recipe.is_empty()).then(|| resolved.clone());
     let steps = resolved.recipe.train.steps;

@@ -23,8 +23,8 @@ use crate::sweep::{PlannedCell, SweepWorker};
 /// Bytes of the longest sweep file.
 const LONGEST: u64 = 1 << 20;
 
-pub(crate) fn run(args: SweepArgs) -> Result<Exit> {
-    let sweep = read(&args)?;
+pub(crate) fn run(args: &SweepArgs) -> Result<Exit> {
+    let sweep = read(args)?;
     let mut cells = Vec::new();
     for cell in sweep.cells {
         let datasets = args.datasets.as_deref();

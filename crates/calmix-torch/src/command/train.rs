@@ -27,10 +27,10 @@ use crate::start_notice::{NoticePrinter, chosen_backbone, chosen_recipe};
 use crate::supervise::supervise;
 use crate::{build_info, summary};
 
-pub(crate) fn run(args: TrainArgs) -> Result<Exit> {
-    refuse_path_as_recipe(&args)?;
+pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
+    refuse_path_as_recipe(args)?;
     args.overrides.data_folder()?;
-    let draft = Draft::new(layers(&args)?)?;
+    let draft = Draft::new(layers(args)?)?;
     draft.resolved.ready()?;
     existing_folder(Path::new(&draft.resolved.recipe.dataset.path))?;
     if let OrAuto::Is(device) = draft.resolved.recipe.train.device {
@@ -48,11 +48,11 @@ pub(crate) fn run(args: TrainArgs) -> Result<Exit> {
     }
     let requested = draft.resolved.hash();
     if let Some(launch) = launch.as_ref().filter(|launch| launch.rank > 0) {
-        return follow(launch, &draft.resolved, requested, required_run_dir(&args)?);
+        return follow(launch, &draft.resolved, requested, required_run_dir(args)?);
     }
     let stop = Stop::listen()?;
-    let prepared = prepare(&args, &draft, launch.is_some(), &stop)?;
-    announce(&args, &draft, &prepared, launch.as_ref())?;
+    let prepared = prepare(args, &draft, launch.is_some(), &stop)?;
+    announce(args, &draft, &prepared, launch.as_ref())?;
     if let Some(processes) = args.processes.to_start() {
         let trainer = Trainer::new(stop.flag()).built_from(build_info::build());
         let run = trainer.create(prepared, processes)?;
