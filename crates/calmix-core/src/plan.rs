@@ -97,7 +97,7 @@ pub fn plan_step(
     let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
-        (_, None) => return Err(CoreError::NotKept { what: "margins" }.into()),
+        (_, None) => return Err(CoreError::NotKept { what: "margins" }),
         (pairing, Some(difficulty)) => {
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);

@@ -101,7 +101,7 @@ impl Planner {
         seen.check()?;
         let base = &self.method.base;
         let sums = Sums::of(base, seen.labelled.logits, seen.unlabelled.logits);
-        Ok(base.pseudo_label(seen.unlabelled.logits, &sums, &mut planned.state.base)?)
+        base.pseudo_label(seen.unlabelled.logits, &sums, &mut planned.state.base)
     }
 
     /// Commits the step: updates the state and returns the plan.

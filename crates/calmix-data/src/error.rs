@@ -62,7 +62,12 @@ impl From<FileError> for DataError {
             FileProblem::Content(what) => DataProblem::Content(what),
             problem => DataProblem::Format(problem.to_string()),
         };
-        Self { path: error.path, place: error.place, problem, hint: error.hint }
+        Self {
+            path: error.path,
+            place: error.place.map(String::from),
+            problem,
+            hint: error.hint.map(String::from),
+        }
     }
 }
 

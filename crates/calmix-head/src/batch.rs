@@ -23,6 +23,17 @@ pub(crate) struct Batch {
     pub(crate) strong: Vec<f32>,
 }
 
+impl Batch {
+    fn clear(&mut self) {
+        self.labelled_ids.clear();
+        self.labels.clear();
+        self.unlabelled_ids.clear();
+        self.slots.clear();
+        self.weak.clear();
+        self.strong.clear();
+    }
+}
+
 /// Draws the batches of a run.
 pub(crate) struct Batches<'a> {
     samples: HeadSamples<'a>,
@@ -76,9 +87,9 @@ impl<'a> Batches<'a> {
         Ok(Self { samples, rows, seed, labelled, unlabelled })
     }
 
-    /// The batch of a step.
-    pub(crate) fn draw(&mut self, step: u64) -> Batch {
-        let mut batch = Batch::default();
+    /// Draws the batch of a step into the place of the one before.
+    pub(crate) fn draw(&mut self, step: u64, batch: &mut Batch) {
+        batch.clear();
         let samples = self.samples;
         // Labelled and unlabelled visits of one sample draw different views.
         let labelled_seed = self.seed.child(Domain::LabelledOrder as u64);
@@ -91,7 +102,7 @@ impl<'a> Batches<'a> {
             let view = drawn_view(1, samples.weak, &mut stream);
             batch.weak.extend_from_slice(samples.vector(row, view));
         }
-        let Some((stage, membership)) = &mut self.unlabelled else { return batch };
+        let Some((stage, membership)) = &mut self.unlabelled else { return };
         for (epoch, slot) in stage.visits(step) {
             let index = membership.sample(0, slot).unwrap_or_default();
             let row = self.rows.unlabelled.get(index as usize).copied().unwrap_or_default();
@@ -104,7 +115,6 @@ impl<'a> Batches<'a> {
             batch.weak.extend_from_slice(samples.vector(row, weak));
             batch.strong.extend_from_slice(samples.vector(row, strong));
         }
-        batch
     }
 }
 

@@ -1,6 +1,6 @@
 //! Heads on feature vectors: a linear layer, or one hidden layer, trained in seconds on the vectors of a frozen network.
 //!
-//! No tensor library and no I/O: a head is a few matrix products. [`fit`] takes vectors, labels and settings, and
+//! No tensor library and no I/O: a head is a few matrix products. [`fit()`] takes vectors, labels and settings, and
 //! returns the head with its calibrator and the predictions for labels that it was trained without. Every base algorithm
 //! and every kind of mixup of `calmix-core` works on vectors as on images; only the loss on two whole passes of the authors'
 //! code and similarity between pixels are refused.

@@ -23,26 +23,19 @@ impl Optimiser {
     /// Takes a step against the gradient, whose norm is given, and moves the average on.
     ///
     /// `g += decay·p; v = momentum·v + g; p −= rate·(g + momentum·v)`; without Nesterov, `p −= rate·v`.
-    pub(crate) fn step(&mut self, settings: &HeadSettings, rate: f64, norm: f64, gradient: &mut [f32]) {
-        if let Some(limit) = settings.clip
-            && norm > limit
-        {
-            let factor = (limit / (norm + CLIP_FLOOR)) as f32;
-            for number in &mut *gradient {
-                *number *= factor;
-            }
-        }
-        let decay = settings.weight_decay as f32;
+    pub(crate) fn step(&mut self, settings: &HeadSettings, rate: f64, norm: f64, gradient: &[f32]) {
+        let clipped = settings.clip.filter(|&limit| norm > limit);
+        let factor = clipped.map_or(1.0, |limit| (limit / (norm + CLIP_FLOOR)) as f32);
         let momentum = settings.momentum as f32;
         let rate = rate as f32;
         let average_share = (1.0 - settings.ema_decay) as f32;
         let decayed = self.live.shape().decayed();
-        let weights = self.live.numbers_mut();
-        for (gradient, &weight) in gradient.iter_mut().zip(&*weights).take(decayed) {
-            *gradient += decay * weight;
-        }
-        let moved = weights.iter_mut().zip(self.average.numbers_mut());
-        for (((weight, average), velocity), &gradient) in moved.zip(&mut self.velocity).zip(&*gradient) {
+        let weights = self.live.numbers_mut().iter_mut().zip(self.average.numbers_mut());
+        for (n, (((weight, average), velocity), gradient)) in
+            weights.zip(&mut self.velocity).zip(gradient).enumerate()
+        {
+            let decay = if n < decayed { settings.weight_decay as f32 } else { 0.0 };
+            let gradient = gradient * factor + decay * *weight;
             *velocity = momentum * *velocity + gradient;
             let direction = if settings.nesterov { gradient + momentum * *velocity } else { *velocity };
             *weight -= rate * direction;

@@ -65,7 +65,7 @@ pub fn train(
         if stop.load(Ordering::Relaxed) {
             return Err(HeadError::Stopped);
         }
-        let (entry, _) = training.step(step)?;
+        let entry = training.step(step)?;
         if settings.log_every > 0 && (step + 1).is_multiple_of(settings.log_every) {
             log.push(entry);
         }
@@ -81,15 +81,15 @@ pub struct Training<'a> {
     batches: Batches<'a>,
     planner: Planner,
     optimiser: Optimiser,
+    batch: Batch,
+    last: StepTrace,
 }
 
-/// What a step computed, for comparison with another implementation.
-#[derive(Debug, Clone)]
+/// What the last step computed, for comparison with another implementation.
+#[derive(Debug, Clone, Default)]
 pub struct StepTrace {
     /// The inputs with a loss: labelled rows, mixtures, strong rows.
     pub inputs: Vec<f32>,
-    /// The classes of the labelled rows.
-    pub labels: Vec<u32>,
     /// The plan of the step.
     pub plan: StepPlan,
     /// The gradient by all weights, before clipping and decay.
@@ -119,6 +119,8 @@ impl<'a> Training<'a> {
             // The seed of the first group, as in training on images.
             planner: Planner::new(settings.method, classes, &labelled, unlabelled, settings.seed.child(0)),
             optimiser: Optimiser::new(Head::initial(shape, settings.seed)),
+            batch: Batch::default(),
+            last: StepTrace::default(),
         })
     }
 
@@ -132,21 +134,32 @@ impl<'a> Training<'a> {
         &self.optimiser.average
     }
 
+    /// The classes of the labelled rows of the last step.
+    pub fn last_labels(&self) -> &[u32] {
+        &self.batch.labels
+    }
+
+    /// What the last step computed.
+    pub fn last(&self) -> &StepTrace {
+        &self.last
+    }
+
     /// Takes a step.
     ///
     /// # Errors
     /// If a number is not finite; the head is then as before.
-    pub fn step(&mut self, step: u64) -> Result<(StepLog, StepTrace), HeadError> {
+    pub fn step(&mut self, step: u64) -> Result<StepLog, HeadError> {
         let settings = &self.settings;
         let at = RunStep { step, steps: settings.steps };
-        let batch = self.batches.draw(step);
+        let Self { batch, last, .. } = self;
+        self.batches.draw(step, batch);
         let observed = self.optimiser.live.forward(&batch.weak)?;
         let space = settings.method.similarity_space();
-        let seen = observation(&batch, &observed, self.optimiser.live.shape(), space)?;
+        let seen = observation(batch, &observed, self.optimiser.live.shape(), space)?;
         let planned = self.planner.plan(&seen, &batch.slots, at)?;
 
-        let inputs = inputs(&batch, &planned.plan, self.optimiser.live.shape().width);
-        let output = self.optimiser.live.forward(&inputs)?;
+        set_inputs(batch, &planned.plan, self.optimiser.live.shape().width, &mut last.inputs);
+        let output = self.optimiser.live.forward(&last.inputs)?;
         let rows = LossRows {
             classes: self.optimiser.live.shape().classes,
             labels: &batch.labels,
@@ -155,23 +168,21 @@ impl<'a> Training<'a> {
             logits: &output.logits,
         };
         let Losses { terms, total, by_logits } = rows.losses(&self.terms);
-        let mut gradient = self.optimiser.live.backward(&inputs, &output, &by_logits);
-        let gradient_norm = norm(&gradient);
+        last.gradient = self.optimiser.live.backward(&last.inputs, &output, &by_logits);
+        let gradient_norm = norm(&last.gradient);
         if !total.is_finite() || !gradient_norm.is_finite() {
             self.planner.undo();
             let what = if total.is_finite() { "gradient" } else { "loss" };
             return Err(HeadError::NotFinite { step, what });
         }
-        let before = gradient.clone();
         let rate = settings.schedule.at(at, settings.lr);
-        self.optimiser.step(settings, rate, gradient_norm, &mut gradient);
-        let plan = self.planner.commit(planned);
-        let weights = &plan.pseudo.weights;
+        self.optimiser.step(settings, rate, gradient_norm, &last.gradient);
+        last.plan = self.planner.commit(planned);
+        let weights = &last.plan.pseudo.weights;
         let in_use =
             weights.iter().map(|&weight| f64::from(weight)).sum::<f64>() / weights.len().max(1) as f64;
-        let mixtures = plan.mixes.len();
-        let entry = StepLog { step, rate, losses: terms, total, gradient_norm, in_use, mixtures };
-        Ok((entry, StepTrace { inputs, labels: batch.labels, plan, gradient: before }))
+        let mixtures = last.plan.mixes.len();
+        Ok(StepLog { step, rate, losses: terms, total, gradient_norm, in_use, mixtures })
     }
 }
 
@@ -207,8 +218,8 @@ fn observation<'a>(
     })
 }
 
-/// The rows with a loss: labelled rows, mixtures, strong rows.
-fn inputs(batch: &Batch, plan: &StepPlan, width: usize) -> Vec<f32> {
+/// Sets the rows with a loss: labelled rows, mixtures, strong rows.
+fn set_inputs(batch: &Batch, plan: &StepPlan, width: usize, inputs: &mut Vec<f32>) {
     let labelled = batch.labelled_ids.len();
     let vector = |row: Row| {
         let row = match row {
@@ -217,12 +228,11 @@ fn inputs(batch: &Batch, plan: &StepPlan, width: usize) -> Vec<f32> {
         };
         &batch.weak[row * width..(row + 1) * width]
     };
-    let mut inputs = Vec::with_capacity(labelled * width + plan.mixes.len() * width + batch.strong.len());
+    inputs.clear();
     inputs.extend_from_slice(&batch.weak[..labelled * width]);
     for mix in &plan.mixes {
         let pair = vector(mix.a).iter().zip(vector(mix.b));
         inputs.extend(pair.map(|(a, b)| mix.lambda * a + (1.0 - mix.lambda) * b));
     }
     inputs.extend_from_slice(&batch.strong);
-    inputs
 }

@@ -26,12 +26,12 @@ pub enum ErrorKind {
 pub struct FileError {
     /// The file or folder.
     pub path: PathBuf,
-    /// The place in the file: a line, a byte, a tensor.
-    pub place: Option<String>,
+    /// The place in the file: a line, a byte, a tensor. It and the hint are boxed so that errors with a file in them stay small.
+    pub place: Option<Box<str>>,
     /// What is wrong with the file.
     pub problem: FileProblem,
     /// What to do next.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     kind: ErrorKind,
 }
 
@@ -132,7 +132,7 @@ impl FileError {
     /// Adds the place in the file.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
-        Self { place: Some(place.into()), ..self }
+        Self { place: Some(place.into().into_boxed_str()), ..self }
     }
 
     /// Returns what to do about it. By default a wrong path is a mistake, and damage is a failure.
@@ -154,7 +154,7 @@ impl FileError {
     /// Adds what to do next.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(hint.into().into_boxed_str()), ..self }
     }
 }
 

@@ -134,7 +134,7 @@ fn read_following(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
     let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
     // Errors show the path that the user gave.
     safe_open::read(&target, longest).map_err(|mut error| {
-        error.path = path.to_owned();
+        path.clone_into(&mut error.path);
         error
     })
 }

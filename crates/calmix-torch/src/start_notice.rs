@@ -1,13 +1,18 @@
 //! The notices that the terminal shows while a run is prepared.
 
+use std::sync::Arc;
+
 use calmix::format::{grouped, rough_time};
 use calmix::io::shown::shown;
 use calmix::rate::Rate;
 use calmix::recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
 use calmix::run::weights_folder::WeightsFolder;
-use calmix::terminal::{clear_line, status, warn};
+use calmix::stop::Stop;
+use calmix::terminal::{clear_line, status, warn, warn_at_once};
 use calmix::weights_hint;
-use calmix_train::start::{BackboneChoice, InsteadOfTest, LONGEST_FEATURES, StartNotice};
+use calmix_train::start::{
+    BackboneChoice, InsteadOfTest, LONGEST_FEATURES, StartContext, StartNotice, measure_rate,
+};
 
 use crate::summary;
 
@@ -23,7 +28,17 @@ impl NoticePrinter {
         Self { is_quiet, rate: Rate::of_silent_command() }
     }
 
-    pub(crate) fn show(&mut self, notice: &StartNotice<'_>) {
+    /// What a preparation needs besides its arguments: this printer receives its notices and `stop` ends it.
+    pub(crate) fn context<'a>(&'a mut self, stop: &'a Stop) -> StartContext<'a> {
+        StartContext {
+            stop: stop.flag(),
+            warn: Arc::new(warn_at_once),
+            measure_rate: &measure_rate,
+            notify: Box::new(|notice| self.show(&notice)),
+        }
+    }
+
+    fn show(&mut self, notice: &StartNotice<'_>) {
         match notice {
             StartNotice::Read { files, total } => self.rate.show(*files, *total),
             StartNotice::ReadingEnded => clear_line(),

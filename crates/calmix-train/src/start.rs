@@ -49,7 +49,7 @@ pub struct StartContext<'a> {
     /// Measures how many views per second a backbone computes at 160 pixels: [`measure_rate`], unless a test fixes it.
     pub measure_rate: &'a dyn Fn(&StoredWeights) -> Result<f64, TrainError>,
     /// Receives the events of the preparation.
-    pub notify: &'a mut dyn FnMut(StartNotice<'_>),
+    pub notify: Box<dyn FnMut(StartNotice<'_>) + 'a>,
 }
 
 /// An event of the preparation of a run.
@@ -133,13 +133,17 @@ pub struct TrainedRun {
 pub fn train_folder(folder: impl AsRef<Path>) -> Result<TrainedRun, TrainError> {
     let data = std::path::absolute(folder.as_ref())
         .map_err(|error| StartError::no_folder(folder.as_ref(), &error))?;
-    let draft = Draft::new(Layers::new().set_to("dataset.path", data.to_string_lossy().into_owned()))?;
+    let Some(path) = data.to_str() else {
+        let problem = "its path is not UTF-8; rename the folder".to_owned();
+        return Err(StartError::NoFolder { folder: data, problem }.into());
+    };
+    let draft = Draft::new(Layers::new().set_to("dataset.path", path.to_owned()))?;
     let stop = AtomicBool::new(false);
     let context = StartContext {
         stop: &stop,
         warn: Arc::new(|_| {}),
         measure_rate: &measure_rate,
-        notify: &mut |_| {},
+        notify: Box::new(|_| {}),
     };
     let prepared = prepare_run(&draft, &RunPlace::Next { name: None }, context)?;
     let folder = prepared.folder.path().to_owned();

@@ -35,17 +35,18 @@ fn compare(peer: &mut Peer, method: Method, hidden: Option<usize>) -> Apart {
     let width = scene.samples().width();
     for step in 0..STEPS {
         tensors.push((format!("weights.{step}"), training.live().numbers().to_vec(), 0));
-        let (log, trace) = training.step(step).expect("a step");
+        let log = training.step(step).expect("a step");
+        let trace = training.last();
         let PseudoLabels { labels, weights, fairness_target } = &trace.plan.pseudo;
         steps.push(json!({
             "rate": log.rate,
-            "labels": trace.labels,
+            "labels": training.last_labels(),
             "pseudo": { "labels": labels, "weights": weights, "fairness_target": fairness_target },
             "targets": trace.plan.targets,
             "mix_weights": trace.plan.mixes.iter().map(|mix| mix.weight).collect::<Vec<_>>(),
         }));
-        tensors.push((format!("inputs.{step}"), trace.inputs, width));
-        tensors.push((format!("gradient.{step}"), trace.gradient, 0));
+        tensors.push((format!("inputs.{step}"), trace.inputs.clone(), width));
+        tensors.push((format!("gradient.{step}"), trace.gradient.clone(), 0));
     }
     let mixed = steps.iter().filter(|step| step["mix_weights"] != json!([])).count();
     assert_eq!(mixed > 0, method.mixup().is_some(), "{mixed} steps with mixtures");

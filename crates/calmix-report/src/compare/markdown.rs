@@ -6,8 +6,8 @@ use super::Comparison;
 use super::layout::{TableNumber, best, data_names, differences, notes, papers_layout};
 
 /// The longest name of a method and of data in a table: with the longest name of a metric, one column of data fits.
-const LONGEST_METHOD: usize = 34;
-const LONGEST_DATA: usize = 25;
+const LONGEST_METHOD: usize = 38;
+const LONGEST_DATA: usize = 21;
 
 /// The head of a table of differences, in points.
 const DIFFERENCES: [&str; 6] = ["Metric", "Pairs", "Points", "95% CI", "p (Holm)", "Result"];

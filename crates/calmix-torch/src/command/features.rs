@@ -1,7 +1,6 @@
 //! `calmix train --features-only`: computes the features of a frozen backbone for later runs.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 use calmix::data::dataset::Dataset;
@@ -13,7 +12,7 @@ use calmix::input_shard::InputShard;
 use calmix::recipe::Resolved;
 use calmix::stop::Stop;
 use calmix::terminal::{clear_line, status, warn_at_once};
-use calmix_train::start::{Draft, StartContext, measure_rate};
+use calmix_train::start::Draft;
 use calmix_train::trainer::{PageShard, TrainError, Trainer};
 
 use crate::progress::ProgressSink;
@@ -60,13 +59,7 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
     let dataset = prepared(&draft.resolved)?;
     draft.use_table(dataset.folder());
     let mut printer = NoticePrinter::new(is_quiet);
-    let mut context = StartContext {
-        stop: stop.flag(),
-        warn: Arc::new(warn_at_once),
-        measure_rate: &measure_rate,
-        notify: &mut |notice| printer.show(&notice),
-    };
-    let completed = draft.complete(&dataset, &mut context)?;
+    let completed = draft.complete(&dataset, &mut printer.context(&stop))?;
     let resolved = completed.resolved;
     if completed.backbone.is_some() && shard.is_some() {
         return refuse_choice();

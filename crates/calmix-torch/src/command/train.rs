@@ -1,7 +1,6 @@
 //! `calmix train`: trains a model from a recipe and a dataset.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use calmix::command::data_args::existing_folder;
@@ -16,7 +15,7 @@ use calmix::stop::Stop;
 use calmix::terminal::{status, warn_at_once};
 use calmix_engine::device;
 use calmix_train::launch::LaunchInfo;
-use calmix_train::start::{Draft, PreparedRun, RunPlace, StartContext, measure_rate, prepare_run};
+use calmix_train::start::{Draft, PreparedRun, RunPlace, prepare_run};
 use calmix_train::trainer::Trainer;
 
 use super::features::make_features;
@@ -83,13 +82,7 @@ fn prepare(args: &TrainArgs, draft: &Draft, is_launched: bool, stop: &Stop) -> R
         None => RunPlace::Next { name: Some(name(args, draft)) },
     };
     let mut printer = NoticePrinter::new(args.overrides.quiet);
-    let context = StartContext {
-        stop: stop.flag(),
-        warn: Arc::new(warn_at_once),
-        measure_rate: &measure_rate,
-        notify: &mut |notice| printer.show(&notice),
-    };
-    Ok(prepare_run(draft, &place, context)?)
+    Ok(prepare_run(draft, &place, printer.context(stop))?)
 }
 
 /// Shows what will be trained, and warnings about it.

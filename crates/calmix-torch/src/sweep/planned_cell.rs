@@ -1,7 +1,6 @@
 //! A run of a sweep, with everything that the user overrides.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Result;
 use calmix::command::data_args::existing_folder;
@@ -21,7 +20,7 @@ use calmix::stop::Stop;
 use calmix::terminal::warn_at_once;
 use calmix_engine::device;
 use calmix_train::pretrained_layer::with_pretrained;
-use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run};
+use calmix_train::start::{Draft, RunPlace, prepare_run};
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::build_info;
@@ -98,13 +97,8 @@ impl PlannedCell {
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
         }
         let mut printer = NoticePrinter::new(overrides.quiet);
-        let context = StartContext {
-            stop: stop.flag(),
-            warn: Arc::new(warn_at_once),
-            measure_rate: &measure_rate,
-            notify: &mut |notice| printer.show(&notice),
-        };
-        let prepared = prepare_run(&self.draft, &RunPlace::NewOrBegun(run.to_owned()), context)?;
+        let place = RunPlace::NewOrBegun(run.to_owned());
+        let prepared = prepare_run(&self.draft, &place, printer.context(stop))?;
         if !overrides.quiet {
             warn_about_recipe(&prepared.resolved);
             summary::warn_about_labels(&prepared)?;
@@ -129,7 +123,13 @@ impl PlannedCell {
 /// Adds everything that the user overrides on top of layers.
 fn over(layers: Layers, dataset: Option<&Path>, overrides: &RecipeArgs) -> Result<Layers> {
     let layers = match dataset {
-        Some(folder) => layers.set_to("dataset.path", folder.to_string_lossy().into_owned()),
+        Some(folder) => {
+            let Some(path) = folder.to_str() else {
+                let message = format!("{}: its path is not UTF-8", shown(folder.display()));
+                return Err(CliError::invalid(message).hint("rename the folder").into());
+            };
+            layers.set_to("dataset.path", path.to_owned())
+        }
         None => layers,
     };
     overrides.apply(layers)

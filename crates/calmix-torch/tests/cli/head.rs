@@ -330,6 +330,7 @@ fn compare_and_summary_show_both_heads() {
     assert!(compared["rows"][1].as_str().unwrap().ends_with(", labels alone"), "{compared}");
     workspace.run(&["compare", "sweep"]).with_code(0).prints(&[
         "| NLL, calibrated ",
-        "the metrics are those of the recipe's own head, whichever head a run kept",
+        "the metrics are those of the recipe's own head",
+        "CalibrateMix, labels alone |",
     ]);
 }

@@ -51,7 +51,7 @@ fn open_or_make(
         return Ok(Dataset::open(&target, root)?);
     }
     (context.notify)(StartNotice::Reading { folder: root });
-    let notify = &mut *context.notify;
+    let notify = &mut context.notify;
     let progress = |files, total| notify(StartNotice::Read { files, total });
     let warn = Arc::clone(&context.warn);
     let report = prepare_table(&data.source_spec(), root, &target, context.stop, warn, progress);

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_io::error::ErrorKind;
 use calmix_run::run::RunError;
-use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run};
+use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run, train_folder};
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
 use serde_json::Value;
 
@@ -93,6 +93,18 @@ fn swap_labelled_sample(folder: &Path) {
 }
 
 #[test]
+fn folder_with_a_path_that_is_not_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join(std::ffi::OsStr::from_bytes(b"photos\xff"));
+    fs::create_dir(&data).unwrap();
+    let error = train_folder(&data).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Mistake);
+    assert!(error.to_string().contains("its path is not UTF-8; rename the folder"), "{error}");
+}
+
+#[test]
 fn changed_split_is_refused() {
     let bench = Bench::new();
     let settings = ["method.mixup.pairing=none"];
@@ -105,7 +117,7 @@ fn changed_split_is_refused() {
         stop: &stop,
         warn: Arc::new(|_| {}),
         measure_rate: &measure_rate,
-        notify: &mut |_| {},
+        notify: Box::new(|_| {}),
     };
     let prepared = prepare_run(&draft, &RunPlace::New(created.clone()), context).unwrap();
     Trainer::new(&stop).create(prepared, 1).unwrap();

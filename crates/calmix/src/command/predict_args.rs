@@ -67,7 +67,7 @@ pub struct PredictArgs {
     pub batch: u32,
 }
 
-/// The values of `--sets`, one for each [`SetRule`].
+/// The values of `--sets`, one for each rule of prediction sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SetKind {
     Lac,

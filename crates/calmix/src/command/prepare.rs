@@ -25,17 +25,21 @@ use crate::replaced_table::{ReplacedTable, is_table};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once};
 
+/// The long help; not a doc comment, in which rustdoc would take the folders for Rust.
+const ABOUT: &str = "\
+Scan a dataset: count its samples, list its problems, and write a table for training
+
+A dataset of your own is a folder with one subfolder per class and one named `unlabelled`:
+
+    photos/cat/…  photos/dog/…  photos/unlabelled/…
+
+or the same below photos/train and photos/test, or images with a list of labels, labels.csv.
+calmix never moves or changes your files, and writes nothing into their folder unless you name
+it with `--to`.";
+
 /// Scan a dataset: count its samples, list its problems, and write a table for training
-///
-/// A dataset of your own is a folder with one subfolder per class and one named `unlabelled`:
-///
-///     photos/cat/…  photos/dog/…  photos/unlabelled/…
-///
-/// or the same below photos/train and photos/test, or images with a list of labels, labels.csv.
-/// calmix never moves or changes your files, and writes nothing into their folder unless you name
-/// it with `--to`.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, after_long_help = FIELDS)]
+#[command(long_about = ABOUT, after_long_help = FIELDS)]
 pub struct PrepareArgs {
     /// Dataset folder
     #[arg(value_name = "FOLDER")]

@@ -169,7 +169,7 @@ mod tests {
             };
             *worker = match std::mem::replace(worker, Worker::Claim) {
                 Worker::Claim => {
-                    if !state.slots.back().is_some_and(|slot| slot.claimed < slot.rows) {
+                    if state.slots.back().is_none_or(|slot| slot.claimed >= slot.rows) {
                         assert!(
                             state.slots.iter().all(|slot| slot.failure.is_none()),
                             "begun after a failure"
