@@ -10,10 +10,12 @@ use crate::product::{Operand, multiply};
 
 /// Directions beyond those that are kept.
 const EXTRA: usize = 16;
+/// Multiplications between two orthonormalisations, which take as long as several of them.
+const POWER: usize = 4;
 /// The relative growth of the part of the trace below which iteration ends.
-const GROWTH: f64 = 1e-9;
+const GROWTH: f64 = 1e-5;
 /// The most iterations.
-const MOST: usize = 200;
+const MOST: usize = 50;
 /// Sweeps of Jacobi's rotations over the small matrix.
 const SWEEPS: usize = 30;
 
@@ -31,7 +33,11 @@ pub(super) fn directions(matrix: &[f64], width: usize, kept: usize) -> Vec<f64> 
         let whole = Operand::new(matrix, width, width);
         multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
         let now: f64 = block.iter().zip(&image).map(|(direction, image)| direction * image).sum();
-        block.copy_from_slice(&image);
+        for _ in 1..POWER {
+            std::mem::swap(&mut block, &mut image);
+            multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
+        }
+        std::mem::swap(&mut block, &mut image);
         orthonormalise(&mut block, width);
         if now <= held * (1.0 + GROWTH) {
             break;
