@@ -26,7 +26,7 @@ use crate::network::Head;
 use crate::parallel;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
-use crate::training::{TrainedHead, train};
+use crate::training::{TrainedHead, train_checked};
 
 /// The confidence level of the interval of the difference between two heads.
 const LEVEL: f64 = 0.95;
@@ -124,7 +124,7 @@ pub fn fit(
     }
     let trained = parallel::run(jobs.len(), threads, |n| {
         let Job { candidate, rows, .. } = &jobs[n];
-        train(samples, rows, &candidates[*candidate].1, stop)
+        train_checked(samples, rows, &candidates[*candidate].1, stop)
     });
     let trained = trained.into_iter().collect::<Result<Vec<TrainedHead>, HeadError>>()?;
 

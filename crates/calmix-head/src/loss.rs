@@ -52,10 +52,8 @@ impl LossRows<'_> {
 
     /// One term; its gradient is added to `by_logits` with the weight of the term.
     fn term(&self, term: &LossTerm, by_logits: &mut [f32]) -> f64 {
-        let (labelled, rest) = self.split(self.logits);
-        let (mixed, strong) = rest;
-        let by_labelled_len = labelled.len();
-        let (by_labelled, by_rest) = by_logits.split_at_mut(by_labelled_len);
+        let [labelled, mixed, strong] = self.split(self.logits);
+        let (by_labelled, by_rest) = by_logits.split_at_mut(labelled.len());
         let (by_mixed, by_strong) = by_rest.split_at_mut(mixed.len());
         let weight = term.weight;
         match term.kind {
@@ -77,9 +75,10 @@ impl LossRows<'_> {
     }
 
     /// Numbers of the labelled rows, of the mixtures and of the strong rows.
-    fn split<'b>(&self, numbers: &'b [f32]) -> (&'b [f32], (&'b [f32], &'b [f32])) {
+    fn split<'b>(&self, numbers: &'b [f32]) -> [&'b [f32]; 3] {
         let (labelled, rest) = numbers.split_at(self.labels.len() * self.classes);
-        (labelled, rest.split_at(self.plan.mixes.len() * self.classes))
+        let (mixed, strong) = rest.split_at(self.plan.mixes.len() * self.classes);
+        [labelled, mixed, strong]
     }
 
     /// `Σ share·H(y, p)` over rows with a hard label, smoothed.
@@ -146,7 +145,8 @@ impl LossRows<'_> {
                 MixLoss::BinaryCrossEntropy => {
                     let each = 1.0 / classes.max(1) as f64;
                     for (by, (&z, &target)) in by.iter_mut().zip(z.iter().zip(target)) {
-                        let (z, target) = (f64::from(z), f64::from(target));
+                        let z = f64::from(z);
+                        let target = f64::from(target);
                         let smaller = libm::exp(-z.abs());
                         sum += share * each * (z.max(0.0) - z * target + libm::log1p(smaller));
                         let sigmoid =

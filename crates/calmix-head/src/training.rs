@@ -59,7 +59,19 @@ pub fn train(
     settings: &HeadSettings,
     stop: &AtomicBool,
 ) -> Result<TrainedHead, HeadError> {
-    let mut training = Training::new(samples, rows, settings)?;
+    settings.check()?;
+    samples.check(rows)?;
+    train_checked(samples, rows, settings, stop)
+}
+
+/// As [`train`], for input that was checked: reading all vectors once more for every fold would be wasted.
+pub(crate) fn train_checked(
+    samples: HeadSamples<'_>,
+    rows: &TrainingRows,
+    settings: &HeadSettings,
+    stop: &AtomicBool,
+) -> Result<TrainedHead, HeadError> {
+    let mut training = Training::start(samples, rows, settings)?;
     let mut log = Vec::new();
     for step in 0..settings.steps {
         if stop.load(Ordering::Relaxed) {
@@ -108,6 +120,14 @@ impl<'a> Training<'a> {
     ) -> Result<Self, HeadError> {
         settings.check()?;
         samples.check(rows)?;
+        Self::start(samples, rows, settings)
+    }
+
+    fn start(
+        samples: HeadSamples<'a>,
+        rows: &'a TrainingRows,
+        settings: &HeadSettings,
+    ) -> Result<Self, HeadError> {
         let classes = samples.classes.len();
         let shape = HeadShape { width: samples.width(), hidden: settings.hidden, classes };
         let labelled: Vec<u64> = rows.labelled.iter().map(|&row| samples.ids[row]).collect();
