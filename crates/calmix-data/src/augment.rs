@@ -15,7 +15,7 @@
 //! let mut weak = vec![0; augment.bytes()];
 //! augment.weak(&image, Seed(7), 0, 42, &mut scratch, &mut weak)?;
 //! assert_eq!(weak, image.pixels());
-//! # Ok::<(), calmix_data::augment::AugmentError>(())
+//! # Ok::<(), calmix_data::error::DataError>(())
 //! ```
 
 mod affine;
@@ -42,6 +42,7 @@ pub use rand_augment::RandAugment;
 pub use resize::Filter;
 pub(crate) use resize::resized;
 
+use crate::error::DataError;
 use crate::image::Image;
 
 /// How the views of a dataset are made.
@@ -80,33 +81,6 @@ pub struct EvalView {
     pub resize: u32,
 }
 
-/// Why a view cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AugmentError {
-    /// An image without pixels.
-    #[error("the image is empty ({width} × {height} pixels)")]
-    Empty {
-        /// Its width.
-        width: u32,
-        /// Its height.
-        height: u32,
-    },
-    /// A buffer of the wrong length.
-    #[error("a view of {size} × {size} pixels needs a buffer of {expected} bytes, not {found}")]
-    Length {
-        /// The size of the view.
-        size: u32,
-        /// The length that is needed.
-        expected: usize,
-        /// The length that was given.
-        found: usize,
-    },
-    /// An invalid setting.
-    #[error("{0}")]
-    Setting(String),
-}
-
 /// The largest view; the fixed-point arithmetic of the operations ends at twice this.
 const MAX_SIZE: u32 = 1 << 14;
 
@@ -120,9 +94,9 @@ impl Augment {
     ///
     /// # Errors
     ///
-    /// [`AugmentError::Setting`] names the first invalid setting.
-    pub fn check(&self) -> Result<(), AugmentError> {
-        let wrong = |what: String| Err(AugmentError::Setting(what));
+    /// [`DataError::ViewSetting`] names the first invalid setting.
+    pub fn check(&self) -> Result<(), DataError> {
+        let wrong = |what: String| Err(DataError::ViewSetting(what));
         if self.size == 0 || self.size > MAX_SIZE {
             return wrong(format!("size is {}; it must be from 1 to {MAX_SIZE}", self.size));
         }
@@ -156,7 +130,7 @@ impl Augment {
         id: u64,
         scratch: &mut Scratch,
         out: &mut [u8],
-    ) -> Result<(), AugmentError> {
+    ) -> Result<(), DataError> {
         let mut stream = seed.stream(Domain::Weak, epoch, id);
         self.framed(image, |sides| self.weak.draw(self.size, sides, &mut stream), scratch, out).map(drop)
     }
@@ -174,7 +148,7 @@ impl Augment {
         id: u64,
         scratch: &mut Scratch,
         out: &mut [u8],
-    ) -> Result<(), AugmentError> {
+    ) -> Result<(), DataError> {
         let mut stream = seed.stream(Domain::Strong, epoch, id);
         let Strong { geometry, rand_augment, cutout } = &self.strong;
         let draw = |sides| geometry.draw(self.size, sides, &mut stream);
@@ -194,12 +168,7 @@ impl Augment {
     /// # Errors
     ///
     /// The image is empty, or `out` is not [`bytes`](Self::bytes) long.
-    pub fn evaluation(
-        &self,
-        image: &Image,
-        scratch: &mut Scratch,
-        out: &mut [u8],
-    ) -> Result<(), AugmentError> {
+    pub fn evaluation(&self, image: &Image, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError> {
         let draw = |sides| geometry::middle(self.size, self.evaluation.resize, sides);
         self.framed(image, draw, scratch, out).map(drop)
     }
@@ -210,14 +179,14 @@ impl Augment {
         draw: impl FnOnce([u32; 2]) -> Frame,
         scratch: &mut Scratch,
         out: &'a mut [u8],
-    ) -> Result<Canvas<'a>, AugmentError> {
+    ) -> Result<Canvas<'a>, DataError> {
         let [width, height] = [image.width(), image.height()];
         let (size, expected, found) = (self.size, self.bytes(), out.len());
         let mut canvas =
-            Canvas::new(size, size, out).ok_or(AugmentError::Length { size, expected, found })?;
+            Canvas::new(size, size, out).ok_or(DataError::ViewLength { size, expected, found })?;
         if width == 0 || height == 0 || !draw([width, height]).show(image, self.filter, &mut canvas, scratch)
         {
-            return Err(AugmentError::Empty { width, height });
+            return Err(DataError::EmptyImage { width, height });
         }
         Ok(canvas)
     }

@@ -34,7 +34,9 @@ mod png;
 mod turbo;
 mod webp;
 
-use crate::error::DataProblem;
+use std::fmt;
+
+use crate::error::DataError;
 use crate::image::Image;
 
 pub(crate) use budget::Lease;
@@ -63,24 +65,18 @@ impl Default for DecodeLimits {
 /// of one colour, crafted to exhaust memory, has millions.
 const PIXELS_PER_BYTE: u64 = 1_024;
 
-/// Why bytes cannot be decoded to an image.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// What is wrong with bytes that cannot be decoded to an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DecodeError {
+pub enum DecodeProblem {
     /// A format that calmix does not read.
-    #[error("this is {0}; calmix reads JPEG, PNG and WebP")]
     Kind(FileKind),
     /// A variant of JPEG, PNG or WebP that calmix does not read.
-    #[error("{0}")]
     Variant(String),
     /// A sequential JPEG whose components come in scans of their own, subsampled or with restart markers: valid, and
     /// decoded to wrong pixels without an error.
-    #[error(
-        "a baseline JPEG in {0} scans, with subsampling or restart markers, which calmix does not decode reliably"
-    )]
     Scans(u32),
     /// Larger than the limits.
-    #[error("{width}×{height} pixels, more than {} per side or {} in total", .limits.side, .limits.pixels)]
     Size {
         /// Pixels in a row.
         width: u32,
@@ -90,7 +86,6 @@ pub enum DecodeError {
         limits: DecodeLimits,
     },
     /// Far more pixels than a file of this length plausibly encodes.
-    #[error("{width}×{height} pixels in only {bytes} bytes, which is not a plausible photo")]
     Bomb {
         /// Pixels in a row.
         width: u32,
@@ -100,17 +95,37 @@ pub enum DecodeError {
         bytes: u64,
     },
     /// A file of more bytes than the limits.
-    #[error("{0} bytes, more than an image file may have")]
     Bytes(u64),
     /// The file ends before the image does.
-    #[error("the {0} is cut short")]
     Short(&'static str),
     /// Bytes that contradict their format.
-    #[error("the {0} is damaged: {1}")]
     Damaged(&'static str, String),
 }
 
-impl DecodeError {
+impl fmt::Display for DecodeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(kind) => write!(f, "this is {kind}; calmix reads JPEG, PNG and WebP"),
+            Self::Variant(what) => f.write_str(what),
+            Self::Scans(scans) => write!(
+                f,
+                "a baseline JPEG in {scans} scans, with subsampling or restart markers, which calmix does not decode reliably"
+            ),
+            Self::Size { width, height, limits } => {
+                let DecodeLimits { side, pixels, .. } = limits;
+                write!(f, "{width}×{height} pixels, more than {side} per side or {pixels} in total")
+            }
+            Self::Bomb { width, height, bytes } => {
+                write!(f, "{width}×{height} pixels in only {bytes} bytes, which is not a plausible photo")
+            }
+            Self::Bytes(bytes) => write!(f, "{bytes} bytes, more than an image file may have"),
+            Self::Short(kind) => write!(f, "the {kind} is cut short"),
+            Self::Damaged(kind, what) => write!(f, "the {kind} is damaged: {what}"),
+        }
+    }
+}
+
+impl DecodeProblem {
     /// What to try next.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -126,17 +141,6 @@ impl DecodeError {
             Self::Damaged(..) => {
                 "open it in an image viewer: if that fails too, download it again or remove it"
             }
-        }
-    }
-}
-
-impl From<DecodeError> for DataProblem {
-    fn from(error: DecodeError) -> Self {
-        match error {
-            DecodeError::Size { .. } | DecodeError::Bomb { .. } | DecodeError::Bytes(_) => {
-                Self::Limit(error.to_string())
-            }
-            _ => Self::Format(error.to_string()),
         }
     }
 }
@@ -168,13 +172,14 @@ pub(crate) struct ImageExtent {
 /// If it is not a JPEG, PNG or WebP, is larger than the limits, cut short or damaged.
 ///
 /// ```
-/// use calmix_data::decode::{DecodeError, DecodeLimits, FileKind, decode};
+/// use calmix_data::decode::{DecodeLimits, DecodeProblem, FileKind, decode};
+/// use calmix_data::error::DataError;
 ///
 /// let error = decode(b"GIF89a...", &DecodeLimits::default()).unwrap_err();
-/// assert_eq!(error, DecodeError::Kind(FileKind::Gif));
+/// assert!(matches!(error, DataError::Image(DecodeProblem::Kind(FileKind::Gif))));
 /// assert_eq!(error.to_string(), "this is a GIF; calmix reads JPEG, PNG and WebP");
 /// ```
-pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Image, DecodeError> {
+pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Image, DataError> {
     decode_at_least(bytes, limits, u32::MAX)
 }
 
@@ -185,7 +190,7 @@ pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Image, DecodeError>
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DecodeError> {
+pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DataError> {
     let (kind, head) = head(bytes, limits)?;
     let lease = budget::PIXELS.lease(u64::from(head.width) * u64::from(head.height));
     let image = match kind {
@@ -201,13 +206,13 @@ pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result
 ///
 /// # Errors
 /// As [`decode`], but for damage inside the compressed pixels.
-pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DecodeError> {
+pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DataError> {
     let ImageExtent { width, height, .. } = extent(bytes, limits)?;
     Ok((width, height))
 }
 
 /// Reads the size as [`size`] does, with the end of the image in its file.
-pub(crate) fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, DecodeError> {
+pub(crate) fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, DataError> {
     let (_, Head { width, height, orientation, end }) = head(bytes, limits)?;
     Ok(if orientation.swaps() {
         ImageExtent { width: height, height: width, end }
@@ -216,36 +221,36 @@ pub(crate) fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent,
     })
 }
 
-fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeError> {
+fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeProblem> {
     if bytes.len() as u64 > limits.bytes {
-        return Err(DecodeError::Bytes(bytes.len() as u64));
+        return Err(DecodeProblem::Bytes(bytes.len() as u64));
     }
     let kind = kind(bytes);
     let head = match kind {
         FileKind::Jpeg => jpeg::head(bytes)?,
         FileKind::Png => png::head(bytes)?,
         FileKind::Webp => webp::head(bytes)?,
-        other => return Err(DecodeError::Kind(other)),
+        other => return Err(DecodeProblem::Kind(other)),
     };
     let Head { width, height, .. } = head;
     if width == 0 || height == 0 {
-        return Err(DecodeError::Damaged(kind.short(), format!("{width}×{height} pixels")));
+        return Err(DecodeProblem::Damaged(kind.short(), format!("{width}×{height} pixels")));
     }
     let pixels = u64::from(width) * u64::from(height);
     if width.max(height) > limits.side || pixels > limits.pixels {
-        return Err(DecodeError::Size { width, height, limits: *limits });
+        return Err(DecodeProblem::Size { width, height, limits: *limits });
     }
     // Bytes behind the image do not count towards its pixels.
     let bytes = head.end as u64;
     if pixels > budget::SMALL_IMAGE && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
-        return Err(DecodeError::Bomb { width, height, bytes });
+        return Err(DecodeProblem::Bomb { width, height, bytes });
     }
     Ok((kind, head))
 }
 
 /// An image from the `pixels` of an external decoder, whose number is checked.
-fn image(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Image, DecodeError> {
+fn image(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Image, DecodeProblem> {
     Image::new(width, height, pixels).ok_or_else(|| {
-        DecodeError::Damaged(kind, "the number of its pixels does not match its header".into())
+        DecodeProblem::Damaged(kind, "the number of its pixels does not match its header".into())
     })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use calmix_io::sparse_file::is_hollow;
 
 use crate::decode::budget::ENCODED;
-use crate::decode::{DecodeError, DecodeLimits, Lease};
+use crate::decode::{DecodeLimits, DecodeProblem, Lease};
 use crate::error::DataProblem;
 
 /// The bytes of a file.
@@ -40,7 +40,7 @@ impl EncodedFile {
         let file = File::open(path)?;
         let found = file.metadata()?;
         if found.len() > limits.bytes {
-            return Err(DecodeError::Bytes(found.len()).into());
+            return Err(DecodeProblem::Bytes(found.len()).into());
         }
         if is_hollow(&file, &found) {
             return Err(DataProblem::Limit(format!(
@@ -54,7 +54,7 @@ impl EncodedFile {
         // The file may have grown since.
         file.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limits.bytes {
-            return Err(DecodeError::Bytes(bytes.len() as u64).into());
+            return Err(DecodeProblem::Bytes(bytes.len() as u64).into());
         }
         Ok(Self { bytes, _lease: lease })
     }
@@ -65,7 +65,7 @@ impl EncodedFile {
     /// If there are more than the limits allow, or fewer than that in the file.
     pub(crate) fn read_member(file: File, length: u64, limits: &DecodeLimits) -> Result<Self, DataProblem> {
         if length > limits.bytes {
-            return Err(DecodeError::Bytes(length).into());
+            return Err(DecodeProblem::Bytes(length).into());
         }
         let lease = ENCODED.lease(length);
         let mut bytes = Vec::new();

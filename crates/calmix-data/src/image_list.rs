@@ -109,10 +109,7 @@ impl ListedImage {
             shrink => decode_shrunk(bytes, limits, shrink),
         };
         let bytes = bytes.map_err(|problem| DataError::new(&self.path, problem))?;
-        decoded(&bytes).map_err(|error| {
-            let hint = error.hint();
-            DataError::new(&self.path, error).hint(hint)
-        })
+        decoded(&bytes).map_err(|error| error.in_file(&self.path))
     }
 }
 
@@ -145,7 +142,7 @@ impl ImageSource for ListedImages {
         let image = image.image(&DecodeLimits::default(), self.side, self.shrink);
         image.map_err(|error| match error {
             error if error.is_transient() => self.failing.evaluated(id, error, &self.images),
-            error => DataError { problem: DataProblem::Format(error.problem.to_string()), ..error },
+            error => error.as_format(ToString::to_string),
         })
     }
 

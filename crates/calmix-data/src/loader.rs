@@ -34,12 +34,11 @@
 //!     assert_eq!(batch.step, step as u64);
 //!     assert_eq!(batch.unlabelled.strong.len(), 28 * 2 * 2 * 3);
 //! }
-//! # Ok::<(), calmix_data::loader::LoadError>(())
+//! # Ok::<(), calmix_data::error::DataError>(())
 //! ```
 
 mod batch;
 mod corrupt;
-mod error;
 mod eval_loader;
 mod memory;
 mod pooled_batch;
@@ -56,7 +55,6 @@ use std::time::Duration;
 
 pub use batch::{LabelledViews, TrainBatch, UnlabelledViews};
 pub use corrupt::{OnCorrupt, SkippedSample, Tally};
-pub use error::LoadError;
 pub use eval_loader::{EvalBatch, EvalLoader};
 pub use memory::InMemory;
 pub use pooled_batch::PooledBatch;
@@ -116,7 +114,7 @@ pub struct Workers {
     pub threads: NonZeroUsize,
     /// How many batches may be in progress or waiting.
     pub prefetch: NonZeroUsize,
-    /// How long the loader waits for a worker to finish a row before it gives up ([`LoadError::Stalled`]).
+    /// How long the loader waits for a worker to finish a row before it gives up ([`DataError::Stalled`]).
     pub patience: Duration,
 }
 
@@ -164,7 +162,7 @@ impl<V: Views + 'static> Loader<V> {
     /// If a stream that takes rows has no samples, a batch cannot be divided into equal shards, there are fewer
     /// unlabelled samples than shards, a shard does not exist, a batch does not fit into memory, or the system
     /// refuses a thread.
-    pub fn new(views: Arc<V>, training: Training, workers: Workers) -> Result<Self, LoadError> {
+    pub fn new(views: Arc<V>, training: Training, workers: Workers) -> Result<Self, DataError> {
         let (corrupt, tally) = (training.corrupt, training.tally);
         let job = TrainingJob::new(views, training)?;
         Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally })
@@ -178,11 +176,11 @@ impl<V: Views + 'static> Loader<V> {
     }
 
     /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is called ten times per second, returns true
-    /// before: then [`LoadError::Interrupted`], and the loader ends.
+    /// before: then [`DataError::Interrupted`], and the loader ends.
     pub fn next_unless(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Result<PooledBatch<TrainBatch>, LoadError>> {
+    ) -> Option<Result<PooledBatch<TrainBatch>, DataError>> {
         let batch = match self.pool.next(stop)? {
             Ok(batch) => batch,
             Err(error) => return Some(Err(error)),
@@ -208,7 +206,7 @@ impl<V: Views + 'static> Loader<V> {
 }
 
 impl<V: Views + 'static> Iterator for Loader<V> {
-    type Item = Result<PooledBatch<TrainBatch>, LoadError>;
+    type Item = Result<PooledBatch<TrainBatch>, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_unless(&mut || false)

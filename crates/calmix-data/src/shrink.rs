@@ -7,7 +7,8 @@
 //! file always gives the same pixels.
 
 use crate::augment::{Filter, resized};
-use crate::decode::{DecodeError, DecodeLimits, decode_at_least};
+use crate::decode::{DecodeLimits, decode_at_least};
+use crate::error::DataError;
 use crate::image::Image;
 
 /// The shorter side of shrunk images, unless the user chooses another: more than twice the 224 pixels of the usual network
@@ -38,7 +39,7 @@ pub fn shrunk(image: Image, side: u32) -> Image {
 ///
 /// # Errors
 /// As [`decode`](crate::decode::decode).
-pub fn decode_shrunk(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DecodeError> {
+pub fn decode_shrunk(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DataError> {
     let at_least = if side == 0 { u32::MAX } else { side };
     Ok(shrunk(decode_at_least(bytes, limits, at_least)?, side))
 }

@@ -288,12 +288,12 @@ fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), Dat
     if let Some((a, b)) = pairs.find(|(a, b)| a >= b) {
         return content(format!("the ids {a} and {b} are not in ascending order"));
     }
-    let ranges = ranges(dataset, &plan.labelled).map_err(|error| error.problem)?;
+    let ranges = ranges(dataset, &plan.labelled)?;
     for &id in ids {
         if !ranges.iter().any(|range| range.contains(&id)) {
             return content(format!("sample {id} is in none of the subsets {}", plan.labelled.join(", ")));
         }
-        if dataset.label(id).map_err(|error| error.problem)?.is_none() {
+        if dataset.label(id)?.is_none() {
             return content(format!("sample {id} has no label"));
         }
     }

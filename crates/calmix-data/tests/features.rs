@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calmix_core::rng::Seed;
+use calmix_data::error::DataError;
 use calmix_data::features::{
     FORMAT, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed,
 };
-use calmix_data::loader::{LoadError, ViewKey, Views};
+use calmix_data::loader::{ViewKey, Views};
 
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
@@ -315,7 +316,7 @@ fn feature_visits_draw_views_and_evaluation_is_clean() {
         features.evaluation(id, &mut (), &mut weak).unwrap();
         assert_eq!(weak, vector(id, FeatureView::Clean));
     }
-    assert!(matches!(features.evaluation(4, &mut (), &mut weak), Err(LoadError::View { id: 4, .. })));
+    assert!(matches!(features.evaluation(4, &mut (), &mut weak), Err(DataError::View { id: 4, .. })));
     assert_eq!((features.label(3).unwrap(), features.label(5).unwrap()), (Some(4), None));
 }
 

@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
 use calmix_core::sharding::Shard;
+use calmix_data::error::DataError;
 use calmix_data::loader::{
-    AsIs, ImageViews, InMemory, LoadError, Loader, SampleIds, SampleStream, TrainBatch, Training,
+    AsIs, ImageViews, InMemory, Loader, SampleIds, SampleStream, TrainBatch, Training,
 };
 
 use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
@@ -191,7 +192,7 @@ fn a_panic_becomes_an_error_that_names_the_sample() {
         }
         let error = loader.next().unwrap().unwrap_err();
         assert!(
-            matches!(&error, LoadError::Panicked { id: 200, message } if message == "struck by lightning")
+            matches!(&error, DataError::Panicked { id: 200, message } if message == "struck by lightning")
         );
         assert!(error.to_string().contains("sample 200"));
         assert!(loader.next().is_none());
@@ -207,7 +208,7 @@ fn a_source_that_hangs_is_named_and_left_behind() {
     let mut loader =
         Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers).unwrap();
     let error = loader.find_map(Result::err).unwrap();
-    assert!(matches!(&error, LoadError::Stalled { ids, .. } if ids == &[200]), "{error}");
+    assert!(matches!(&error, DataError::Stalled { ids, .. } if ids == &[200]), "{error}");
     drop(loader);
     assert!(start.elapsed() < Duration::from_secs(20));
 }
@@ -241,11 +242,11 @@ fn loader_settings_are_checked_before_the_first_step() {
     let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
     assert_eq!(error.to_string(), "the labelled stream has no samples, but every step takes 4 rows from it");
     let shards = vec![Shard { group: 0, index: 1 }];
-    assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), LoadError::NoSuchShard(_)));
+    assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), DataError::NoSuchShard(_)));
     let transform = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
     let vast =
         Loader::new(ImageViews::new(Arc::new(Drawn::default()), transform), training(0..1), workers(1, 1));
-    assert!(matches!(vast.unwrap_err(), LoadError::TooLarge { .. }));
+    assert!(matches!(vast.unwrap_err(), DataError::TooLarge { .. }));
 }
 
 #[test]
@@ -254,7 +255,7 @@ fn a_labelled_sample_needs_a_label() {
     let mut loader =
         Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers(2, 2))
             .unwrap();
-    assert!(matches!(loader.find_map(Result::err), Some(LoadError::NoLabel { id: 77 })));
+    assert!(matches!(loader.find_map(Result::err), Some(DataError::NoLabel { id: 77 })));
 }
 
 #[test]

@@ -7,11 +7,11 @@ mod golden;
 use std::fmt::Write as _;
 use std::io::Cursor;
 
-use calmix_data::source::tar::{TarError, TarMembers};
+use calmix_data::source::tar::{TarMembers, TarProblem};
 
 use golden::{Golden, Listing, Mutant, crc32};
 
-fn list(bytes: &[u8]) -> Result<Listing, TarError> {
+fn list(bytes: &[u8]) -> Result<Listing, TarProblem> {
     let members = TarMembers::new(Cursor::new(bytes)).unwrap().collect::<Result<Vec<_>, _>>()?;
     let mut text = String::new();
     for member in &members {

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 use calmix::command::prepare::prepare_or_stop;
 use calmix::data::dataset::Dataset;
-use calmix::data::loader::{LoadError, Workers};
+use calmix::data::error::DataError;
+use calmix::data::loader::Workers;
 use calmix::error::CliError;
 use calmix::format::counted;
 use calmix::io::shown::shown;
@@ -70,7 +71,7 @@ pub(crate) fn predict(
 ) -> Result<Option<LabelledPredictions>> {
     let is_stopped = &mut || stop.flag().load(Ordering::Relaxed);
     let found = match model.predict_labelled(dataset, subset, Workers::default(), is_stopped) {
-        Err(ModelError::Load(LoadError::Interrupted)) => return Ok(None),
+        Err(ModelError::Data(DataError::Interrupted)) => return Ok(None),
         Err(ModelError::UnknownClass { class, known }) => {
             let message = format!("{}: the model has no class {}", shown(folder.display()), shown(class));
             let more = if known.len() > NAMED { ", …" } else { "" };

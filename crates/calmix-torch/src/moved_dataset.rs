@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Error;
+use calmix::data::error::DataError;
 use calmix::error::CliError;
 use calmix::io::shown::shown;
 use calmix::recipe::Recipe;
@@ -14,7 +15,7 @@ pub(crate) fn explain_moved(error: TrainError, recipe: &Recipe, command: &str) -
     let folders = [("dataset", &data.path, "--data"), ("prepared table", &data.prepared, "--prepared")];
     let missing = folders.iter().find(|(_, folder, _)| !folder.is_empty() && !Path::new(folder).is_dir());
     match (missing, &error) {
-        (Some((what, folder, option)), TrainError::Data(_)) => {
+        (Some((what, folder, option)), TrainError::Data(DataError::File { .. })) => {
             let message = format!("{}: the {what} of this run has moved or was deleted", shown(folder));
             CliError::invalid(message).hint(format!("{command} {option} NEW_FOLDER")).into()
         }

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use calmix::data::augment::Augment;
+use calmix::data::error::DataError;
 use calmix::data::image_list::{ListedImage, ListedImages};
 use calmix::data::loader::SampleIds;
-use calmix::data::loader::{EvalBatch, EvalLoader, ImageViews, LoadError, OnCorrupt, SampleStream, Workers};
+use calmix::data::loader::{EvalBatch, EvalLoader, ImageViews, OnCorrupt, SampleStream, Workers};
 use calmix::rate::Rate;
 use calmix::terminal::warn_at_once;
 
@@ -66,7 +67,7 @@ pub(crate) fn predict_list(
         while first < all {
             let is_stopped = &mut || stop.load(Ordering::Relaxed);
             let batch = match chunk.loader.next_unless(is_stopped) {
-                Some(Err(LoadError::Interrupted)) => return Ok(tally),
+                Some(Err(DataError::Interrupted)) => return Ok(tally),
                 Some(batch) => batch?,
                 None => anyhow::bail!("the loader ended before its images did"),
             };

@@ -126,9 +126,11 @@ fn show(message: &str, hint: Option<&str>) {
 /// The question about a folder or list that can be read in two ways: what was found, and one line per reading.
 fn question(error: &Error) -> Option<String> {
     let data = error.downcast_ref::<DataError>()?;
-    let DataProblem::Ambiguous { what, readings } = &data.problem else { return None };
-    let place = data.place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
-    let found = shown(format!("{}{place}: {what}", data.path.display()));
+    let DataError::File { path, place, problem: DataProblem::Ambiguous { what, readings }, .. } = data else {
+        return None;
+    };
+    let place = place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
+    let found = shown(format!("{}{place}: {what}", path.display()));
     Some(readings.iter().fold(found, |text, reading| format!("{text}\n{}", shown(reading))))
 }
 

@@ -4,8 +4,9 @@ use calmix_core::rng::Stream;
 use calmix_core::settings::choice;
 use serde::{Deserialize, Serialize};
 
+use super::MAX_SIZE;
 use super::frame::{Frame, Rect};
-use super::{AugmentError, MAX_SIZE};
+use crate::error::DataError;
 
 /// How the frame of a view is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,7 +83,7 @@ impl Geometry {
 }
 
 impl Geometry {
-    pub(super) fn check(&self, key: &str, size: u32) -> Result<(), AugmentError> {
+    pub(super) fn check(&self, key: &str, size: u32) -> Result<(), DataError> {
         let rising = |[low, high]: [f64; 2], limit: f64| 0.0 < low && low <= high && high <= limit;
         let problem = match *self {
             Self::Shift { pad, .. } if pad > MAX_SIZE => {
@@ -99,7 +100,7 @@ impl Geometry {
             }
             _ => return Ok(()),
         };
-        Err(AugmentError::Setting(format!("{key}.{problem}")))
+        Err(DataError::ViewSetting(format!("{key}.{problem}")))
     }
 }
 

@@ -5,7 +5,7 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::{DecodeError, Head, Orientation, image};
+use super::{DecodeProblem, Head, Orientation, image};
 use crate::image::Image;
 
 const KIND: &str = "JPEG";
@@ -34,7 +34,7 @@ struct Frame {
 }
 
 /// Size and orientation of a file that the decoder decodes correctly; others are refused.
-pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeProblem> {
     let segments = walk(bytes)?;
     // libjpeg-turbo reads every kind.
     if !cfg!(feature = "turbo") {
@@ -47,14 +47,14 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
 impl Segments {
     /// Refuses valid files that zune-jpeg decodes to wrong pixels without an error (0.5.15 and 0.5.16-rc3):
     /// `tests/jpeg_kinds.rs` compares all kinds with Pillow.
-    fn check(&self) -> Result<(), DecodeError> {
+    fn check(&self) -> Result<(), DecodeProblem> {
         let Frame { is_progressive, is_subsampled, has_finer_chroma, .. } = self.frame;
         if !is_progressive && self.scans > 1 && (is_subsampled || self.has_restarts) {
-            return Err(DecodeError::Scans(self.scans));
+            return Err(DecodeProblem::Scans(self.scans));
         }
         if has_finer_chroma {
             let problem = "calmix does not read JPEG with more chroma than luma samples";
-            return Err(DecodeError::Variant(problem.into()));
+            return Err(DecodeProblem::Variant(problem.into()));
         }
         Ok(())
     }
@@ -62,14 +62,14 @@ impl Segments {
 
 /// Walks all segments: the frame, the orientation from the first EXIF, the scans, and the end marker, without
 /// which the file was cut short. Decoders silently fill the missing part with grey.
-fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
+fn walk(bytes: &[u8]) -> Result<Segments, DecodeProblem> {
     let mut frame = None;
     let mut orientation = None;
     let mut scans = 0;
     let mut has_restarts = false;
     let mut at = 2;
     loop {
-        let (marker, start) = next_marker(bytes, at).ok_or(DecodeError::Short(KIND))?;
+        let (marker, start) = next_marker(bytes, at).ok_or(DecodeProblem::Short(KIND))?;
         at = start;
         match marker {
             0x01 | 0xd0..=0xd8 => continue,
@@ -78,12 +78,12 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
         }
         let length = match bytes.get(at..at + 2) {
             Some(&[high, low]) => usize::from(u16::from_be_bytes([high, low])),
-            _ => return Err(DecodeError::Short(KIND)),
+            _ => return Err(DecodeProblem::Short(KIND)),
         };
         if length < 2 {
             return Err(damaged("a segment is shorter than its declared length"));
         }
-        let segment = bytes.get(at + 2..at + length).ok_or(DecodeError::Short(KIND))?;
+        let segment = bytes.get(at + 2..at + length).ok_or(DecodeProblem::Short(KIND))?;
         at += length;
         match marker {
             0xc4 | 0xc8 | 0xcc => {}
@@ -122,15 +122,15 @@ fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     }
 }
 
-fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeError> {
+fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeProblem> {
     let &[precision, h1, h0, w1, w0, _, ref components @ ..] = segment else {
         return Err(damaged("a frame without a size"));
     };
     if !matches!(marker, 0xc0..=0xc2) {
-        return Err(DecodeError::Variant("calmix does not read lossless or arithmetic-coded JPEG".into()));
+        return Err(DecodeProblem::Variant("calmix does not read lossless or arithmetic-coded JPEG".into()));
     }
     if precision != 8 {
-        return Err(DecodeError::Variant(format!(
+        return Err(DecodeProblem::Variant(format!(
             "calmix does not read JPEG with {precision} bits per channel"
         )));
     }
@@ -148,7 +148,7 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeError> {
 }
 
 /// Decodes to RGB; with the feature `turbo` smaller, if the shorter side then still has `side` pixels.
-pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Image, DecodeError> {
+pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Image, DecodeProblem> {
     #[cfg(feature = "turbo")]
     {
         if let Some(image) = super::turbo::pixels(bytes, head, side) {
@@ -162,7 +162,7 @@ pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Image, Decod
 }
 
 /// By zune-jpeg; `vector` allows its vector instructions, which do not change a bit of the result.
-fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeError> {
+fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeProblem> {
     let options = DecoderOptions::default()
         .set_strict_mode(false)
         .set_use_unsafe(vector)
@@ -180,8 +180,8 @@ fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeError> {
     image(KIND, head.width, head.height, pixels)
 }
 
-fn damaged(what: &str) -> DecodeError {
-    DecodeError::Damaged(KIND, what.trim().to_owned())
+fn damaged(what: &str) -> DecodeProblem {
+    DecodeProblem::Damaged(KIND, what.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use png::{ColorType, Decoder, Limits, Transformations};
 
-use super::{DecodeError, Head, Orientation, image};
+use super::{DecodeProblem, Head, Orientation, image};
 use crate::image::Image;
 
 const KIND: &str = "PNG";
@@ -12,7 +12,7 @@ const KIND: &str = "PNG";
 const INDEXED: u8 = 3;
 
 /// Walks all chunks. `eXIf` may stand before or after the pixels.
-pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeProblem> {
     let mut size = None;
     let mut is_indexed = false;
     let mut orientation = None;
@@ -20,11 +20,11 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     loop {
         let start = at + 8;
         let Some(&[l3, l2, l1, l0, ref name @ ..]) = bytes.get(at..start) else {
-            return Err(DecodeError::Short(KIND));
+            return Err(DecodeProblem::Short(KIND));
         };
         let length = u32::from_be_bytes([l3, l2, l1, l0]) as usize;
         let data = start.checked_add(length).and_then(|end| bytes.get(start..end.checked_add(4)?));
-        let data = data.and_then(|data| data.get(..length)).ok_or(DecodeError::Short(KIND))?;
+        let data = data.and_then(|data| data.get(..length)).ok_or(DecodeProblem::Short(KIND))?;
         at = start + length + 4;
         match (name, size) {
             (b"IHDR", None) => {
@@ -47,7 +47,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     }
 }
 
-fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeError> {
+fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     let &[w3, w2, w1, w0, h3, h2, h1, h0, ..] = header else {
         return Err(damaged("a header without a size"));
     };
@@ -55,7 +55,7 @@ fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeError> {
 }
 
 /// Decodes to RGB.
-pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
+pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeProblem> {
     let count = head.width as usize * head.height as usize;
     // Room for rows of 16-bit RGBA, palette and EXIF; the buffer for the pixels is allocated here.
     let limits = Limits { bytes: (16 << 20) + head.width as usize * 16 };
@@ -84,6 +84,6 @@ pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
     image(KIND, head.width, head.height, pixels)
 }
 
-fn damaged(what: &str) -> DecodeError {
-    DecodeError::Damaged(KIND, what.trim().to_owned())
+fn damaged(what: &str) -> DecodeProblem {
+    DecodeProblem::Damaged(KIND, what.trim().to_owned())
 }

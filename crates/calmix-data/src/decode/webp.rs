@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use image_webp::WebPDecoder;
 
-use super::{DecodeError, Head, Orientation, image};
+use super::{DecodeProblem, Head, Orientation, image};
 use crate::image::Image;
 
 const KIND: &str = "WebP";
@@ -13,7 +13,7 @@ const KIND: &str = "WebP";
 ///
 /// The size stands twice in an extended file: for the canvas and for the pixels. A decoder allocates by the
 /// second before it compares them, so both must agree here already.
-pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeProblem> {
     let mut canvas = None;
     let mut pixels = None;
     let mut orientation = Orientation::UPRIGHT;
@@ -28,12 +28,12 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         let start = at + 8;
         let data = start.checked_add(length).and_then(|end| bytes.get(start..end));
-        let data = data.ok_or(DecodeError::Short(KIND))?;
+        let data = data.ok_or(DecodeProblem::Short(KIND))?;
         at = start + length + length % 2;
         match &[c0, c1, c2, c3] {
             b"VP8X" => canvas = Some(canvas_size(data)?),
             b"ANIM" | b"ANMF" => {
-                return Err(DecodeError::Variant("calmix does not read animated WebP".into()));
+                return Err(DecodeProblem::Variant("calmix does not read animated WebP".into()));
             }
             b"VP8 " | b"VP8L" if pixels.is_some() => return Err(damaged("two images in one file")),
             b"VP8 " => pixels = Some(lossy_size(data)?),
@@ -42,7 +42,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             _ => {}
         }
     }
-    let (width, height) = pixels.ok_or(DecodeError::Short(KIND))?;
+    let (width, height) = pixels.ok_or(DecodeProblem::Short(KIND))?;
     let end = at.min(bytes.len());
     if canvas.is_some_and(|canvas| canvas != (width, height)) {
         return Err(damaged("two sizes in one file"));
@@ -50,18 +50,18 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     Ok(Head { width, height, orientation, end })
 }
 
-fn canvas_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
+fn canvas_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     let &[flags, _, _, _, w0, w1, w2, h0, h1, h2, ..] = data else {
         return Err(damaged("a header without a size"));
     };
     if flags & 2 != 0 {
-        return Err(DecodeError::Variant("calmix does not read animated WebP".into()));
+        return Err(DecodeProblem::Variant("calmix does not read animated WebP".into()));
     }
     Ok((u32::from_le_bytes([w0, w1, w2, 0]) + 1, u32::from_le_bytes([h0, h1, h2, 0]) + 1))
 }
 
 /// RFC 6386, section 9.1: a key frame's start code, then 14 bits each, below two bits of scale.
-fn lossy_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
+fn lossy_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     let &[_, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1, ..] = data else {
         return Err(damaged("a frame without a size"));
     };
@@ -70,7 +70,7 @@ fn lossy_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
 }
 
 /// RFC 9649, section 3.4: a signature, then 14 bits each of width − 1 and height − 1.
-fn lossless_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
+fn lossless_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     let &[0x2f, b0, b1, b2, b3, ..] = data else {
         return Err(damaged("a frame without a size"));
     };
@@ -79,7 +79,7 @@ fn lossless_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
 }
 
 /// Decodes to RGB.
-pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
+pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeProblem> {
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(|error| damaged(&error.to_string()))?;
     if decoder.dimensions() != (head.width, head.height) || decoder.is_animated() {
         return Err(damaged("two sizes in one file"));
@@ -95,6 +95,6 @@ pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
     image(KIND, head.width, head.height, pixels)
 }
 
-fn damaged(what: &str) -> DecodeError {
-    DecodeError::Damaged(KIND, what.trim().to_owned())
+fn damaged(what: &str) -> DecodeProblem {
+    DecodeProblem::Damaged(KIND, what.trim().to_owned())
 }

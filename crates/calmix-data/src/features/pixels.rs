@@ -6,7 +6,8 @@ use calmix_core::rng::Seed;
 
 use super::FeatureView;
 use crate::augment::{Augment, Scratch};
-use crate::loader::{ImageSource, LoadError, Transform, ViewKey, Views};
+use crate::error::DataError;
+use crate::loader::{ImageSource, Transform, ViewKey, Views};
 
 /// What the cached views of all runs depend on: they share them.
 const SEED: Seed = Seed(0);
@@ -34,7 +35,7 @@ impl Views for ViewPixels {
         self.augment.bytes() * self.views.len()
     }
 
-    fn label(&self, _: u64) -> Result<Option<u32>, LoadError> {
+    fn label(&self, _: u64) -> Result<Option<u32>, DataError> {
         Ok(None)
     }
 
@@ -44,13 +45,13 @@ impl Views for ViewPixels {
         scratch: &mut Scratch,
         weak: &mut [u8],
         _: Option<&mut [u8]>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), DataError> {
         self.evaluation(key.id, scratch, weak)
     }
 
-    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), LoadError> {
+    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError> {
         let image = self.source.image(id);
-        let image = image.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
         let augment = &*self.augment;
         for (view, out) in self.views.iter().zip(out.chunks_exact_mut(augment.bytes().max(1))) {
             let key = |n: u8| ViewKey { seed: SEED, epoch: u64::from(n), id };
@@ -59,7 +60,7 @@ impl Views for ViewPixels {
                 FeatureView::Weak(n) => Transform::weak(augment, &image, key(n), scratch, out),
                 FeatureView::Strong(n) => Transform::strong(augment, &image, key(n), scratch, out),
             };
-            made.map_err(|problem| LoadError::View { id, problem })?;
+            made.map_err(|problem| DataError::View { id, problem })?;
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use calmix_core::rng::{Domain, Stream};
 
-use crate::error::DataProblem;
-use crate::loader::{LoadError, ViewKey, Views};
+use crate::error::{DataError, DataProblem};
+use crate::loader::{ViewKey, Views};
 use crate::manifest::NO_LABEL;
 
 /// Vectors of samples in memory: sample by sample, each clean, weak and strong.
@@ -48,7 +48,7 @@ impl Views for FeatureViews {
         self.training.bytes
     }
 
-    fn label(&self, id: u64) -> Result<Option<u32>, LoadError> {
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         let label = usize::try_from(id).ok().and_then(|id| self.labels.get(id));
         Ok(label.copied().filter(|&label| label != NO_LABEL))
     }
@@ -60,7 +60,7 @@ impl Views for FeatureViews {
         (): &mut (),
         weak: &mut [u8],
         strong: Option<&mut [u8]>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), DataError> {
         let mut stream: Stream = key.seed.stream(Domain::FeatureView, key.epoch, key.id);
         let mut copy = |first: u8, count: u8, out: &mut [u8]| {
             let view = if count == 0 { 0 } else { usize::from(first) + stream.index(usize::from(count)) };
@@ -73,7 +73,7 @@ impl Views for FeatureViews {
         strong.map_or(Ok(()), |out| copy(1 + self.training.weak, self.training.strong, out))
     }
 
-    fn evaluation(&self, id: u64, (): &mut (), out: &mut [u8]) -> Result<(), LoadError> {
+    fn evaluation(&self, id: u64, (): &mut (), out: &mut [u8]) -> Result<(), DataError> {
         let vector = self.evaluation.vector(id, 0).or_else(|| self.training.vector(id, 0));
         let vector = vector.filter(|vector| vector.len() == out.len()).ok_or_else(|| absent(id))?;
         out.copy_from_slice(vector);
@@ -82,8 +82,8 @@ impl Views for FeatureViews {
 }
 
 /// The error of a sample without features: its image could not be read when the features were computed.
-fn absent(id: u64) -> LoadError {
-    LoadError::View {
+fn absent(id: u64) -> DataError {
+    DataError::View {
         id,
         problem: DataProblem::Format("it has no features, because its image could not be read".into()),
     }

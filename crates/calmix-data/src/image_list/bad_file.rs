@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use calmix_io::transient::BackOff;
 
 use super::{ImagePlace, ListedImage};
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// How many other files are tried to find out whether the storage works.
 const TRIED: usize = 16;
@@ -41,8 +41,8 @@ impl FailingFiles {
         if waited < self.patience || !is_alone() {
             return error;
         }
-        let problem = format!("{}, for {} s, while other files can be read", error.problem, waited.as_secs());
-        DataError { problem: DataProblem::Format(problem), ..error }
+        let waited = waited.as_secs();
+        error.as_format(|problem| format!("{problem}, for {waited} s, while other files can be read"))
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::augment::Augment;
     use crate::image_list::{ImageList, ListedImages};
-    use crate::loader::{EvalLoader, ImageViews, LoadError, OnCorrupt, SampleIds, SampleStream, Workers};
+    use crate::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 
     /// A file that opens, and whose first byte is an error of the device: no page is mapped at address 0.
     const BAD: &str = "/proc/self/mem";
@@ -111,7 +111,7 @@ mod tests {
     /// Ids of images that were read, and of those that were not with the reason.
     type Loaded = (Vec<u64>, Vec<(u64, String)>);
 
-    fn load(images: Vec<ListedImage>, patience: Duration) -> Result<Loaded, LoadError> {
+    fn load(images: Vec<ListedImage>, patience: Duration) -> Result<Loaded, DataError> {
         let ids = SampleIds::from(0..images.len() as u64);
         let mut source = ListedImages::new(images, u32::MAX, 0);
         source.failing.patience = patience;

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use super::error::LoadError;
-use crate::error::DataProblem;
+use crate::error::{DataError, DataProblem};
 
 /// What to do about a corrupt sample: one whose bytes, as they were prepared, cannot be decoded.
 ///
@@ -69,14 +68,14 @@ impl Tally {
         seen: usize,
         skipped: &[SkippedSample],
         corrupt: OnCorrupt,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), DataError> {
         self.seen += seen as u64;
         self.skipped += skipped.len() as u64;
         match (corrupt, skipped.last()) {
             (OnCorrupt::Skip { share }, Some(last))
                 if self.skipped as f64 > share * self.seen.max(FEWEST_SEEN) as f64 =>
             {
-                Err(LoadError::TooManyCorrupt { id: last.id, problem: last.problem.clone(), tally: *self })
+                Err(DataError::TooManyCorrupt { id: last.id, problem: last.problem.clone(), tally: *self })
             }
             _ => Ok(()),
         }
@@ -84,17 +83,12 @@ impl Tally {
 }
 
 /// Whether the error is caused by the sample's bytes as they were prepared.
-pub(super) fn is_corrupt(error: &LoadError) -> bool {
-    let problem = match error {
-        LoadError::Sample { error, .. } => &error.problem,
-        LoadError::View { problem, .. } => problem,
-        _ => return false,
-    };
-    match problem {
-        DataProblem::Format(_) | DataProblem::Limit(_) => true,
-        DataProblem::Io(error) => {
+pub(super) fn is_corrupt(error: &DataError) -> bool {
+    match error.problem() {
+        Some(DataProblem::Format(_) | DataProblem::Limit(_)) => true,
+        Some(DataProblem::Io(error)) => {
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
         }
-        DataProblem::Changed(_) | DataProblem::Content(_) | DataProblem::Ambiguous { .. } => false,
+        _ => false,
     }
 }

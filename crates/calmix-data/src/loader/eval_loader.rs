@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
-use super::error::LoadError;
 use super::pooled_batch::PooledBatch;
 use super::sample_ids::SampleIds;
 use super::training::SampleStream;
 use super::views::Views;
 use super::worker_pool::{Job, WorkerPool, check_size};
 use super::{Warn, Workers};
+use crate::error::DataError;
 
 /// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ impl<V: Views + 'static> EvalLoader<V> {
         SampleStream { ids, batch }: SampleStream,
         corrupt: OnCorrupt,
         workers: Workers,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, DataError> {
         let (batch, bytes) = (u64::from(batch.max(1)), views.bytes());
         check_size(batch, bytes)?;
         let job = EvalJob { views, ids, batch, corrupt };
@@ -65,7 +65,7 @@ impl<V: Views + 'static> EvalLoader<V> {
     pub fn next_unless(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Result<PooledBatch<EvalBatch>, LoadError>> {
+    ) -> Option<Result<PooledBatch<EvalBatch>, DataError>> {
         let mut batch = match self.pool.next(stop)? {
             Ok(batch) => batch,
             Err(error) => return Some(Err(error)),
@@ -81,7 +81,7 @@ impl<V: Views + 'static> EvalLoader<V> {
 }
 
 impl<V: Views + 'static> Iterator for EvalLoader<V> {
-    type Item = Result<PooledBatch<EvalBatch>, LoadError>;
+    type Item = Result<PooledBatch<EvalBatch>, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_unless(&mut || false)
@@ -122,7 +122,7 @@ impl<V: Views> EvalJob<V> {
         id: u64,
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
-    ) -> Result<Option<u32>, LoadError> {
+    ) -> Result<Option<u32>, DataError> {
         let label = self.views.label(id)?;
         self.views.evaluation(id, scratch, pixels)?;
         Ok(label)
@@ -164,7 +164,7 @@ impl<V: Views + 'static> Job for EvalJob<V> {
         scratch: &mut V::Scratch,
         current: &AtomicU64,
         pixels: &mut [u8],
-    ) -> Result<Self::Made, LoadError> {
+    ) -> Result<Self::Made, DataError> {
         // A row is below the number of samples that are left.
         let id = self.ids.id(step * self.batch + row as u64).unwrap_or_default();
         current.store(id, Ordering::Relaxed);

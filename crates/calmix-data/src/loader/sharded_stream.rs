@@ -5,9 +5,9 @@ use std::num::NonZeroU64;
 use calmix_core::order::{Cursor, Feed, Membership, Order, Visit};
 use calmix_core::rng::{Domain, Seed};
 
-use super::error::LoadError;
 use super::sample_ids::SampleIds;
 use super::training::{SampleStream, Training};
+use crate::error::DataError;
 
 /// How many replacements of a corrupt sample are tried. At one corrupt sample in ten, all fail once in 10⁸.
 pub(super) const REPLACEMENTS: u64 = 8;
@@ -50,12 +50,12 @@ impl ShardedStream {
         samples: &SampleStream,
         domain: Domain,
         view_seed: Seed,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, DataError> {
         let Training { seed, sharding, ref shards, .. } = *training;
         let SampleStream { ref ids, batch } = *samples;
         let is_labelled = domain == Domain::LabelledOrder;
         let stream = if is_labelled { "labelled" } else { "unlabelled" };
-        let uneven = LoadError::UnequalShards { stream, rows: batch, shards: sharding.shards.get() };
+        let uneven = DataError::UnequalShards { stream, rows: batch, shards: sharding.shards.get() };
         let each = sharding.rows_per_shard(batch).ok_or(uneven)?;
         let mut sharded_stream = Self {
             is_labelled,
@@ -68,7 +68,7 @@ impl ShardedStream {
         if each == 0 {
             return Ok(sharded_stream);
         }
-        let len = NonZeroU64::new(ids.len()).ok_or(LoadError::NoSamples { stream, rows: batch })?;
+        let len = NonZeroU64::new(ids.len()).ok_or(DataError::NoSamples { stream, rows: batch })?;
         if is_labelled {
             let feed = Feed { order: Order { seed, domain, len }, rows: sharding.rows_per_step(batch) };
             let source = |&shard| {
@@ -78,11 +78,11 @@ impl ShardedStream {
             sharded_stream.sources = shards.iter().map(source).collect();
             return Ok(sharded_stream);
         }
-        let too_few = LoadError::FewerThanShards { samples: len.get(), shards: sharding.count().get() };
+        let too_few = DataError::FewerThanShards { samples: len.get(), shards: sharding.count().get() };
         let membership = Membership::new(seed, len, sharding.count()).ok_or(too_few)?;
         for &shard in shards {
             let number = sharding.number(shard);
-            let order = membership.order(number).ok_or(LoadError::NoSuchShard(shard))?;
+            let order = membership.order(number).ok_or(DataError::NoSuchShard(shard))?;
             let feed = Feed { order, rows: each.into() };
             sharded_stream.sources.push(ShardSource { shard: number, feed, first: 0 });
         }

@@ -10,12 +10,12 @@ use calmix_core::sharding::{Shard, Sharding};
 
 use super::batch::TrainBatch;
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
-use super::error::LoadError;
 use super::sample_ids::SampleIds;
 use super::sharded_stream::{REPLACEMENTS, RowCandidate, ShardedStream};
 use super::transform::ViewKey;
 use super::views::Views;
 use super::worker_pool::{Job, check_size};
+use crate::error::DataError;
 
 /// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,9 +95,9 @@ pub(super) struct TrainWorkerState<S> {
 }
 
 impl<V: Views> TrainingJob<V> {
-    pub(super) fn new(views: Arc<V>, training: Training) -> Result<Self, LoadError> {
+    pub(super) fn new(views: Arc<V>, training: Training) -> Result<Self, DataError> {
         if let Some(&shard) = training.shards.iter().find(|&&shard| !training.sharding.has(shard)) {
-            return Err(LoadError::NoSuchShard(shard));
+            return Err(DataError::NoSuchShard(shard));
         }
         let seed = training.seed;
         let sharded_stream =
@@ -116,10 +116,10 @@ impl<V: Views> TrainingJob<V> {
         &RowCandidate { id, epoch, .. }: &RowCandidate,
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
-    ) -> Result<u32, LoadError> {
+    ) -> Result<u32, DataError> {
         let mut label = 0;
         if sharded_stream.is_labelled {
-            label = self.views.label(id)?.ok_or(LoadError::NoLabel { id })?;
+            label = self.views.label(id)?.ok_or(DataError::NoLabel { id })?;
         }
         let key = ViewKey { seed: sharded_stream.view_seed, epoch, id };
         let (weak, strong) = pixels.split_at_mut(self.views.bytes());
@@ -176,7 +176,7 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         local: &mut Self::WorkerState,
         current: &AtomicU64,
         pixels: &mut [u8],
-    ) -> Result<MadeRow, LoadError> {
+    ) -> Result<MadeRow, DataError> {
         let (sharded_stream, row, cursors) = match row.checked_sub(self.labelled.rows()) {
             None => (&self.labelled, row, &mut local.labelled),
             Some(row) => (&self.unlabelled, row, &mut local.unlabelled),
@@ -192,7 +192,7 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
                 Err(error) => return Err(error),
             }
         }
-        Err(LoadError::NoReplacement { id: skipped.first().map_or(0, |first| first.0), tried: REPLACEMENTS })
+        Err(DataError::NoReplacement { id: skipped.first().map_or(0, |first| first.0), tried: REPLACEMENTS })
     }
 
     fn store(&self, row: usize, made: MadeRow, pixels: &[u8], batch: &mut TrainBatch) {

@@ -2,7 +2,7 @@
 
 use calmix_core::rng::Seed;
 
-use crate::augment::{Augment, AugmentError, Scratch};
+use crate::augment::{Augment, Scratch};
 use crate::error::DataProblem;
 use crate::image::Image;
 
@@ -78,7 +78,7 @@ impl Transform for Augment {
         out: &mut [u8],
     ) -> Result<(), DataProblem> {
         let ViewKey { seed, epoch, id } = key;
-        Self::weak(self, image, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+        Self::weak(self, image, seed, epoch, id, scratch, out).map_err(DataProblem::from)
     }
 
     fn strong(
@@ -89,19 +89,11 @@ impl Transform for Augment {
         out: &mut [u8],
     ) -> Result<(), DataProblem> {
         let ViewKey { seed, epoch, id } = key;
-        Self::strong(self, image, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+        Self::strong(self, image, seed, epoch, id, scratch, out).map_err(DataProblem::from)
     }
 
     fn evaluation(&self, image: &Image, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataProblem> {
-        Self::evaluation(self, image, scratch, out).map_err(|error| problem(&error))
-    }
-}
-
-/// An empty image is a corrupt sample; any other error is a wrong setting.
-fn problem(error: &AugmentError) -> DataProblem {
-    match error {
-        AugmentError::Empty { .. } => DataProblem::Format(error.to_string()),
-        _ => DataProblem::Content(error.to_string()),
+        Self::evaluation(self, image, scratch, out).map_err(DataProblem::from)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::ImageSource;
-use super::error::LoadError;
 use super::transform::{Transform, ViewKey};
+use crate::error::DataError;
 
 /// The views of samples, as the rows of a batch: pixels of augmented images ([`ImageViews`]), or vectors of frozen
 /// features ([`FeatureViews`](crate::features::FeatureViews)).
@@ -21,7 +21,7 @@ pub trait Views: Send + Sync {
     ///
     /// # Errors
     /// If the label cannot be read.
-    fn label(&self, id: u64) -> Result<Option<u32>, LoadError>;
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
 
     /// The weak view of a sample, and the strong one if there is a buffer for it.
     ///
@@ -33,13 +33,13 @@ pub trait Views: Send + Sync {
         scratch: &mut Self::Scratch,
         weak: &mut [u8],
         strong: Option<&mut [u8]>,
-    ) -> Result<(), LoadError>;
+    ) -> Result<(), DataError>;
 
     /// The view for evaluation, without randomness.
     ///
     /// # Errors
     /// If the sample cannot be read, or has no such view.
-    fn evaluation(&self, id: u64, scratch: &mut Self::Scratch, out: &mut [u8]) -> Result<(), LoadError>;
+    fn evaluation(&self, id: u64, scratch: &mut Self::Scratch, out: &mut [u8]) -> Result<(), DataError>;
 }
 
 /// Views of decoded images.
@@ -68,8 +68,8 @@ impl<T: Transform> Views for ImageViews<T> {
         self.transform.bytes()
     }
 
-    fn label(&self, id: u64) -> Result<Option<u32>, LoadError> {
-        self.source.label(id).map_err(|error| LoadError::Sample { id, error: Box::new(error) })
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        self.source.label(id).map_err(|error| DataError::Sample { id, error: Box::new(error) })
     }
 
     fn training(
@@ -78,18 +78,18 @@ impl<T: Transform> Views for ImageViews<T> {
         scratch: &mut T::Scratch,
         weak: &mut [u8],
         strong: Option<&mut [u8]>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), DataError> {
         let id = key.id;
-        let no_view = |problem| LoadError::View { id, problem };
+        let no_view = |problem| DataError::View { id, problem };
         let image = self.source.image(id);
-        let image = image.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
         self.transform.weak(&image, key, scratch, weak).map_err(no_view)?;
         strong.map_or(Ok(()), |out| self.transform.strong(&image, key, scratch, out).map_err(no_view))
     }
 
-    fn evaluation(&self, id: u64, scratch: &mut T::Scratch, out: &mut [u8]) -> Result<(), LoadError> {
+    fn evaluation(&self, id: u64, scratch: &mut T::Scratch, out: &mut [u8]) -> Result<(), DataError> {
         let image = self.source.image(id);
-        let image = image.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
-        self.transform.evaluation(&image, scratch, out).map_err(|problem| LoadError::View { id, problem })
+        let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
+        self.transform.evaluation(&image, scratch, out).map_err(|problem| DataError::View { id, problem })
     }
 }

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use calmix_io::transient::BackOff;
 
-use super::error::LoadError;
 use super::pooled_batch::{BatchPool, PooledBatch};
 use super::{Counters, Workers};
+use crate::error::DataError;
 use crate::outage::{Outage, SILENCE, Warn};
 use state::{PoolState, Task};
 
@@ -43,7 +43,7 @@ pub(super) trait Job: Send + Sync + 'static {
         local: &mut Self::WorkerState,
         current: &AtomicU64,
         pixels: &mut [u8],
-    ) -> Result<Self::Made, LoadError>;
+    ) -> Result<Self::Made, DataError>;
     fn store(&self, row: usize, made: Self::Made, pixels: &[u8], batch: &mut Self::Batch);
 }
 
@@ -62,9 +62,9 @@ fn rows_at_once(bytes: usize) -> usize {
 const LARGEST: u128 = 1 << 36;
 
 /// Checks that a batch of `rows` rows, and a worker's buffer, stay below the limit.
-pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), LoadError> {
+pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), DataError> {
     let fits = u128::from(rows.max(ROWS as u64)) * bytes as u128 <= LARGEST;
-    fits.then_some(()).ok_or(LoadError::TooLarge { rows, bytes })
+    fits.then_some(()).ok_or(DataError::TooLarge { rows, bytes })
 }
 
 /// How often a waiting consumer checks for a request to stop.
@@ -108,7 +108,7 @@ impl<J: Job> std::fmt::Debug for WorkerPool<J> {
 }
 
 impl<J: Job> WorkerPool<J> {
-    pub(super) fn start(job: J, workers: Workers) -> Result<Self, LoadError> {
+    pub(super) fn start(job: J, workers: Workers) -> Result<Self, DataError> {
         let threads = workers.threads.get();
         let prefetch = workers.prefetch.get();
         let shared = Arc::new(PoolShared {
@@ -145,7 +145,7 @@ impl<J: Job> WorkerPool<J> {
                 Ok(thread) => pool.threads.push(thread),
                 Err(error) => {
                     pool.shared.state().working -= 1;
-                    return Err(LoadError::Thread(error));
+                    return Err(DataError::Thread(error));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl<J: Job> WorkerPool<J> {
     pub(super) fn next(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
+    ) -> Option<Result<PooledBatch<J::Batch>, DataError>> {
         let asked = Instant::now();
         let outcome = self.wait(stop);
         self.waited += asked.elapsed();
@@ -170,7 +170,7 @@ impl<J: Job> WorkerPool<J> {
         outcome
     }
 
-    fn wait(&self, stop: &mut dyn FnMut() -> bool) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
+    fn wait(&self, stop: &mut dyn FnMut() -> bool) -> Option<Result<PooledBatch<J::Batch>, DataError>> {
         let mut state = self.shared.state();
         let (mut made, mut since) = (self.shared.made(), Instant::now());
         loop {
@@ -187,20 +187,20 @@ impl<J: Job> WorkerPool<J> {
             }
             let step = state.awaited()?;
             if state.working == 0 {
-                return Some(Err(LoadError::NoWorkers { step }));
+                return Some(Err(DataError::NoWorkers { step }));
             }
             if self.shared.made() != made {
                 (made, since) = (self.shared.made(), Instant::now());
             }
             let Some(left) = self.patience.checked_sub(since.elapsed()).filter(|left| !left.is_zero()) else {
                 state.stalled = true;
-                return Some(Err(LoadError::Stalled {
+                return Some(Err(DataError::Stalled {
                     ids: self.shared.in_progress(),
                     after: since.elapsed(),
                 }));
             };
             if stop() {
-                return Some(Err(LoadError::Interrupted));
+                return Some(Err(DataError::Interrupted));
             }
             if since.elapsed() >= SILENCE {
                 self.shared.outage.silent(&self.shared.in_progress(), self.patience);
@@ -278,7 +278,7 @@ impl<J: Job> PoolShared<J> {
                 // The panic may have left the state half changed: it is not used again.
                 local = self.job.worker_state();
                 let id = current.load(Ordering::Relaxed);
-                Err(LoadError::panicked(id, panic.as_ref()))
+                Err(DataError::panicked(id, panic.as_ref()))
             });
             current.store(IDLE, Ordering::Relaxed);
             let Task { step, rows, batch } = task;
@@ -318,7 +318,7 @@ impl<J: Job> PoolShared<J> {
         local: &mut J::WorkerState,
         current: &AtomicU64,
         pixels: &mut [u8],
-    ) -> Result<J::Made, LoadError> {
+    ) -> Result<J::Made, DataError> {
         let mut back_off = BackOff::default();
         loop {
             let error = match self.job.make(place, local, current, pixels) {
@@ -329,7 +329,7 @@ impl<J: Job> PoolShared<J> {
             self.outage.failed(&error, &back_off);
             let paused = self.work.wait_timeout_while(self.state(), wait, |state| !state.stopped);
             if paused.unwrap_or_else(PoisonError::into_inner).0.stopped {
-                return Err(LoadError::Interrupted);
+                return Err(DataError::Interrupted);
             }
         }
     }
@@ -341,7 +341,7 @@ impl<J: Job> PoolShared<J> {
         local: &mut J::WorkerState,
         current: &AtomicU64,
         pixels: &mut [u8],
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), DataError> {
         let bytes = self.job.bytes();
         let range = |n: usize| n * bytes..(n + 1) * bytes;
         let mut made = Vec::with_capacity(task.rows.len());

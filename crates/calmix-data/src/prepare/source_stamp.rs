@@ -125,7 +125,7 @@ impl SourceStamp {
         }
         match dataset.verify() {
             Ok(()) => Ok(None),
-            Err(DataError { problem: DataProblem::Changed(_), .. }) => Ok(Some(Stale::Changed)),
+            Err(DataError::File { problem: DataProblem::Changed(_), .. }) => Ok(Some(Stale::Changed)),
             Err(error) => Err(error),
         }
     }

@@ -12,7 +12,7 @@ use calmix_io::transient::BackOff;
 use super::image_kind::is_named_like_an_image;
 use super::listing::PERMIT;
 use super::{Check, Inspection};
-use crate::decode::{DecodeError, DecodeLimits, ImageExtent, decode, extent, kind, size};
+use crate::decode::{DecodeLimits, ImageExtent, decode, extent, kind, size};
 use crate::encoded_file::EncodedFile;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{ManifestBuilder, SampleDigest};
@@ -204,14 +204,11 @@ impl ImageFiles {
         if !listed && !kind(&bytes).is_image() && !is_named_like_an_image(name) {
             return ReadFile::NoImage;
         }
-        self.checked(&bytes).unwrap_or_else(|error| {
-            let hint = error.hint();
-            ReadFile::Unreadable(DataError::new(path, error).hint(hint))
-        })
+        self.checked(&bytes).unwrap_or_else(|error| ReadFile::Unreadable(error.in_file(path)))
     }
 
     /// Checks an image, and shrinks it if it is large.
-    fn checked(&self, bytes: &[u8]) -> Result<ReadFile, DecodeError> {
+    fn checked(&self, bytes: &[u8]) -> Result<ReadFile, DataError> {
         let Inspection { limits, shrink, .. } = &self.inspection;
         let ImageExtent { width, height, end } = extent(bytes, limits)?;
         let file = bytes.len() as u64;
@@ -272,7 +269,7 @@ impl ImageFiles {
 }
 
 /// Whether `bytes` are an image, as thoroughly as `check` demands.
-pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DecodeError> {
+pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DataError> {
     match check {
         Check::Header => size(bytes, limits).map(|_| ()),
         Check::Full => decode(bytes, limits).map(|_| ()),

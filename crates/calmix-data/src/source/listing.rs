@@ -61,7 +61,7 @@ fn list(root: &Path, name: &str) -> Result<Contents, DataError> {
     }
     contents.files.sort_unstable();
     contents.folders.sort_unstable();
-    contents.left_out.sort_by(|a, b| a.path.cmp(&b.path));
+    contents.left_out.sort_by(|a, b| a.path().cmp(&b.path()));
     Ok(contents)
 }
 

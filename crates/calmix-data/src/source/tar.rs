@@ -10,6 +10,7 @@
 
 mod block;
 
+use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use calmix_io::safe_path;
@@ -27,29 +28,47 @@ pub struct TarMember {
     pub length: u64,
 }
 
-/// Why an archive is not read.
-#[derive(Debug, thiserror::Error)]
-#[error("byte {at}: {problem}")]
-pub struct TarError {
-    /// Where its header begins.
+/// What is wrong with an archive that is not read.
+#[derive(Debug)]
+pub struct TarProblem {
+    /// Where the header of its member begins.
     pub at: u64,
     /// What is wrong there.
-    pub problem: Refusal,
+    pub refusal: Refusal,
 }
 
 /// What can be wrong with a member.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The system could not read.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The archive ends too early.
-    #[error("the archive is cut short")]
     Short,
     /// Anything else.
-    #[error("{0}")]
     Header(String),
+}
+
+impl fmt::Display for TarProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.at, self.refusal)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Short => f.write_str("the archive is cut short"),
+            Self::Header(what) => f.write_str(what),
+        }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Reads an archive member by member.
@@ -186,13 +205,13 @@ impl<R: Read + Seek> TarMembers<R> {
 }
 
 impl<R: Read + Seek> Iterator for TarMembers<R> {
-    type Item = Result<TarMember, TarError>;
+    type Item = Result<TarMember, TarProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
             return None;
         }
-        let member = self.advance().map_err(|problem| TarError { at: self.at, problem }).transpose();
+        let member = self.advance().map_err(|refusal| TarProblem { at: self.at, refusal }).transpose();
         self.ended = !matches!(member, Some(Ok(_)));
         member
     }

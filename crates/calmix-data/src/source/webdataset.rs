@@ -101,8 +101,7 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
             }
             let bytes = samples.read(&image)?;
             if let Err(error) = check_image(&bytes, limits, check) {
-                let hint = error.hint();
-                builder.unreadable(at(DataError::new(&shard.path, error)).hint(hint));
+                builder.unreadable(at(error.in_file(&shard.path)));
                 continue;
             }
             let part = match part {

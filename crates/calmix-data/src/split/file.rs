@@ -182,7 +182,7 @@ impl LabelSplit {
             )));
         }
         self.plan.check()?;
-        ranges(dataset, &self.plan.unlabelled).map_err(|error| error.problem)?;
+        ranges(dataset, &self.plan.unlabelled)?;
         check_ids(dataset, &self.plan, &self.labelled)?;
         check_ids(dataset, &self.plan, &self.validation)?;
         let both = self.validation.iter().find(|id| self.labelled.binary_search(id).is_ok());

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
+use calmix_data::error::DataError;
 use calmix_data::loader::{
-    EvalBatch, EvalLoader, ImageViews, LoadError, Loader, OnCorrupt, SampleIds, SampleStream, Tally,
-    TrainBatch, Training,
+    EvalBatch, EvalLoader, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch,
+    Training,
 };
 
 use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
@@ -87,7 +88,7 @@ fn too_many_corrupt_samples_end_a_run_at_the_same_step_resumed_or_not() {
         }
     };
     let (whole, error) = run(0..1000, Tally::default(), 1);
-    assert!(matches!(&error, LoadError::TooManyCorrupt { tally, .. } if tally.skipped >= 11), "{error}");
+    assert!(matches!(&error, DataError::TooManyCorrupt { tally, .. } if tally.skipped >= 11), "{error}");
     assert!(error.to_string().contains("not a JPEG"), "{error}");
     let (last, _) = *whole.last().unwrap();
     for cut in [3, last / 2, last] {
@@ -101,7 +102,7 @@ fn too_many_corrupt_samples_end_a_run_at_the_same_step_resumed_or_not() {
 fn a_run_may_stop_at_the_first_corrupt_sample() {
     let mut loader = start(corrupt(), Training { corrupt: OnCorrupt::Stop, ..training(0..100) }, 4);
     let error = loader.find_map(Result::err).unwrap();
-    assert!(matches!(&error, LoadError::Sample { id, .. } if id % 100 == 0));
+    assert!(matches!(&error, DataError::Sample { id, .. } if id % 100 == 0));
     assert!(error.to_string().ends_with("train.bin: not a JPEG"), "{error}");
     assert!(loader.next().is_none());
 }
@@ -110,7 +111,7 @@ fn a_run_may_stop_at_the_first_corrupt_sample() {
 fn an_unreachable_file_is_never_skipped() {
     let source = Drawn { fault: Some((17, Fault::Unreachable)), ..Drawn::default() };
     let error = start(source, training(0..100), 4).find_map(Result::err).unwrap();
-    assert!(matches!(&error, LoadError::Sample { id: 17, .. }), "{error}");
+    assert!(matches!(&error, DataError::Sample { id: 17, .. }), "{error}");
 }
 
 /// A file that is another than when the dataset was prepared: no other sample takes its place, in training or evaluation.
@@ -118,10 +119,10 @@ fn an_unreachable_file_is_never_skipped() {
 fn changed_data_is_never_replaced() {
     let source = || Drawn { fault: Some((117, Fault::Changed)), ..Drawn::default() };
     let error = start(source(), tolerant(0..100), 4).find_map(Result::err).unwrap();
-    assert!(matches!(&error, LoadError::Sample { id: 117, .. }), "{error}");
+    assert!(matches!(&error, DataError::Sample { id: 117, .. }), "{error}");
     assert!(error.to_string().contains("another checksum"), "{error}");
     let error = evaluate(source(), OnCorrupt::Skip { share: 1.0 }, 2).unwrap_err();
-    assert!(matches!(&error, LoadError::Sample { id: 117, .. }), "{error}");
+    assert!(matches!(&error, DataError::Sample { id: 117, .. }), "{error}");
 }
 
 /// A filer that is away for seconds: workers wait, people hear of it once, and the batches are the same.
@@ -156,7 +157,7 @@ fn waiting_for_storage_ends_with_a_request_to_stop() {
                 break error;
             }
         };
-        assert!(matches!(error, LoadError::Interrupted), "{fault:?}: {error}");
+        assert!(matches!(error, DataError::Interrupted), "{fault:?}: {error}");
         assert!(loader.next().is_none());
         drop(loader);
         assert!(began.elapsed() < Duration::from_secs(5), "{fault:?}: after {:?}", began.elapsed());
@@ -167,10 +168,10 @@ fn waiting_for_storage_ends_with_a_request_to_stop() {
 fn a_stream_of_corrupt_samples_ends() {
     let source = Drawn { corrupt_every: Some(1), ..Drawn::default() };
     let error = start(source, training(0..100), 2).find_map(Result::err).unwrap();
-    assert!(matches!(error, LoadError::NoReplacement { .. }), "{error}");
+    assert!(matches!(error, DataError::NoReplacement { .. }), "{error}");
 }
 
-fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<EvalBatch>, LoadError> {
+fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<EvalBatch>, DataError> {
     let stream = SampleStream { ids: SampleIds::from(20..165), batch: 32 };
     let evaluation = EvalLoader::new(
         ImageViews::new(Arc::new(source), Arc::new(Tinted)),
@@ -210,7 +211,7 @@ fn evaluation_leaves_out_corrupt_samples_or_stops() {
     let skipped: Vec<u64> =
         batches.iter().flat_map(|batch| &batch.skipped).map(|skipped| skipped.id).collect();
     assert_eq!(skipped, [50, 100, 150]);
-    assert!(matches!(evaluate(faulty(), OnCorrupt::Stop, 3), Err(LoadError::Sample { id: 50, .. })));
+    assert!(matches!(evaluate(faulty(), OnCorrupt::Stop, 3), Err(DataError::Sample { id: 50, .. })));
     // Without samples there are no batches.
     let none = SampleStream { ids: SampleIds::default(), batch: 8 };
     let corrupt = OnCorrupt::default();

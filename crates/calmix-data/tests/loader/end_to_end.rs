@@ -6,9 +6,10 @@ use std::sync::Arc;
 use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
 use calmix_data::loader::{
-    EvalLoader, ImageSource, ImageViews, InMemory, LoadError, Loader, OnCorrupt, SampleStream, TrainBatch,
-    Training, labelled_views,
+    EvalLoader, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleStream, TrainBatch, Training,
+    labelled_views,
 };
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use calmix_data::split::{LabelSplit, Rule, SplitPlan};
@@ -55,7 +56,7 @@ fn load(
     source: Arc<dyn ImageSource>,
     training: Training,
     threads: usize,
-) -> Result<Vec<TrainBatch>, LoadError> {
+) -> Result<Vec<TrainBatch>, DataError> {
     let loader =
         Loader::new(ImageViews::new(source, Arc::new(Augment::usb(SIDE))), training, workers(threads, 2))?;
     loader.map(|batch| batch.map(calmix_data::loader::PooledBatch::into_inner)).collect()

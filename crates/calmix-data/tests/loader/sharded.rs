@@ -8,9 +8,8 @@ use std::sync::Arc;
 use calmix_core::order::{Membership, Order};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::sharding::{Shard, Sharding};
-use calmix_data::loader::{
-    ImageViews, LoadError, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training,
-};
+use calmix_data::error::DataError;
+use calmix_data::loader::{ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training};
 
 use crate::fixtures::{Drawn, SIZE, Tinted, workers};
 use crate::load;
@@ -213,7 +212,7 @@ fn every_shard_needs_a_sample() {
     let started = Training { shards: missing, unlabelled: few(5), ..training(0..1) };
     let started =
         Loader::new(ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), started, workers(1, 1));
-    assert!(matches!(started.unwrap_err(), LoadError::NoSuchShard(Shard { group: 2, index: 0 })));
+    assert!(matches!(started.unwrap_err(), DataError::NoSuchShard(Shard { group: 2, index: 0 })));
     // Where nothing is drawn, nothing is needed.
     let none = SampleStream { ids: SampleIds::from(0..5), batch: 0 };
     let batches = load(Drawn::default(), Training { unlabelled: none, ..training(0..3) }, 2);

@@ -78,9 +78,11 @@ impl<'a> Stage<'a> {
     }
 
     fn problem(&self, error: &DataError) -> Problem {
-        let (sentence, path) = (error.to_string(), error.path.display().to_string());
-        let names = error.path.starts_with(self.root()) && error.path.exists();
-        let says = sentence.strip_prefix(&path).is_some_and(|rest| rest.len() > ": ".len());
+        let sentence = error.to_string();
+        let path = error.path().unwrap();
+        let names = path.starts_with(self.root()) && path.exists();
+        let says =
+            sentence.strip_prefix(&path.display().to_string()).is_some_and(|rest| rest.len() > ": ".len());
         Problem { is_fair: names && says, sentence }
     }
 }

@@ -70,7 +70,7 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     bytes[4] ^= 1;
     fs::write(&path, &bytes).unwrap();
     for error in [dataset.image(4).unwrap_err(), dataset.verify().unwrap_err()] {
-        assert!(matches!(error.problem, DataProblem::Changed(_)), "{error}");
+        assert!(matches!(error.problem(), Some(DataProblem::Changed(_))), "{error}");
         let sentence = error.to_string();
         assert!(
             sentence.contains("train, byte 4, sample 4: the content has changed: checksum"),
@@ -82,9 +82,12 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     // Shorter than prepared: while it is open, and when it is opened.
     fs::write(&path, &bytes[..5]).unwrap();
     let errors = [dataset.image(5).unwrap_err(), tiny.open().image(0).unwrap_err()];
-    assert!(errors.iter().all(|error| matches!(error.problem, DataProblem::Changed(_))), "{errors:?}");
+    assert!(
+        errors.iter().all(|error| matches!(error.problem(), Some(DataProblem::Changed(_)))),
+        "{errors:?}"
+    );
     fs::remove_file(&path).unwrap();
-    assert!(matches!(tiny.open().image(0).unwrap_err().problem, DataProblem::Io(_)));
+    assert!(matches!(tiny.open().image(0).unwrap_err().problem(), Some(DataProblem::Io(_))));
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn verify_detects_changed_label_with_valid_hash() {
     let dataset = tiny.open();
     assert_eq!(dataset.label(0).unwrap(), Some(1));
     let error = dataset.verify().unwrap_err();
-    assert!(matches!(error.problem, DataProblem::Changed(_)), "{error}");
+    assert!(matches!(error.problem(), Some(DataProblem::Changed(_))), "{error}");
 }
 
 #[test]

@@ -75,10 +75,11 @@ fn explain_other(args: &EvaluateArgs, error: TrainError, recipe: &Recipe, comman
     let Some(data) = args.data.named().filter(|data| data.is_dir()) else {
         return explain_moved(error, recipe, command);
     };
-    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
-    let mut problems = causes.filter_map(|cause| cause.downcast_ref::<DataProblem>());
-    let is_missing = |problem: &DataProblem| matches!(problem, DataProblem::Io(error) if error.kind() == io::ErrorKind::NotFound);
-    if !problems.any(is_missing) {
+    let problem = match &error {
+        TrainError::Data(error) => error.problem(),
+        _ => None,
+    };
+    if !matches!(problem, Some(DataProblem::Io(error)) if error.kind() == io::ErrorKind::NotFound) {
         return explain_moved(error, recipe, command);
     }
     let message = format!("{}: not the dataset that the run was trained on: {error}", shown(data.display()));

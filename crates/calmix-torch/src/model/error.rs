@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calmix_data::augment::AugmentError;
 use calmix_data::error::DataError;
-use calmix_data::loader::LoadError;
 use calmix_engine::error::EngineError;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::shown::shown;
@@ -23,15 +21,9 @@ pub enum ModelError {
     /// The coverage or the precision is out of range.
     #[error(transparent)]
     Calibration(#[from] MetricsError),
-    /// An image cannot be turned into a view.
-    #[error(transparent)]
-    View(#[from] AugmentError),
-    /// A dataset cannot be read.
+    /// A dataset cannot be read, or an image cannot be turned into a view.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Images cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadError),
     /// A class of a dataset is not a class of the model.
     #[error("the model has no class {class:?}")]
     UnknownClass {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::image::Image;
-use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, LoadError, OnCorrupt, SampleStream, Workers};
+use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, OnCorrupt, SampleStream, Workers};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
 use super::{Model, ModelError};
@@ -94,7 +94,7 @@ impl Model {
             for views in batch.pixels.chunks(self.pass_bytes()) {
                 // A batch can take a minute, and a loader that is ahead of the network does not poll `stop`.
                 if stop() {
-                    return Err(LoadError::Interrupted.into());
+                    return Err(DataError::Interrupted.into());
                 }
                 said.logits.extend(self.logits(views)?);
             }

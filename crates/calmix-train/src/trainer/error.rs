@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use calmix_data::error::DataError;
-use calmix_data::loader::LoadError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
 use calmix_io::counted::counted;
@@ -37,7 +36,7 @@ pub enum TrainError {
     /// The run folder cannot be used.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A file of the dataset cannot be used.
+    /// A file of the dataset cannot be used, or a batch cannot be loaded; names the sample that caused it.
     #[error(transparent)]
     Data(#[from] DataError),
     /// A file of the run cannot be read or written.
@@ -46,9 +45,6 @@ pub enum TrainError {
     /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// A batch cannot be loaded; names the sample that caused it.
-    #[error(transparent)]
-    Load(#[from] LoadError),
     /// A training step cannot be planned, or the state of the samples or of the method is inconsistent.
     #[error(transparent)]
     Method(#[from] CoreError),

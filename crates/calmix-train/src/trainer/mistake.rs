@@ -16,7 +16,6 @@ impl TrainError {
             Self::Data(error) => error.kind(),
             Self::Pretrained(error) => error.kind(),
             Self::Checkpoint(error) => error.kind(),
-            Self::Load(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::Processes(error) => error.kind(),
             Self::Start(_)
@@ -61,7 +60,6 @@ mod tests {
     use std::time::Duration;
 
     use calmix_data::error::{DataError, DataProblem};
-    use calmix_data::loader::LoadError;
     use calmix_dist::{DistError, Operation};
     use calmix_engine::device;
     use calmix_engine::error::EngineError;
@@ -108,10 +106,10 @@ mod tests {
             data(DataProblem::Changed(words.clone())),
             CheckpointError::Name { path: path() }.into(),
             CheckpointError::OtherFormat { path: path(), format: 9 }.into(),
-            LoadError::NoSamples { stream: "labelled", rows: 1 }.into(),
-            LoadError::UnequalShards { stream: "labelled", rows: 3, shards: 2 }.into(),
-            LoadError::FewerThanShards { samples: 1, shards: 2 }.into(),
-            LoadError::TooLarge { rows: 1, bytes: 1 }.into(),
+            DataError::NoSamples { stream: "labelled", rows: 1 }.into(),
+            DataError::UnequalShards { stream: "labelled", rows: 3, shards: 2 }.into(),
+            DataError::FewerThanShards { samples: 1, shards: 2 }.into(),
+            DataError::TooLarge { rows: 1, bytes: 1 }.into(),
             CoreError::Memory { samples: 1, classes: 1, bytes: 1 }.into(),
             device::check(Device::Cuda(4095)).unwrap_err().into(),
             EngineError::Settings(words.clone()).into(),
@@ -163,16 +161,16 @@ mod tests {
             CheckpointError::NoneUsable { folder: path(), skipped: Vec::new() }.into(),
             CheckpointError::Unreadable(damage()).into(),
             CheckpointError::Exists { path: path() }.into(),
-            LoadError::Sample { id: 1, error: Box::new(DataError::new(path(), io(io::ErrorKind::NotFound))) }
+            DataError::Sample { id: 1, error: Box::new(DataError::new(path(), io(io::ErrorKind::NotFound))) }
                 .into(),
-            LoadError::View { id: 1, problem: DataProblem::Limit(words()) }.into(),
-            LoadError::NoLabel { id: 1 }.into(),
-            LoadError::Panicked { id: 1, message: words() }.into(),
-            LoadError::NoReplacement { id: 1, tried: 1 }.into(),
-            LoadError::Stalled { ids: Vec::new(), after: Duration::ZERO }.into(),
-            LoadError::Interrupted.into(),
-            LoadError::NoWorkers { step: 1 }.into(),
-            LoadError::Thread(io(io::ErrorKind::OutOfMemory)).into(),
+            DataError::View { id: 1, problem: DataProblem::Limit(words()) }.into(),
+            DataError::NoLabel { id: 1 }.into(),
+            DataError::Panicked { id: 1, message: words() }.into(),
+            DataError::NoReplacement { id: 1, tried: 1 }.into(),
+            DataError::Stalled { ids: Vec::new(), after: Duration::ZERO }.into(),
+            DataError::Interrupted.into(),
+            DataError::NoWorkers { step: 1 }.into(),
+            DataError::Thread(io(io::ErrorKind::OutOfMemory)).into(),
             CoreError::NotKept { what: "margins" }.into(),
             CoreError::UnknownSample { sample: 1 }.into(),
             CoreError::Damaged { what: "margins" }.into(),

@@ -173,7 +173,7 @@ fn changed_data_stops_the_run_with_its_state_saved() {
     // In place: the loader has the file open.
     let change = At(5, Some(|| fs::write(&path, &changed).unwrap()));
     let error = Trainer::new(&stop).sink(change).start(&bench.recipe(&settings), &folder).unwrap_err();
-    assert!(matches!(&error, TrainError::Load(_)), "{error}");
+    assert!(matches!(&error, TrainError::Data(_)), "{error}");
     assert!(error.to_string().contains("when prepared; prepare the dataset again"), "{error}");
     let last = read::events(&folder).unwrap().last().map(Event::step);
     assert!(last >= Some(5) && inspect::inspect(&folder).unwrap().step == last, "{last:?}");

@@ -80,10 +80,10 @@ impl PrepareArgs {
             let _ = parent.map(std::fs::remove_dir);
             let place = parent.or(target.parent()).filter(|place| !place.as_os_str().is_empty());
             match error.downcast::<DataError>() {
-                Ok(failed) if Some(failed.path.as_path()) == place => {
-                    cannot_write(&failed.path.clone(), &failed.into())
-                }
-                Ok(failed) => failed.into(),
+                Ok(failed) => match place {
+                    Some(place) if failed.path() == Some(place) => cannot_write(place, &failed.into()),
+                    _ => failed.into(),
+                },
                 Err(error) => error,
             }
         })?;

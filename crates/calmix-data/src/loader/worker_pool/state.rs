@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::loader::error::LoadError;
+use crate::error::DataError;
 
 /// The slots in step order, and the number of workers.
 pub(super) struct PoolState<B> {
@@ -28,7 +28,7 @@ struct Slot<B> {
     claimed: usize,
     stored: usize,
     /// The first row that failed, and why.
-    failure: Option<(usize, LoadError)>,
+    failure: Option<(usize, DataError)>,
 }
 
 /// Rows that one worker makes.
@@ -76,7 +76,7 @@ impl<B> PoolState<B> {
     }
 
     /// Rows are finished. After a failure no later step is begun; the steps before it are completed.
-    pub(super) fn report(&mut self, step: u64, rows: &Range<usize>, outcome: Result<(), (usize, LoadError)>) {
+    pub(super) fn report(&mut self, step: u64, rows: &Range<usize>, outcome: Result<(), (usize, DataError)>) {
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.step == step) else { return };
         slot.stored += rows.len();
         if let Err((row, error)) = outcome {
@@ -94,12 +94,12 @@ impl<B> PoolState<B> {
     }
 
     /// Takes the first slot if it is complete.
-    pub(super) fn complete(&mut self) -> Option<Result<B, LoadError>> {
+    pub(super) fn complete(&mut self) -> Option<Result<B, DataError>> {
         let slot = self.slots.pop_front_if(|slot| slot.stored == slot.rows)?;
         if let Some((_, error)) = slot.failure {
             return Some(Err(error));
         }
-        let batch = Arc::into_inner(slot.batch).ok_or(LoadError::NoWorkers { step: slot.step });
+        let batch = Arc::into_inner(slot.batch).ok_or(DataError::NoWorkers { step: slot.step });
         Some(batch.map(|batch| batch.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         failing: Vec<(u64, usize)>,
         /// Whether rows were reported since the consumer looked.
         is_notified: bool,
-        delivered: Vec<Result<Vec<u32>, LoadError>>,
+        delivered: Vec<Result<Vec<u32>, DataError>>,
     }
 
     impl Model {
@@ -185,7 +185,7 @@ mod tests {
                 }
                 Worker::Report(step, rows) => {
                     let failed = rows.clone().find(|&row| failing.contains(&(step, row)));
-                    let error = |row| (row, LoadError::NoReplacement { id: step, tried: row as u64 });
+                    let error = |row| (row, DataError::NoReplacement { id: step, tried: row as u64 });
                     state.report(step, &rows, failed.map(error).map_or(Ok(()), Err));
                     *is_notified = true;
                     Worker::Claim
@@ -239,7 +239,7 @@ mod tests {
                 let model = || Model::new(workers, prefetch, failing);
                 every_order(model, |model| {
                     let (step, row) = failing[0];
-                    let Some((Err(LoadError::NoReplacement { id, tried }), whole)) =
+                    let Some((Err(DataError::NoReplacement { id, tried }), whole)) =
                         model.delivered.split_last()
                     else {
                         panic!("{:?}", model.delivered);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::{DataError, DataProblem};
-use crate::source::tar::{Refusal, TarError, TarMember, TarMembers};
+use crate::source::tar::{Refusal, TarMember, TarMembers, TarProblem};
 
 /// A label is a few digits, and metadata a few kilobytes.
 const LONGEST_LABEL: u64 = 1 << 20;
@@ -127,12 +127,12 @@ impl<R: Read + Seek> TarSamples<R> {
     }
 }
 
-fn refused(path: &Path, TarError { at, problem }: TarError) -> DataError {
-    let hint = match problem {
+fn refused(path: &Path, TarProblem { at, refusal }: TarProblem) -> DataError {
+    let hint = match refusal {
         Refusal::Short => "download it again",
         _ => "create it again with regular files only",
     };
-    let problem = match problem {
+    let problem = match refusal {
         Refusal::Io(error) => error.into(),
         other => DataProblem::Format(other.to_string()),
     };

@@ -9,7 +9,7 @@ use calmix_data::error::DataError;
 use calmix_data::features::{
     self, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed, ViewPixels,
 };
-use calmix_data::loader::{EvalLoader, LoadError, OnCorrupt, SampleStream, Warn};
+use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Warn};
 use calmix_engine::frozen_backbone::FrozenBackbone;
 
 use calmix_engine::predictor::PredictorSettings;
@@ -215,7 +215,7 @@ impl FrozenFeatures {
         let mut vectors = Vec::new();
         while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
             let batch = match batch {
-                Err(LoadError::Interrupted) => return Err(TrainError::Abandoned),
+                Err(DataError::Interrupted) => return Err(TrainError::Abandoned),
                 batch => batch?,
             };
             let mut made = Vec::with_capacity(batch.ids.len() * bytes);

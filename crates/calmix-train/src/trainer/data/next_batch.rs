@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use calmix_core::sharding::{Partition, ShardRows};
-use calmix_data::loader::{LoadError, Loader, PooledBatch, TrainBatch};
+use calmix_data::error::DataError;
+use calmix_data::loader::{Loader, PooledBatch, TrainBatch};
 use calmix_dist::ProcessGroup;
 
 use super::run_views::RunViews;
@@ -16,18 +17,18 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The batch of a step.
 ///
 /// # Errors
-/// Why there is none; [`LoadError::Interrupted`] if the run has to `stop`.
+/// Why there is none; [`DataError::Interrupted`] if the run has to `stop`.
 pub(crate) fn next_batch(
     batches: &mut Loader<RunViews>,
     step: u64,
     processes: &ProcessGroup,
     stop: &AtomicBool,
-) -> Result<PooledBatch<TrainBatch>, LoadError> {
+) -> Result<PooledBatch<TrainBatch>, DataError> {
     let grace = if processes.size() == 1 { Duration::ZERO } else { GRACE };
     let mut asked = None;
     let mut is_over =
         || stop.load(Ordering::Relaxed) && asked.get_or_insert_with(Instant::now).elapsed() >= grace;
-    batches.next_unless(&mut is_over).unwrap_or(Err(LoadError::NoWorkers { step }))
+    batches.next_unless(&mut is_over).unwrap_or(Err(DataError::NoWorkers { step }))
 }
 
 impl TrainData {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, Scratch};
+use calmix_data::error::DataError;
 use calmix_data::features::FeatureViews;
-use calmix_data::loader::{ImageViews, LoadError, ViewKey, Views};
+use calmix_data::loader::{ImageViews, ViewKey, Views};
 
 /// The views of a run.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Views for RunViews {
         }
     }
 
-    fn label(&self, id: u64) -> Result<Option<u32>, LoadError> {
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         match self {
             Self::Images(views) => views.label(id),
             Self::Features(views) => views.label(id),
@@ -38,14 +39,14 @@ impl Views for RunViews {
         scratch: &mut Scratch,
         weak: &mut [u8],
         strong: Option<&mut [u8]>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), DataError> {
         match self {
             Self::Images(views) => views.training(key, scratch, weak, strong),
             Self::Features(views) => views.training(key, &mut (), weak, strong),
         }
     }
 
-    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), LoadError> {
+    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError> {
         match self {
             Self::Images(views) => views.evaluation(id, scratch, out),
             Self::Features(views) => views.evaluation(id, &mut (), out),

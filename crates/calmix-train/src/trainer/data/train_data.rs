@@ -138,7 +138,10 @@ impl TrainData {
         let classes_of = dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?;
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
-            let hint = error.hint.clone().unwrap_or_default();
+            let hint = match &error {
+                DataError::File { hint: Some(hint), .. } => hint.clone(),
+                _ => String::new(),
+            };
             error.hint(format!("{hint}; set dataset.test to one of them, or to nothing"))
         })?;
         let classes = dataset.classes().to_vec();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
+use calmix_data::error::DataError;
+use calmix_data::loader::{EvalBatch, EvalLoader, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::evaluate::Evaluation;
@@ -182,7 +183,7 @@ fn next_batch(
 ) -> Result<Option<PooledBatch<EvalBatch>>, TrainError> {
     stop.check()?;
     match batches.next_unless(&mut || stop.is_requested()).transpose() {
-        Err(LoadError::Interrupted) => Ok(None),
+        Err(DataError::Interrupted) => Ok(None),
         batch => Ok(batch?),
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView};
-use calmix_data::loader::{EvalLoader, ImageViews, LoadError, SampleStream};
+use calmix_data::error::DataError;
+use calmix_data::loader::{EvalLoader, ImageViews, SampleStream};
 use calmix_io::error::{FileError, FileProblem};
 use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_recipe::Recipe;
@@ -57,7 +58,7 @@ pub(crate) fn thumbnails(
         let mut batches = data.scaled(&ids, *side as u32, recipe)?.warning(Arc::clone(stop.warn));
         loop {
             match batches.next_unless(&mut || stop.is_requested()) {
-                Some(Err(LoadError::Interrupted)) => {
+                Some(Err(DataError::Interrupted)) => {
                     stop.check()?;
                     return Err(TrainError::Abandoned);
                 }

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calmix_data::loader::{LoadError, Warn};
+use calmix_data::error::DataError;
+use calmix_data::loader::Warn;
 use calmix_run::events::Note;
 
 use super::evaluation::evaluate_network;
@@ -117,13 +118,13 @@ impl<'a> TrainLoop<'a> {
     ///
     /// # Errors
     /// Why there is no batch, unless the run has to stop; the state is saved in any case, if possible.
-    fn end_without_batch(mut self, own: Option<LoadError>) -> Result<Outcome, TrainError> {
+    fn end_without_batch(mut self, own: Option<DataError>) -> Result<Outcome, TrainError> {
         if own.is_some() && self.stepper.layout.processes.size() > 1 {
             // The other ranks are about to gather the status of the step: this one must take part, or they would wait in vain.
             let blank = self.stepper.data.blank_batch(self.step, &self.stepper.partition);
             self.stepper.step(&blank, Heartbeat { lost: true, ..self.signals.heartbeat() })?;
         }
-        let own = own.filter(|error| !matches!(error, LoadError::Interrupted)).map_or(Ok(()), Err);
+        let own = own.filter(|error| !matches!(error, DataError::Interrupted)).map_or(Ok(()), Err);
         match all_gather_results(&self.stepper.layout.processes, own) {
             Ok(_) => self.stopped(),
             Err(error @ TrainError::Processes(_)) => Err(error),
