@@ -18,8 +18,9 @@ use calmix_engine::predictor::PredictorSettings;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::{Layers, Resolved};
+use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
-use calmix_run::sink::{FeatureProgress, Sink, SinkError};
+use calmix_run::sink::{FeatureProgress, Sink};
 use calmix_train::trainer::{PageShard, Trainer};
 
 use crate::step::settings;
@@ -96,19 +97,19 @@ fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Res
 struct ViewCount<'a>(&'a mut u64);
 
 impl Sink for ViewCount<'_> {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, _: &Event) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
         *self.0 = progress.done;
         Ok(())
     }

@@ -15,8 +15,9 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 use calmix_recipe::{Layers, Resolved};
+use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
-use calmix_run::sink::{Sink, SinkError};
+use calmix_run::sink::Sink;
 use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
 use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
 
@@ -199,16 +200,16 @@ fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
 struct Paces(Arc<Mutex<Option<Pace>>>);
 
 impl Sink for Paces {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, _: &Event) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(*pace);
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -13,7 +13,10 @@ fuzz_target!(|bytes: &[u8]| {
         let path = scene.put("train_32x32.mat", bytes);
         for name in ["X", "y"] {
             if let Err(error) = read(&path, name) {
-                assert!(error.path() == Some(&path) && error.to_string().len() > path.as_os_str().len() + 2);
+                assert!(
+                    error.path() == Some(path.as_path())
+                        && error.to_string().len() > path.as_os_str().len() + 2
+                );
             }
         }
     });

@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
                     assert_eq!(unlabelled.position(id), Some(position));
                 }
             }
-            Err(error) => assert!(error.path() == Some(&path) && !error.to_string().is_empty()),
+            Err(error) => assert!(error.path() == Some(path.as_path()) && !error.to_string().is_empty()),
         }
     });
 });

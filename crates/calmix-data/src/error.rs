@@ -303,7 +303,7 @@ impl DataError {
 
     /// Makes the problem with the file a violation of its format, in these words.
     #[must_use]
-    pub(crate) fn as_format(mut self, words: impl FnOnce(&DataProblem) -> String) -> Self {
+    pub(crate) fn with_format(mut self, words: impl FnOnce(&DataProblem) -> String) -> Self {
         if let Self::File { problem, .. } = &mut self {
             *problem = DataProblem::Format(words(problem));
         }

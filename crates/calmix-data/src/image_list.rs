@@ -142,7 +142,7 @@ impl ImageSource for ListedImages {
         let image = image.image(&DecodeLimits::default(), self.side, self.shrink);
         image.map_err(|error| match error {
             error if error.is_transient() => self.failing.evaluated(id, error, &self.images),
-            error => error.as_format(ToString::to_string),
+            error => error.with_format(ToString::to_string),
         })
     }
 

@@ -91,7 +91,7 @@ fn every_kind_is_decoded_as_by_pillow_or_refused() {
                 outcome.mean = outcome.mean.max(mean);
             }
             Err(DataError::Image(DecodeProblem::Scans(_) | DecodeProblem::Variant(_))) => {
-                outcome.refused += 1
+                outcome.refused += 1;
             }
             Err(error) => panic!("{name}: {error}"),
         }

@@ -40,7 +40,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod found;
 mod manifest;
 mod read;
@@ -55,8 +54,9 @@ use calmix_io::disk::Disk;
 use calmix_io::error::FileError;
 use calmix_io::lock::Lock;
 
-pub use error::{CheckpointError, SkippedCheckpoint};
-pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
+use crate::error::RunError;
+
+pub use found::{Checkpoint, FoundCheckpoint, SkippedCheckpoint, newest, steps};
 pub(crate) use found::{is_step, put_back};
 pub use manifest::{FORMAT, Identity, Manifest};
 pub use read::Fault;
@@ -105,11 +105,11 @@ impl Checkpoints {
     ///
     /// # Errors
     /// As [`begin`](Self::begin), [`CheckpointFiles`] and [`Writer::commit`]. Older checkpoints are untouched then.
-    pub fn save(&mut self, snapshot: &CheckpointContents<'_>) -> Result<Committed, CheckpointError> {
+    pub fn save(&mut self, snapshot: &CheckpointContents<'_>) -> Result<Committed, RunError> {
         let writer = self.begin(snapshot.step)?;
         let mut files = Vec::with_capacity(snapshot.parts.len());
         for (name, bytes) in &snapshot.parts {
-            files.push(writer.parts().write(name, bytes)?);
+            files.push(writer.parts().write(name, bytes).map_err(RunError::own_file)?);
         }
         writer.commit(snapshot.identity.clone(), snapshot.journal.clone(), files)
     }
@@ -120,19 +120,19 @@ impl Checkpoints {
     ///
     /// # Errors
     /// If there is one of this step that can be used, if there are only damaged ones, or if the disk fails.
-    pub fn begin(&mut self, step: u64) -> Result<Writer<'_>, CheckpointError> {
+    pub fn begin(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
         let path = self.path(step);
         if path.symlink_metadata().is_ok() {
             match Checkpoint::of_step(&path, step) {
-                Ok(_) => return Err(CheckpointError::Exists { path: path.to_path_buf() }),
+                Ok(_) => return Err(RunError::CheckpointExists { path: path.to_path_buf() }),
                 Err(Fault::Damaged(_)) => {}
                 Err(fault) => return Err(fault.into()),
             }
             // An error if this is damaged and no other is whole: the user has to decide then.
             newest(&self.folder)?;
-            self.remove(step)?;
+            self.remove(step).map_err(RunError::own_file)?;
         }
-        Ok(Writer::new(step, self, false)?)
+        Writer::new(step, self, false).map_err(RunError::own_file)
     }
 
     /// Begins a checkpoint that takes the place of one of the same step once it is committed: the end of a run, whose
@@ -141,8 +141,8 @@ impl Checkpoints {
     ///
     /// # Errors
     /// If the disk fails. There has to be a checkpoint of this step when it is committed.
-    pub fn begin_in_place(&mut self, step: u64) -> Result<Writer<'_>, CheckpointError> {
-        Ok(Writer::new(step, self, true)?)
+    pub fn begin_in_place(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
+        Writer::new(step, self, true).map_err(RunError::own_file)
     }
 
     fn path(&self, step: u64) -> ConfinedPath {

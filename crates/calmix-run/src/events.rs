@@ -22,7 +22,7 @@
 //! assert_eq!(event.to_line()?, line);
 //! let Event::Step(back) = Event::from_line(line)? else { panic!() };
 //! assert!(back.loss.unlabelled.is_some_and(f32::is_nan) && back.loss.mix.is_none());
-//! # Ok::<(), calmix_run::events::EventError>(())
+//! # Ok::<(), calmix_run::error::RunError>(())
 //! ```
 
 mod number;
@@ -35,6 +35,8 @@ use std::collections::BTreeMap;
 
 use calmix_metrics::evaluate::{Evaluation, Selected, Selection};
 use serde::{Deserialize, Serialize};
+
+use crate::error::RunError;
 
 pub use pace::{Exchange, Pace, Pacer, Reading};
 pub use pseudo::{ImpurityOf, PseudoLabelMetrics};
@@ -80,18 +82,6 @@ pub struct Finished {
     pub pseudo: Option<PseudoLabelMetrics>,
 }
 
-/// Why a line is not an event.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EventError {
-    /// The line is not JSON, or lacks the fields of its kind.
-    #[error("this is not an event: {0}; it may have been written by another version of calmix")]
-    Json(#[from] serde_json::Error),
-    /// The kind of event does not exist.
-    #[error("there is no event `{0}`; it may have been written by another version of calmix")]
-    EventKind(String),
-}
-
 impl Event {
     /// The number of updates before the event.
     pub fn step(&self) -> u64 {
@@ -107,8 +97,8 @@ impl Event {
     ///
     /// # Errors
     /// If JSON refuses a value, which no field of an event causes.
-    pub fn to_line(&self) -> Result<String, EventError> {
-        Ok(serde_json::to_string(self)?)
+    pub fn to_line(&self) -> Result<String, RunError> {
+        serde_json::to_string(self).map_err(|error| no_event(&error))
     }
 
     /// Reads a line of `events.jsonl`.
@@ -119,14 +109,18 @@ impl Event {
     //
     // Not serde's own reader of tagged enums: it reads numbers as f64 before it knows the type, and a number of
     // f32 that is rounded twice may come back one unit off.
-    pub fn from_line(line: &str) -> Result<Self, EventError> {
-        let EventKind { event } = serde_json::from_str(line)?;
+    pub fn from_line(line: &str) -> Result<Self, RunError> {
+        let EventKind { event } = fields(line)?;
         Ok(match event.as_str() {
             "step" => Self::Step(fields(line)?),
             "evaluation" => Self::Evaluation(fields(line)?),
             "note" => Self::Note(fields(line)?),
             "finished" => Self::Finished(fields(line)?),
-            _ => return Err(EventError::EventKind(event)),
+            _ => {
+                return Err(RunError::Format(format!(
+                    "there is no event `{event}`; it may have been written by another version of calmix"
+                )));
+            }
         })
     }
 }
@@ -137,6 +131,13 @@ struct EventKind {
     event: String,
 }
 
-fn fields<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, EventError> {
-    Ok(serde_json::from_str(line)?)
+fn fields<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, RunError> {
+    serde_json::from_str(line).map_err(|error| no_event(&error))
+}
+
+/// The error about a line that is not JSON, or lacks the fields of its kind.
+fn no_event(error: &serde_json::Error) -> RunError {
+    RunError::Format(format!(
+        "this is not an event: {error}; it may have been written by another version of calmix"
+    ))
 }

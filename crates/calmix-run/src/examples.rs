@@ -9,7 +9,7 @@ use calmix_metrics::predictions::Predictions;
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
-use crate::tensors::TensorsError;
+use crate::error::RunError;
 use crate::tensors::{self, Tensors, tensor};
 
 /// The number of examples of each kind.
@@ -64,21 +64,6 @@ pub struct Thumbnails {
     pub pixels: [Vec<u8>; 2],
 }
 
-/// Why thumbnails cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ThumbnailsError {
-    /// The file is not safetensors, or has other tensors.
-    #[error("this is not a file of thumbnails: {0}")]
-    Format(#[from] TensorsError),
-    /// The metadata cannot be parsed.
-    #[error("the names of these thumbnails cannot be read: {0}")]
-    Metadata(#[from] serde_json::Error),
-    /// The numbers of names and thumbnails differ.
-    #[error("{0} names for {1} thumbnails")]
-    Names(usize, usize),
-}
-
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
@@ -95,30 +80,38 @@ impl Thumbnails {
     ///
     /// # Errors
     /// If it cannot be encoded.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, ThumbnailsError> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, RunError> {
         let (n, [small, large]) = (self.ids.len(), SIDES);
         let tensors = vec![
             tensor("ids", &[n], &self.ids),
             tensor("small", &[n, small, small, 3], &self.pixels[0]),
             tensor("large", &[n, large, large, 3], &self.pixels[1]),
         ];
-        let named = serde_json::to_string(&Named { names: self.names.clone() })?;
-        Ok(tensors::write(tensors, Some((KEY, named)))?)
+        let named = Named { names: self.names.clone() };
+        let named = serde_json::to_string(&named).map_err(|error| unreadable_names(&error))?;
+        tensors::write(tensors, Some((KEY, named))).map_err(|error| no_thumbnails(&error))
     }
 
     /// Reads the bytes of a file.
     ///
     /// # Errors
     /// If they are not what [`to_bytes`](Self::to_bytes) writes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ThumbnailsError> {
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(TensorsError::from)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RunError> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| no_thumbnails(&error.into()))?;
         let named = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
-        let Named { names } = serde_json::from_str(named.map_or("", String::as_str))?;
-        let tensors = Tensors::read(bytes)?;
-        let (n, [small, large]) = (tensors.rows("ids")?, SIDES);
+        let Named { names } = serde_json::from_str(named.map_or("", String::as_str))
+            .map_err(|error| unreadable_names(&error))?;
+        let tensors = Tensors::read(bytes).map_err(|error| no_thumbnails(&error))?;
+        let n = tensors.rows("ids").map_err(|error| no_thumbnails(&error))?;
         if names.len() != n {
-            return Err(ThumbnailsError::Names(names.len(), n));
+            return Err(RunError::Format(format!("{} names for {n} thumbnails", names.len())));
         }
+        Self::from_tensors(&tensors, names).map_err(|error| no_thumbnails(&error))
+    }
+
+    fn from_tensors(tensors: &Tensors<'_>, names: Vec<String>) -> Result<Self, RunError> {
+        let n = names.len();
+        let [small, large] = SIDES;
         let pixels = [
             tensors.numbers("small", &[n, small, small, 3])?,
             tensors.numbers("large", &[n, large, large, 3])?,
@@ -135,6 +128,14 @@ impl Thumbnails {
         };
         Some((self.names.get(at)?, [image(0)?, image(1)?]))
     }
+}
+
+fn no_thumbnails(error: &RunError) -> RunError {
+    RunError::Format(format!("this is not a file of thumbnails: {error}"))
+}
+
+fn unreadable_names(error: &serde_json::Error) -> RunError {
+    RunError::Format(format!("the names of these thumbnails cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -2,45 +2,14 @@
 
 use std::path::Path;
 
-use calmix_io::error::{ErrorKind, FileError};
-use calmix_recipe::{Difference, Layers, RecipeError, Resolved, differences};
+use calmix_recipe::{Difference, Layers, Resolved, differences};
 
-use crate::checkpoint::{CheckpointError, SkippedCheckpoint, newest};
+use crate::checkpoint::{SkippedCheckpoint, newest};
+use crate::error::RunError;
 use crate::read;
 use crate::result::RunResult;
-use crate::run::{Paths, RunEnvironment, RunError, RunFile};
+use crate::run::{Paths, RunEnvironment, RunFile};
 use crate::summary::RunSummary;
-
-/// Why the state of a run cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum InspectError {
-    /// The recipe is invalid.
-    #[error(transparent)]
-    Recipe(#[from] RecipeError),
-    /// The run folder cannot be used.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// A file of the run cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A checkpoint cannot be read.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
-}
-
-impl InspectError {
-    /// What to do about it.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Recipe(error) => error.kind(),
-            Self::Run(error) => error.kind(),
-            // The paths of a run are its own: one that is wrong is damage.
-            Self::File(error) if error.is_transient() => ErrorKind::Transient,
-            Self::File(_) => ErrorKind::Failure,
-            Self::Checkpoint(error) => error.kind(),
-        }
-    }
-}
 
 /// The state of a run.
 #[derive(Debug)]
@@ -65,14 +34,15 @@ pub struct Inspected {
 ///
 /// # Errors
 /// If there is no run, or its files are damaged.
-pub fn inspect(folder: &Path) -> Result<Inspected, InspectError> {
-    let (recipe, environment) = (recipe(folder)?, read::environment(folder)?);
-    let summary = read::summary(folder)?;
+pub fn inspect(folder: &Path) -> Result<Inspected, RunError> {
+    let recipe = recipe(folder)?;
+    let environment = read::environment(folder).map_err(RunError::own_file)?;
+    let summary = read::summary(folder).map_err(RunError::own_file)?;
     let changes = summary.based_on.as_deref().and_then(|name| changes(name, &recipe));
     let found = newest(Paths::new(folder).checkpoints())?;
     let step = found.as_ref().map(|found| found.checkpoint.step());
     let skipped = found.map(|found| found.skipped).unwrap_or_default();
-    let result = read::result(folder)?;
+    let result = read::result(folder).map_err(RunError::own_file)?;
     Ok(Inspected { recipe, summary, changes, environment, step, skipped, result })
 }
 
@@ -97,7 +67,7 @@ fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
 ///
 /// # Errors
 /// As [`recipe()`].
-pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>, InspectError> {
+pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>, RunError> {
     let default = Layers::new().resolve()?;
     let is_open = |path: &str| DECIDED.contains(&path) && asked.value(path) == default.value(path);
     let changes = differences(&recipe(folder)?, asked).into_iter();
@@ -108,7 +78,7 @@ pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>
 ///
 /// # Errors
 /// If there is no run that has begun, or its recipe cannot be read.
-pub fn recipe(folder: &Path) -> Result<Resolved, InspectError> {
+pub fn recipe(folder: &Path) -> Result<Resolved, RunError> {
     Ok(written_layers(folder)?.resolve()?)
 }
 
@@ -118,13 +88,15 @@ pub fn recipe(folder: &Path) -> Result<Resolved, InspectError> {
 ///
 /// # Errors
 /// As [`recipe`], except that its values are not checked yet.
-pub fn recipe_layers(folder: &Path) -> Result<Layers, InspectError> {
+pub fn recipe_layers(folder: &Path) -> Result<Layers, RunError> {
     Ok(written_layers(folder)?.without("network.cache"))
 }
 
-fn written_layers(folder: &Path) -> Result<Layers, InspectError> {
+fn written_layers(folder: &Path) -> Result<Layers, RunError> {
     if !read::has_begun(folder) {
-        return Err(RunError::NoRun { path: folder.to_owned() }.into());
+        return Err(RunError::NoRun { path: folder.to_owned() });
     }
-    Ok(Layers::new().text(&Paths::new(folder).file(RunFile::Recipe)?, &read::recipe(folder)?))
+    let path = Paths::new(folder).file(RunFile::Recipe).map_err(RunError::own_file)?;
+    let text = read::recipe(folder).map_err(RunError::own_file)?;
+    Ok(Layers::new().text(&path, &text))
 }

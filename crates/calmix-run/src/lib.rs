@@ -16,12 +16,15 @@
 //! | which models of a finished run have metrics? | [`measured`] |
 //! | what was trained, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`overview`] |
 //!
+//! Whatever goes wrong is a [`RunError`](error::RunError), which says what to do about it.
+//!
 //! Libraries never print: a sink writes to whatever writer it is given.
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;
 pub mod collectives;
 pub mod csv_line;
+pub mod error;
 pub mod events;
 pub mod examples;
 pub mod inspect;

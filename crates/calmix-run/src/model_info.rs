@@ -13,7 +13,7 @@ use calmix_recipe::precision::Precision;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
-use crate::tensors::TensorsError;
+use crate::error::RunError;
 
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
 pub const FORMAT: u32 = 4;
@@ -101,7 +101,7 @@ impl ModelInfo {
     ///
     /// # Errors
     /// If the weights are not safetensors.
-    pub fn embed(&mut self, weights: &[u8]) -> Result<Vec<u8>, TensorsError> {
+    pub fn embed(&mut self, weights: &[u8]) -> Result<Vec<u8>, RunError> {
         self.seal().map_err(SafeTensorError::from)?;
         self.blake3.clear();
         let text = serde_json::to_string(self).map_err(SafeTensorError::from)?;
@@ -115,7 +115,7 @@ impl ModelInfo {
     ///
     /// # Errors
     /// If the file is not safetensors, or its metadata is not what [`embed`](Self::embed) writes.
-    pub fn embedded(weights: &[u8]) -> Result<Option<Self>, TensorsError> {
+    pub fn embedded(weights: &[u8]) -> Result<Option<Self>, RunError> {
         let (_, header) = SafeTensors::read_metadata(weights)?;
         let text = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
         let mut info: Option<Self> =

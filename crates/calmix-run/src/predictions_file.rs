@@ -6,25 +6,8 @@ use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
-pub use crate::tensors::TensorsError;
+use crate::error::RunError;
 use crate::tensors::{self, Tensors, tensor};
-
-/// Why predictions cannot be written or read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PredictionsError {
-    /// The file is not safetensors, or has other tensors.
-    #[error("this is not a file of predictions: {0}; it may be cut short: evaluate the checkpoint again")]
-    Format(#[from] TensorsError),
-    /// The metadata cannot be parsed.
-    #[error(
-        "the metadata of these predictions cannot be read: {0}; they may come from another version of calmix"
-    )]
-    Metadata(#[from] serde_json::Error),
-    /// The parts are inconsistent, such as more ids than labels.
-    #[error("these predictions are inconsistent: {0}")]
-    Content(String),
-}
 
 /// The metadata. One key, since the order of several would not be fixed.
 #[derive(Serialize, Deserialize)]
@@ -59,7 +42,7 @@ pub fn longest(samples: u64, classes: usize) -> u64 {
 ///
 /// # Errors
 /// If the numbers of ids, labels, logits and classes do not match.
-pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, PredictionsError> {
+pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
     check(predictions)?;
     let (n, classes) = (predictions.labels.len(), predictions.classes.len());
     let tensors = vec![
@@ -73,21 +56,29 @@ pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, PredictionsError> 
         model: predictions.model,
         classes: predictions.classes.clone(),
     };
-    Ok(tensors::write(tensors, Some((KEY, serde_json::to_string(&about)?)))?)
+    let about = serde_json::to_string(&about).map_err(|error| unreadable_metadata(&error))?;
+    tensors::write(tensors, Some((KEY, about))).map_err(|error| no_predictions(&error))
 }
 
 /// Reads the bytes of a file.
 ///
 /// # Errors
 /// If they are not what [`to_bytes`] writes.
-pub fn from_bytes(bytes: &[u8]) -> Result<Predictions, PredictionsError> {
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(TensorsError::from)?;
+pub fn from_bytes(bytes: &[u8]) -> Result<Predictions, RunError> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| no_predictions(&error.into()))?;
     let about = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
-    let no_metadata = || PredictionsError::Content(format!("there is no `{KEY}` in the metadata"));
-    let About { step, split, model, classes } = serde_json::from_str(about.ok_or_else(no_metadata)?)?;
+    let about = about.ok_or_else(|| inconsistent(&format!("there is no `{KEY}` in the metadata")))?;
+    let about = serde_json::from_str(about).map_err(|error| unreadable_metadata(&error))?;
+    let predictions = from_tensors(bytes, about).map_err(|error| no_predictions(&error))?;
+    check(&predictions)?;
+    Ok(predictions)
+}
+
+fn from_tensors(bytes: &[u8], about: About) -> Result<Predictions, RunError> {
+    let About { step, split, model, classes } = about;
     let tensors = Tensors::read(bytes)?;
     let n = tensors.rows("labels")?;
-    let predictions = Predictions {
+    Ok(Predictions {
         step,
         split,
         model,
@@ -95,24 +86,42 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Predictions, PredictionsError> {
         labels: tensors.numbers("labels", &[n])?,
         logits: tensors.numbers("logits", &[n, classes.len()])?,
         classes,
-    };
-    check(&predictions)?;
-    Ok(predictions)
+    })
 }
 
-fn check(predictions: &Predictions) -> Result<(), PredictionsError> {
-    let content = |what: String| Err(PredictionsError::Content(what));
-    let (ids, labels, classes) = (predictions.ids.len(), predictions.labels.len(), predictions.classes.len());
+fn check(predictions: &Predictions) -> Result<(), RunError> {
+    let ids = predictions.ids.len();
+    let labels = predictions.labels.len();
+    let classes = predictions.classes.len();
     if ids != labels {
-        return content(format!("{ids} ids and {labels} labels"));
+        return Err(inconsistent(&format!("{ids} ids and {labels} labels")));
     }
     if let Err(error) = predictions.matrix() {
-        return content(format!("{labels} samples of {classes} classes, but {error}"));
+        return Err(inconsistent(&format!("{labels} samples of {classes} classes, but {error}")));
     }
-    match predictions.labels.iter().position(|&label| label as usize >= classes) {
-        Some(row) => {
-            content(format!("row {row} has label {}, of {classes} classes", predictions.labels[row]))
+    let mut labels = predictions.labels.iter().enumerate();
+    match labels.find(|(_, label)| **label as usize >= classes) {
+        Some((row, label)) => {
+            Err(inconsistent(&format!("row {row} has label {label}, of {classes} classes")))
         }
         None => Ok(()),
     }
+}
+
+/// The error about a file that is not safetensors, or has other tensors.
+fn no_predictions(error: &RunError) -> RunError {
+    RunError::Format(format!(
+        "this is not a file of predictions: {error}; it may be cut short: evaluate the checkpoint again"
+    ))
+}
+
+fn unreadable_metadata(error: &serde_json::Error) -> RunError {
+    RunError::Format(format!(
+        "the metadata of these predictions cannot be read: {error}; they may come from another version of calmix"
+    ))
+}
+
+/// The error about parts that do not match, such as more ids than labels.
+fn inconsistent(what: &str) -> RunError {
+    RunError::Format(format!("these predictions are inconsistent: {what}"))
 }

@@ -4,6 +4,7 @@
 use safetensors::SafeTensors;
 use serde_json::{Map, Value};
 
+use crate::error::RunError;
 use crate::model_info::ModelInfo;
 
 /// The file beside the weights.
@@ -39,38 +40,14 @@ pub struct PretrainedConfig {
     pub licence: Option<String>,
 }
 
-/// Why a `config.json` or the metadata of weights cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PretrainedConfigError {
-    /// The text is not JSON.
-    #[error("not JSON: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The file is not safetensors.
-    #[error("not a safetensors file: {0}")]
-    Weights(#[from] safetensors::SafeTensorError),
-    /// A value has the wrong type or is out of range.
-    #[error("`{key}` is {value}, but must be {expected}")]
-    Value {
-        /// The key of the value.
-        key: &'static str,
-        /// The value, shortened.
-        value: String,
-        /// The values that are allowed.
-        expected: &'static str,
-    },
-    /// An argument of the network that calmix does not support.
-    #[error("`model_args` has `{0}`, which calmix does not know: the network may differ")]
-    Argument(String),
-}
-
 impl PretrainedConfig {
     /// Reads the text of a `config.json`. Keys that calmix does not need are ignored.
     ///
     /// # Errors
     /// If it is not JSON, or a value that calmix needs has the wrong type or is out of range.
-    pub fn parse(text: &[u8]) -> Result<Self, PretrainedConfigError> {
-        let whole: Value = serde_json::from_slice(text)?;
+    pub fn parse(text: &[u8]) -> Result<Self, RunError> {
+        let whole: Value =
+            serde_json::from_slice(text).map_err(|error| RunError::Format(format!("not JSON: {error}")))?;
         let whole = object("config.json", &whole)?;
         // Older files of timm have everything at the top.
         let trained = match whole.get("pretrained_cfg") {
@@ -82,7 +59,10 @@ impl PretrainedConfig {
             let arguments = object("model_args", arguments)?;
             stride = string("stride", arguments)?;
             if let Some(other) = arguments.keys().find(|key| *key != "stride") {
-                return Err(PretrainedConfigError::Argument(shortened(other)));
+                let other = shortened(other);
+                return Err(RunError::Format(format!(
+                    "`model_args` has `{other}`, which calmix does not know: the network may differ"
+                )));
             }
         }
         // The tag after the name, such as `.in1k`, names the training data.
@@ -104,7 +84,7 @@ impl PretrainedConfig {
     ///
     /// # Errors
     /// As [`parse`](Self::parse), and if the file is not safetensors.
-    pub fn embedded(weights: &[u8]) -> Result<Option<Self>, PretrainedConfigError> {
+    pub fn embedded(weights: &[u8]) -> Result<Option<Self>, RunError> {
         let (_, header) = SafeTensors::read_metadata(weights)?;
         if let Some(text) = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)) {
             return Self::parse(text.as_bytes()).map(Some);
@@ -135,15 +115,16 @@ fn shortened(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(60).chain(['…']).collect() }
 }
 
-fn refused(key: &'static str, value: &Value, expected: &'static str) -> PretrainedConfigError {
-    PretrainedConfigError::Value { key, value: shortened(&value.to_string()), expected }
+fn refused(key: &'static str, value: &Value, expected: &'static str) -> RunError {
+    let value = shortened(&value.to_string());
+    RunError::Format(format!("`{key}` is {value}, but must be {expected}"))
 }
 
-fn object<'a>(key: &'static str, value: &'a Value) -> Result<&'a Map<String, Value>, PretrainedConfigError> {
+fn object<'a>(key: &'static str, value: &'a Value) -> Result<&'a Map<String, Value>, RunError> {
     value.as_object().ok_or_else(|| refused(key, value, "an object"))
 }
 
-fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>, PretrainedConfigError> {
+fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>, RunError> {
     match from.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.len() <= 256 => Ok(Some(text.clone())),
@@ -151,7 +132,7 @@ fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>
     }
 }
 
-fn size(from: &Map<String, Value>) -> Result<Option<u32>, PretrainedConfigError> {
+fn size(from: &Map<String, Value>) -> Result<Option<u32>, RunError> {
     let Some(value) = from.get("input_size").filter(|value| !value.is_null()) else { return Ok(None) };
     let sides: Option<Vec<u64>> =
         value.as_array().and_then(|sides| sides.iter().map(Value::as_u64).collect());
@@ -163,7 +144,7 @@ fn size(from: &Map<String, Value>) -> Result<Option<u32>, PretrainedConfigError>
     }
 }
 
-fn channels(key: &'static str, from: &Map<String, Value>) -> Result<Option<[f64; 3]>, PretrainedConfigError> {
+fn channels(key: &'static str, from: &Map<String, Value>) -> Result<Option<[f64; 3]>, RunError> {
     let Some(value) = from.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
     let numbers: Option<Vec<f64>> =
         value.as_array().and_then(|numbers| numbers.iter().map(Value::as_f64).collect());

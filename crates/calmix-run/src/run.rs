@@ -20,7 +20,8 @@
 //! have a [`Run`]; reading needs none, only [`Paths`].
 //!
 //! ```
-//! use calmix_run::run::{Mark, Paths, Run, RunError, RunFile};
+//! use calmix_run::error::RunError;
+//! use calmix_run::run::{Mark, Paths, Run, RunFile};
 //!
 //! # let temp = tempfile::tempdir()?;
 //! # let folder = &temp.path().join("first");
@@ -38,7 +39,6 @@
 //! ```
 
 mod environment;
-mod error;
 mod journal;
 mod paths;
 
@@ -55,9 +55,10 @@ use calmix_io::lock::Lock;
 use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
+use crate::error::RunError;
+
 use calmix_io::disk::{Disk, RealDisk};
 pub use environment::{Build, RunEnvironment};
-pub use error::RunError;
 pub use journal::{Journal, Mark};
 pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};

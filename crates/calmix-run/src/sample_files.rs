@@ -4,20 +4,8 @@ use calmix_core::error::CoreError;
 use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
 use calmix_core::samples::ShardSamples;
 
-use crate::tensors::TensorsError;
+use crate::error::RunError;
 use crate::tensors::{self, Tensors, tensor};
-
-/// Why the state of samples cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SampleFileError {
-    /// The tensors are damaged or missing.
-    #[error(transparent)]
-    Tensors(#[from] TensorsError),
-    /// The state does not fit the samples.
-    #[error(transparent)]
-    Samples(#[from] CoreError),
-}
 
 /// Bytes of names and shapes in a file of samples, and some to spare.
 const HEADER: u64 = 4 << 10;
@@ -38,7 +26,7 @@ pub fn longest_shard(fresh: &ShardSamples) -> u64 {
 ///
 /// # Errors
 /// If it cannot be encoded.
-pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, TensorsError> {
+pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, RunError> {
     let mut named = Vec::new();
     if let Some(LabelledParts { ids, averages, visits }) = store.map(LabelledMargins::parts) {
         let n = [ids.len()];
@@ -58,9 +46,9 @@ pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, Tensor
 pub fn read_labelled(
     bytes: &[u8],
     fresh: Option<LabelledMargins>,
-) -> Result<Option<LabelledMargins>, SampleFileError> {
+) -> Result<Option<LabelledMargins>, RunError> {
     let file = Tensors::read(bytes)?;
-    let read = |store: LabelledMargins| -> Result<LabelledMargins, SampleFileError> {
+    let read = |store: LabelledMargins| -> Result<LabelledMargins, RunError> {
         let ids = &store.parts().ids;
         let n = [ids.len()];
         if file.numbers::<u64>("aum.ids", &n)? != *ids {
@@ -77,7 +65,7 @@ pub fn read_labelled(
 ///
 /// # Errors
 /// If it cannot be encoded.
-pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, TensorsError> {
+pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, RunError> {
     let mut named = Vec::new();
     if let Some(store) = &samples.margins {
         let MarginParts { classes, visits, values, .. } = store.parts();
@@ -94,10 +82,10 @@ pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, TensorsError> {
 ///
 /// # Errors
 /// If the file is damaged, or of other samples or classes.
-pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, SampleFileError> {
+pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, RunError> {
     let file = Tensors::read(bytes)?;
     let ShardSamples { margins, selected } = fresh;
-    let margins = margins.map(|store| -> Result<_, SampleFileError> {
+    let margins = margins.map(|store| -> Result<_, RunError> {
         let mut parts = MarginParts::from(store);
         let (n, classes) = (parts.visits.len(), parts.classes);
         file.numbers_into("apm.visits", &[n], &mut parts.visits)?;

@@ -14,11 +14,11 @@ mod tensorboard;
 
 use std::io;
 
-use calmix_io::transient::is_transient;
 pub use jsonl::JsonLines;
 pub use progress::{Progress, ProgressStyle, phrase};
 pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 
+use crate::error::RunError;
 use crate::events::{Event, Pace};
 
 /// The progress of computing the features of a frozen backbone.
@@ -38,19 +38,19 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn event(&mut self, event: &Event) -> Result<(), SinkError>;
+    fn event(&mut self, event: &Event) -> Result<(), RunError>;
 
     /// Takes the pace of the run.
     ///
     /// # Errors
     /// If it cannot be written.
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError>;
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError>;
 
     /// Takes the step at which the run starts or resumes, before that step.
     ///
     /// # Errors
     /// If it cannot be written.
-    fn begins(&mut self, step: u64) -> Result<(), SinkError> {
+    fn begins(&mut self, step: u64) -> Result<(), RunError> {
         let _ = step;
         Ok(())
     }
@@ -59,7 +59,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let _ = pace;
         Ok(())
     }
@@ -68,7 +68,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
         let _ = progress;
         Ok(())
     }
@@ -77,30 +77,10 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn flush(&mut self) -> Result<(), SinkError>;
-}
-
-/// The error of a sink that cannot write.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write to {what}: {source}; free some space, then resume the run from its last checkpoint")]
-pub struct SinkError {
-    /// The file or device that the sink writes to.
-    pub what: &'static str,
-    /// The error of the system.
-    pub source: io::Error,
-}
-
-impl SinkError {
-    /// Drops an error that may pass, since a measurement of pace is not worth waiting for the storage.
-    ///
-    /// # Errors
-    /// This error, if it is permanent.
-    pub fn unless_transient(self) -> Result<(), Self> {
-        if is_transient(&self.source) { Ok(()) } else { Err(self) }
-    }
+    fn flush(&mut self) -> Result<(), RunError>;
 }
 
 /// Adds the name of the file or device to an error.
-fn at<T>(what: &'static str, written: io::Result<T>) -> Result<T, SinkError> {
-    written.map_err(|source| SinkError { what, source })
+fn at<T>(what: &'static str, written: io::Result<T>) -> Result<T, RunError> {
+    written.map_err(|source| RunError::Sink { what, source })
 }

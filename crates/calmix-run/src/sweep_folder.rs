@@ -21,8 +21,9 @@ use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint;
+use crate::error::RunError;
 use crate::read;
-use crate::run::{Paths, RunError};
+use crate::run::Paths;
 
 /// Bytes of the longest record of a failure.
 const LONGEST: u64 = 64 << 10;

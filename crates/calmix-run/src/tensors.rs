@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 
 use safetensors::tensor::{Metadata, TensorInfo};
-use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use safetensors::{Dtype, SafeTensors};
+
+use crate::error::RunError;
 
 /// Numbers by name, which are encoded when the file is: its bytes are the only copy.
 pub(crate) struct NamedTensor<'a> {
@@ -22,28 +24,6 @@ pub(crate) struct NamedTensor<'a> {
 
 /// Appends all numbers of a tensor to a file.
 type Append<'a> = Box<dyn Fn(&mut Vec<u8>) + 'a>;
-
-/// Why a file does not hold the tensors that it should.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TensorsError {
-    /// The file is not safetensors.
-    #[error("not a safetensors file: {0}")]
-    Format(#[from] SafeTensorError),
-    /// The header cannot be written.
-    #[error("the header cannot be written: {0}")]
-    Header(#[from] serde_json::Error),
-    /// A tensor has another type or shape.
-    #[error("`{name}` is {found}, not {wanted}")]
-    Shape {
-        /// The name of the tensor.
-        name: String,
-        /// Its type and shape.
-        found: String,
-        /// The type and shape that it should have.
-        wanted: String,
-    },
-}
 
 /// A kind of number that a file can hold, little-endian.
 pub(crate) trait TensorElement: Copy {
@@ -87,7 +67,7 @@ pub(crate) fn tensor<'a, T: TensorElement>(
 pub(crate) fn write(
     mut tensors: Vec<NamedTensor<'_>>,
     note: Option<(&str, String)>,
-) -> Result<Vec<u8>, TensorsError> {
+) -> Result<Vec<u8>, RunError> {
     // The order of the crate `safetensors`: large elements first, so that all are aligned.
     tensors.sort_by(|left, right| right.dtype.cmp(&left.dtype).then(left.name.cmp(right.name)));
     let (mut entries, mut end) = (Vec::new(), 0);
@@ -98,7 +78,9 @@ pub(crate) fn write(
         entries.push(((*name).to_owned(), entry));
     }
     let note = note.map(|(key, text)| HashMap::from([(key.to_owned(), text)]));
-    let mut header = serde_json::to_vec(&Metadata::new(note, entries)?)?;
+    let header = serde_json::to_vec(&Metadata::new(note, entries)?);
+    let mut header =
+        header.map_err(|error| RunError::Format(format!("the header cannot be written: {error}")))?;
     header.resize(header.len().next_multiple_of(8), b' ');
     let mut file = Vec::with_capacity(8 + header.len() + end);
     file.extend((header.len() as u64).to_le_bytes());
@@ -113,21 +95,17 @@ pub(crate) fn write(
 pub(crate) struct Tensors<'a>(SafeTensors<'a>);
 
 impl<'a> Tensors<'a> {
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, TensorsError> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, RunError> {
         Ok(Self(SafeTensors::deserialize(bytes)?))
     }
 
     /// How many rows a tensor has.
-    pub(crate) fn rows(&self, name: &str) -> Result<usize, TensorsError> {
+    pub(crate) fn rows(&self, name: &str) -> Result<usize, RunError> {
         Ok(self.0.tensor(name)?.shape().first().copied().unwrap_or(0))
     }
 
     /// The numbers of a tensor that must have this shape.
-    pub(crate) fn numbers<T: TensorElement>(
-        &self,
-        name: &str,
-        shape: &[usize],
-    ) -> Result<Vec<T>, TensorsError> {
+    pub(crate) fn numbers<T: TensorElement>(&self, name: &str, shape: &[usize]) -> Result<Vec<T>, RunError> {
         Ok(T::each(self.bytes::<T>(name, shape)?).collect())
     }
 
@@ -137,7 +115,7 @@ impl<'a> Tensors<'a> {
         name: &str,
         shape: &[usize],
         into: &mut [T],
-    ) -> Result<(), TensorsError> {
+    ) -> Result<(), RunError> {
         let numbers = T::each(self.bytes::<T>(name, shape)?);
         for (to, number) in into.iter_mut().zip(numbers) {
             *to = number;
@@ -145,14 +123,12 @@ impl<'a> Tensors<'a> {
         Ok(())
     }
 
-    fn bytes<T: TensorElement>(&self, name: &str, shape: &[usize]) -> Result<&[u8], TensorsError> {
+    fn bytes<T: TensorElement>(&self, name: &str, shape: &[usize]) -> Result<&[u8], RunError> {
         let tensor = self.0.tensor(name)?;
         if tensor.dtype() != T::DTYPE || tensor.shape() != shape {
-            return Err(TensorsError::Shape {
-                name: name.to_owned(),
-                found: format!("{:?} {:?}", tensor.dtype(), tensor.shape()),
-                wanted: format!("{:?} {shape:?}", T::DTYPE),
-            });
+            let found = format!("{:?} {:?}", tensor.dtype(), tensor.shape());
+            let wanted = format!("{:?} {shape:?}", T::DTYPE);
+            return Err(RunError::Format(format!("`{name}` is {found}, not {wanted}")));
         }
         Ok(tensor.data())
     }

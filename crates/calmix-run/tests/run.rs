@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
-use calmix_run::run::{Build, Mark, Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::error::RunError;
+use calmix_run::run::{Build, Mark, Paths, Run, RunEnvironment, RunFile};
 
 /// G4: existing files belong to the user.
 #[test]

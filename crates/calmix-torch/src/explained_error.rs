@@ -1,7 +1,7 @@
 //! Errors of training in the terms of the command line: a sentence, what to try, and the exit code.
 
 use anyhow::Error;
-use calmix::error::{CliError, PreparationStopped, checkpoint_hint, sentence};
+use calmix::error::{CliError, PreparationStopped, sentence};
 use calmix_io::error::ErrorKind;
 use calmix_train::trainer::TrainError;
 
@@ -15,7 +15,6 @@ pub(crate) fn explained(error: Error) -> Error {
     let hint = match &error {
         TrainError::Start(start) => Some(start.hint()),
         TrainError::Changed { .. } | TrainError::NotBegun { .. } => Some("calmix train --help".to_owned()),
-        TrainError::Checkpoint(error) => checkpoint_hint(error),
         _ => None,
     };
     let error = match error {

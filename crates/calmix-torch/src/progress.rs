@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use calmix::format::{counted, grouped, rough_time};
 use calmix::metrics::evaluate::Evaluation;
 use calmix::recipe::Recipe;
+use calmix::run::error::RunError;
 use calmix::run::events::{Event, Pace};
-use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
+use calmix::run::sink::{FeatureProgress, Progress, Sink};
 use calmix::terminal::{self, status, warn_at_once};
 
 use crate::quicker::quicker;
@@ -68,7 +69,7 @@ impl ProgressSink {
 }
 
 impl Sink for ProgressSink {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         match event {
             Event::Note(_) => self.bar.event(event),
             Event::Finished(_) => Ok(()),
@@ -82,7 +83,7 @@ impl Sink for ProgressSink {
         }
     }
 
-    fn begins(&mut self, step: u64) -> Result<(), SinkError> {
+    fn begins(&mut self, step: u64) -> Result<(), RunError> {
         self.first_step = step;
         let steps = counted(self.steps, "step");
         match step {
@@ -94,17 +95,17 @@ impl Sink for ProgressSink {
         Ok(())
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         self.warn_if_days(pace);
         if self.is_quiet { Ok(()) } else { self.bar.pace(pace) }
     }
 
-    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         self.warn_if_days(pace);
         if self.is_quiet { Ok(()) } else { self.bar.first_pace(pace) }
     }
 
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
         if !self.is_quiet && self.features_shown.elapsed() >= self.features_every {
             self.features_shown = Instant::now();
             let FeatureProgress { done, total, seconds } = *progress;
@@ -120,7 +121,7 @@ impl Sink for ProgressSink {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         self.bar.flush()
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::run::error::RunError;
 use calmix::run::overview::overview;
-use calmix::run::run::RunError;
 use calmix::run::sweep_folder::{CellState, SweepFolder};
 use calmix_train::trainer::{Outcome, TrainError};
 

@@ -9,9 +9,7 @@ use calmix_io::error::{ErrorKind as Kind, FileError};
 use calmix_io::shown::shown;
 use calmix_recipe::{Layers, RecipeError, What};
 use calmix_report::error::ReportError;
-use calmix_run::checkpoint::CheckpointError;
-use calmix_run::inspect::InspectError;
-use calmix_run::run::RunError;
+use calmix_run::error::RunError;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::exit::Exit;
@@ -152,47 +150,36 @@ fn hint_and_exit(error: &Error) -> (Option<String>, Exit) {
         return (error.hint.clone(), error.exit);
     }
     let exit = if is_mistake(error) { Exit::Invalid } else { Exit::Failed };
-    let inspected = error.downcast_ref::<InspectError>();
-    let recipe = match inspected {
-        Some(InspectError::Recipe(error)) => Some(error),
-        _ => error.downcast_ref::<RecipeError>(),
-    };
-    if let Some(recipe) = recipe {
-        return (recipe_hint(recipe), exit);
-    }
-    let run = match inspected {
-        Some(InspectError::Run(error)) => Some(error),
-        _ => error.downcast_ref::<RunError>(),
-    };
-    let hint = match (run, inspected) {
-        (Some(RunError::Exists { path }), _) => Some(format!("calmix resume {}", shell_quoted(path))),
-        (Some(RunError::NoRun { .. }), _) => Some(run_files::find_runs().to_owned()),
-        (_, Some(InspectError::Checkpoint(error))) => checkpoint_hint(error),
-        _ => None,
+    let hint = match error.downcast_ref::<RunError>() {
+        Some(error) => run_hint(error),
+        None => error.downcast_ref().and_then(recipe_hint),
     };
     (hint, exit)
 }
 
-/// What to try if a checkpoint cannot be used.
-pub fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
-    let CheckpointError::NoneUsable { folder, .. } = error else { return None };
-    let run = folder.parent().unwrap_or(folder);
-    Some(format!("calmix inspect {}", shell_quoted(run)))
+fn run_hint(error: &RunError) -> Option<String> {
+    match error {
+        RunError::Recipe(error) => recipe_hint(error),
+        RunError::Exists { path } => Some(format!("calmix resume {}", shell_quoted(path))),
+        RunError::NoRun { .. } => Some(run_files::find_runs().to_owned()),
+        RunError::NoneUsable { folder, .. } => {
+            let run = folder.parent().unwrap_or(folder);
+            Some(format!("calmix inspect {}", shell_quoted(run)))
+        }
+        _ => None,
+    }
 }
 
 /// Whether the same command would fail again until the user corrects it; docs/exit-codes.md has a table.
 fn is_mistake(error: &Error) -> bool {
     let kinds = [
-        error.downcast_ref().map(InspectError::kind),
         error.downcast_ref().map(RunError::kind),
         error.downcast_ref().map(DataError::kind),
         error.downcast_ref().map(FileError::kind),
         error.downcast_ref().map(ReportError::kind),
         error.downcast_ref().map(RecipeError::kind),
     ];
-    // Where no run is resumed, the format of another version is a failure.
-    let is_name = matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
-    is_name || kinds.contains(&Some(Kind::Mistake))
+    kinds.contains(&Some(Kind::Mistake))
 }
 
 fn recipe_hint(error: &RecipeError) -> Option<String> {

@@ -42,7 +42,7 @@ impl FailingFiles {
             return error;
         }
         let waited = waited.as_secs();
-        error.as_format(|problem| format!("{problem}, for {waited} s, while other files can be read"))
+        error.with_format(|problem| format!("{problem}, for {waited} s, while other files can be read"))
     }
 }
 

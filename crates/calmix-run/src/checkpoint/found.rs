@@ -11,7 +11,7 @@ use calmix_io::safe_open::check_folder;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
-use super::{CheckpointError, SkippedCheckpoint};
+use crate::error::RunError;
 
 /// The newest checkpoint that can be used.
 #[derive(Debug)]
@@ -20,6 +20,15 @@ pub struct FoundCheckpoint {
     pub checkpoint: Checkpoint,
     /// Newer ones that cannot be used, newest first.
     pub skipped: Vec<SkippedCheckpoint>,
+}
+
+/// A checkpoint that cannot be used.
+#[derive(Debug)]
+pub struct SkippedCheckpoint {
+    /// The step of the checkpoint.
+    pub step: u64,
+    /// The file that is damaged, where, and how.
+    pub reason: FileError,
 }
 
 /// A checkpoint whose files were found to be as they were written.
@@ -36,7 +45,7 @@ pub struct Checkpoint {
 /// # Errors
 /// If there are checkpoints and none can be used, the newest whole one is in another format, or the system cannot read
 /// one, also after a while.
-pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>, CheckpointError> {
+pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>, RunError> {
     let folder = folder.into();
     let mut skipped = Vec::new();
     let listed = patiently(|| Ok(steps(&folder)?))?;
@@ -50,7 +59,7 @@ pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>
     if skipped.is_empty() {
         return Ok(None);
     }
-    Err(CheckpointError::NoneUsable { folder: folder.to_path_buf(), skipped })
+    Err(RunError::NoneUsable { folder: folder.to_path_buf(), skipped })
 }
 
 impl Checkpoint {
@@ -59,9 +68,9 @@ impl Checkpoint {
     ///
     /// # Errors
     /// If the folder is not called so, a byte is not as it was written, or it is in another format.
-    pub fn open(folder: &Path) -> Result<Self, CheckpointError> {
+    pub fn open(folder: &Path) -> Result<Self, RunError> {
         let step = folder.file_name().and_then(|name| step_of(&name.to_string_lossy()));
-        let step = step.ok_or_else(|| CheckpointError::Name { path: folder.to_owned() })?;
+        let step = step.ok_or_else(|| RunError::CheckpointName { path: folder.to_owned() })?;
         Ok(Self::of_step(&folder.into(), step)?)
     }
 

@@ -10,8 +10,8 @@ use calmix_io::transient::BackOff;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open::{open, read};
 
-use super::CheckpointError;
 use super::writer::Written;
+use crate::error::RunError;
 
 /// Why a checkpoint cannot be used.
 #[derive(Debug)]
@@ -35,10 +35,10 @@ impl From<FileError> for Fault {
     }
 }
 
-impl From<Fault> for CheckpointError {
+impl From<Fault> for RunError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Damaged(error) => error.into(),
+            Fault::Damaged(error) => Self::own_file(error),
             Fault::Unreadable(error) => Self::Unreadable(error),
             Fault::OtherFormat { path, format } => Self::OtherFormat { path, format },
         }

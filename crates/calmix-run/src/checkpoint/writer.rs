@@ -12,8 +12,9 @@ use calmix_io::disk::patiently;
 use calmix_io::error::{FileError, FileProblem};
 use serde::{Deserialize, Serialize};
 
+use super::Checkpoints;
 use super::manifest::{Identity, MANIFEST, Manifest};
-use super::{CheckpointError, Checkpoints};
+use crate::error::RunError;
 use crate::run::{Mark, is_plain};
 
 /// Bytes that are hashed and then written while they are still in the cache.
@@ -137,11 +138,20 @@ impl<'a> Writer<'a> {
     /// the very last call failed, which makes its name durable: then it can be used now, but may be gone after a
     /// power failure.
     pub fn commit(
+        self,
+        identity: Identity,
+        journal: Mark,
+        files: Vec<Written>,
+    ) -> Result<Committed, RunError> {
+        self.commit_files(identity, journal, files).map_err(RunError::own_file)
+    }
+
+    fn commit_files(
         mut self,
         identity: Identity,
         journal: Mark,
         files: Vec<Written>,
-    ) -> Result<Committed, CheckpointError> {
+    ) -> Result<Committed, FileError> {
         let CheckpointFiles { folder, disk } = &self.parts;
         let manifest = Manifest::new(self.step, identity, journal, files);
         let path = folder.join(MANIFEST);
@@ -151,7 +161,7 @@ impl<'a> Writer<'a> {
         if !found.eq(names) {
             let problem =
                 FileProblem::Content("the files in this folder are not the ones that the ranks wrote".into());
-            return Err(FileError::new(folder, problem).into());
+            return Err(FileError::new(folder, problem));
         }
         let (bytes, hash) = manifest.to_bytes().map_err(|problem| FileError::new(&path, problem))?;
         self.parts.write_manifest(&bytes)?;

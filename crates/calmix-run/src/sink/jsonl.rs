@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Sink, SinkError, at};
+use super::{Sink, at};
+use crate::error::RunError;
 use crate::events::{Event, Pace};
 
 const EVENTS: &str = "events.jsonl";
@@ -23,7 +24,7 @@ const TIMING: &str = "timing.jsonl";
 /// let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };
 /// JsonLines::new(&mut events, &mut timing).event(&Event::Note(note))?;
 /// assert_eq!(events, b"{\"event\":\"note\",\"step\":3,\"text\":\"so it is\",\"hint\":\"do this\"}\n");
-/// # Ok::<(), calmix_run::sink::SinkError>(())
+/// # Ok::<(), calmix_run::error::RunError>(())
 /// ```
 #[derive(Debug)]
 pub struct JsonLines<E, T> {
@@ -39,15 +40,15 @@ impl<E: Write, T: Write> JsonLines<E, T> {
 }
 
 impl<E: Write, T: Write> Sink for JsonLines<E, T> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         at(EVENTS, append(&mut self.events, event))
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         at(TIMING, append(&mut self.timing, pace))
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         at(EVENTS, self.events.flush())?;
         at(TIMING, self.timing.flush())
     }

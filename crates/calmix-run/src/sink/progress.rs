@@ -18,7 +18,8 @@ use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, Metrics};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 
-use super::{Sink, SinkError, at};
+use super::{Sink, at};
+use crate::error::RunError;
 use crate::events::{Event, Finished, Note, Pace, Step};
 use line::{Priority, Segment, fitted, whole};
 use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
@@ -183,7 +184,7 @@ impl<W: Write> Progress<W> {
 }
 
 impl<W: Write> Sink for Progress<W> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         let written = match event {
             Event::Step(step) => {
                 self.step = Some(Step::clone(step));
@@ -199,7 +200,7 @@ impl<W: Write> Sink for Progress<W> {
         at(WHAT, written)
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let written = match self.style {
             ProgressStyle::Terminal { columns, .. } => self.draw(pace, columns),
             ProgressStyle::Plain => self.line(&whole(&self.status(pace))),
@@ -208,12 +209,12 @@ impl<W: Write> Sink for Progress<W> {
     }
 
     /// Redraws the line of a terminal; writes only one such line to a file.
-    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let again = std::mem::replace(&mut self.estimated, true);
         if again && self.style == ProgressStyle::Plain { Ok(()) } else { self.pace(pace) }
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         at(WHAT, self.to.flush())
     }
 }

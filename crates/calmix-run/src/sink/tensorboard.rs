@@ -24,7 +24,8 @@ mod scalars;
 use std::io::Write;
 use std::time::Duration;
 
-use super::{Sink, SinkError, at};
+use super::{Sink, at};
+use crate::error::RunError;
 use crate::events::{Event, Pace};
 pub use hparams::Hyperparameter;
 use record::Message;
@@ -50,7 +51,7 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new(file: W, clock: C, resumed_after: Option<u64>) -> Result<Self, SinkError> {
+    pub fn new(file: W, clock: C, resumed_after: Option<u64>) -> Result<Self, RunError> {
         let mut sink = Self { file, clock };
         sink.write(0, Message::version)?;
         if let Some(step) = resumed_after {
@@ -63,19 +64,19 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn hyperparameters(&mut self, settings: &[(String, Hyperparameter)]) -> Result<(), SinkError> {
+    pub fn hyperparameters(&mut self, settings: &[(String, Hyperparameter)]) -> Result<(), RunError> {
         let started = (self.clock)();
         self.write(0, |message| message.plugin(hparams::START, &hparams::session_start(settings, started)))
     }
 
-    fn scalars(&mut self, step: u64, scalars: &[(String, f32)]) -> Result<(), SinkError> {
+    fn scalars(&mut self, step: u64, scalars: &[(String, f32)]) -> Result<(), RunError> {
         if scalars.is_empty() {
             return Ok(());
         }
         self.write(step, |message| message.scalars(scalars))
     }
 
-    fn write(&mut self, step: u64, body: impl FnOnce(&mut Message)) -> Result<(), SinkError> {
+    fn write(&mut self, step: u64, body: impl FnOnce(&mut Message)) -> Result<(), RunError> {
         let mut message = Message::new((self.clock)(), step);
         body(&mut message);
         at(WHAT, self.file.write_all(&message.framed()))
@@ -83,7 +84,7 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
 }
 
 impl<W: Write, C: FnMut() -> Duration> Sink for TensorBoard<W, C> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         let scalars = at(WHAT, scalars::of_event(event).map_err(Into::into))?;
         self.scalars(event.step(), &scalars)?;
         if let Event::Finished(_) = event {
@@ -93,12 +94,12 @@ impl<W: Write, C: FnMut() -> Duration> Sink for TensorBoard<W, C> {
         Ok(())
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let scalars = at(WHAT, scalars::of_pace(pace).map_err(Into::into))?;
         self.scalars(pace.step, &scalars)
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         at(WHAT, self.file.flush())
     }
 }

@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use calmix_run::checkpoint::{CheckpointError, newest};
+use calmix_run::checkpoint::newest;
+use calmix_run::error::RunError;
 use calmix_run::run::Run;
 
 use crate::state::{found, names, place, run_with, save};
@@ -148,7 +149,7 @@ fn all_damaged_is_an_error_that_changes_nothing() {
     }
     let before = names(&run.join("checkpoints"));
     let error = newest(&run.join("checkpoints")).unwrap_err();
-    let CheckpointError::NoneUsable { skipped, .. } = &error else { unreachable!("{error}") };
+    let RunError::NoneUsable { skipped, .. } = &error else { unreachable!("{error}") };
     assert_eq!(skipped.iter().map(|bad| bad.step).collect::<Vec<_>>(), [30, 20, 10]);
     for part in ["model.safetensors, byte 5", "rank-0.json, byte 5", "step-000000010", "restore a copy"] {
         assert!(error.to_string().contains(part), "{error}");
@@ -157,9 +158,9 @@ fn all_damaged_is_an_error_that_changes_nothing() {
     // Not even a program that goes on regardless replaces one of them.
     let held = Run::open(&run).unwrap();
     let mut checkpoints = held.checkpoints(2);
-    assert!(matches!(save(&mut checkpoints, 20), Err(CheckpointError::NoneUsable { .. })));
+    assert!(matches!(save(&mut checkpoints, 20), Err(RunError::NoneUsable { .. })));
     assert_eq!(names(&run.join("checkpoints")), before);
-    assert!(matches!(newest(&run.join("checkpoints")), Err(CheckpointError::NoneUsable { .. })));
+    assert!(matches!(newest(&run.join("checkpoints")), Err(RunError::NoneUsable { .. })));
 }
 
 /// EIO, EACCES, EMFILE, ESTALE: the system cannot read what may be whole. Here it has no file handles left.
@@ -196,6 +197,6 @@ fn outage_is_waited_out_and_is_not_damage() {
     let error = newest(&folder).unwrap_err();
     drop(taken);
     setrlimit(Resource::Nofile, before).unwrap();
-    assert!(matches!(error, CheckpointError::Unreadable(_)), "{error}");
+    assert!(matches!(error, RunError::Unreadable(_)), "{error}");
     assert!(error.to_string().contains("check that the disk is mounted"), "{error}");
 }

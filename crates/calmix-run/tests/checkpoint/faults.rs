@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calmix_run::checkpoint::{CheckpointContents, CheckpointError, Committed};
+use calmix_run::checkpoint::{CheckpointContents, Committed};
+use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run, RunFile};
 
 use crate::faulty::{Fault, FaultyDisk};
@@ -111,7 +112,7 @@ fn any_failing_call_leaves_the_last_checkpoint() {
         assert_eq!(scratches(&folder), 0, "{case}");
         let mut checkpoints = run.checkpoints(2);
         match save(&mut checkpoints, 30) {
-            Err(CheckpointError::Exists { .. }) => assert!(renamed, "{case}"),
+            Err(RunError::CheckpointExists { .. }) => assert!(renamed, "{case}"),
             saved => _ = saved.unwrap(),
         }
         assert_eq!(
@@ -207,7 +208,7 @@ fn base() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (temp, folder, base)
 }
 
-fn save_on(folder: &Path, fault: Fault, at: usize) -> (Arc<FaultyDisk>, Result<Committed, CheckpointError>) {
+fn save_on(folder: &Path, fault: Fault, at: usize) -> (Arc<FaultyDisk>, Result<Committed, RunError>) {
     let disk = Arc::new(FaultyDisk::new(fault, at));
     let run = Run::open_on(folder, disk.clone()).unwrap();
     let saved = save(&mut run.checkpoints(2), 30);

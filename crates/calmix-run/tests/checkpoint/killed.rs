@@ -7,7 +7,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use calmix_run::checkpoint::newest;
-use calmix_run::run::{Mark, Run, RunError};
+use calmix_run::error::RunError;
+use calmix_run::run::{Mark, Run};
 
 use crate::state::{State, check, found, names, run_with, scratches};
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_io::disk::Disk;
-use calmix_run::checkpoint::{CheckpointError, Committed, newest};
-use calmix_run::run::{Mark, Run, RunError, RunFile};
+use calmix_run::checkpoint::{Committed, newest};
+use calmix_run::error::RunError;
+use calmix_run::run::{Mark, Run, RunFile};
 
 use crate::faulty::{Fault, FaultyDisk};
 use crate::forgetful::{ForgetfulDisk, Survives};
@@ -168,7 +169,7 @@ fn older_checkpoint_survives_while_a_damaged_one_is_replaced() {
             "{case}"
         );
         match save(&mut open(folder).unwrap().checkpoints(2), 20) {
-            Err(CheckpointError::Exists { .. }) => assert_eq!(found.checkpoint.step(), 20, "{case}"),
+            Err(RunError::CheckpointExists { .. }) => assert_eq!(found.checkpoint.step(), 20, "{case}"),
             saved => drop(saved.unwrap_or_else(|error| panic!("{case}: {error}"))),
         }
     });

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use calmix_io::disk::RealDisk;
-use calmix_run::checkpoint::{CheckpointError, CheckpointFiles, Checkpoints, newest};
+use calmix_run::checkpoint::{CheckpointFiles, Checkpoints, newest};
+use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
 
 use crate::faulty::{Fault, FaultyDisk};
@@ -39,7 +40,7 @@ fn damaged_checkpoint_is_replaced_and_a_whole_one_never() {
     assert_eq!(found(&folder).checkpoint.step(), 10);
     save(&mut checkpoints, 20).unwrap();
     let hash = found(&folder).checkpoint.hash().to_owned();
-    assert!(matches!(save(&mut checkpoints, 20), Err(CheckpointError::Exists { .. })));
+    assert!(matches!(save(&mut checkpoints, 20), Err(RunError::CheckpointExists { .. })));
     assert_eq!(found(&folder).checkpoint.hash(), hash);
 }
 
@@ -185,11 +186,11 @@ fn the_format_is_pinned() {
     let (_temp, folder) = (checkpoints, folder);
     let spaced = manifest(&json.replace("\"step\":7", "\"step\": 7"));
     fs::write(place.join("MANIFEST"), spaced).unwrap();
-    assert!(matches!(newest(&folder.join("checkpoints")), Err(CheckpointError::NoneUsable { .. })));
+    assert!(matches!(newest(&folder.join("checkpoints")), Err(RunError::NoneUsable { .. })));
     for (other, text) in [(2, "\"format\":2"), (4, "\"format\":4,\"more\":[]")] {
         fs::write(place.join("MANIFEST"), manifest(&json.replace("\"format\":3", text))).unwrap();
         let error = newest(&folder.join("checkpoints")).unwrap_err();
-        assert!(matches!(error, CheckpointError::OtherFormat { format, .. } if format == other), "{error}");
+        assert!(matches!(error, RunError::OtherFormat { format, .. } if format == other), "{error}");
         let message = format!(
             "MANIFEST: another version of calmix wrote this checkpoint, in format {other}, but this version reads \
              format 3; resume with the version that wrote it, or start a new run in another folder"

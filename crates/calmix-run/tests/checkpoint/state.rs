@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_run::checkpoint::{
-    Checkpoint, CheckpointContents, CheckpointError, Checkpoints, Committed, FoundCheckpoint, Identity,
-    newest,
+    Checkpoint, CheckpointContents, Checkpoints, Committed, FoundCheckpoint, Identity, newest,
 };
+use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
 
 use crate::faulty::FaultyDisk;
@@ -59,7 +59,7 @@ pub(crate) fn identity() -> Identity {
     Identity { recipe, dataset, split, groups: 1, shards: 4 }
 }
 
-pub(crate) fn save(checkpoints: &mut Checkpoints, step: u64) -> Result<Committed, CheckpointError> {
+pub(crate) fn save(checkpoints: &mut Checkpoints, step: u64) -> Result<Committed, RunError> {
     State::at(step).snapshot(step, Mark::start(), |snapshot| checkpoints.save(&snapshot))
 }
 

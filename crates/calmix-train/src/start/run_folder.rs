@@ -8,8 +8,9 @@ use std::sync::Arc;
 use calmix_data::default_place::folder_for_output;
 use calmix_io::disk::Disk;
 use calmix_io::error::FileError;
+use calmix_run::error::RunError;
 use calmix_run::read;
-use calmix_run::run::{Run, RunError};
+use calmix_run::run::Run;
 
 use super::draft::Draft;
 

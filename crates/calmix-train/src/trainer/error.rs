@@ -10,12 +10,7 @@ use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
 use calmix_recipe::{Difference, RecipeError};
-use calmix_run::checkpoint::CheckpointError;
-use calmix_run::inspect::InspectError;
-use calmix_run::predictions_file::{PredictionsError, TensorsError};
-use calmix_run::run::RunError;
-use calmix_run::sample_files::SampleFileError;
-use calmix_run::sink::SinkError;
+use calmix_run::error::RunError;
 
 use crate::start::StartError;
 use calmix_core::error::CoreError;
@@ -33,7 +28,7 @@ pub enum TrainError {
     /// The preparation of the dataset was stopped.
     #[error("interrupted; the partly prepared dataset was deleted")]
     PreparationStopped,
-    /// The run folder cannot be used.
+    /// The run folder, a checkpoint or predictions cannot be used, or a sink cannot write.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A file of the dataset cannot be used, or a batch cannot be loaded; names the sample that caused it.
@@ -42,21 +37,12 @@ pub enum TrainError {
     /// A file of the run cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A checkpoint cannot be read or written.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
     /// A training step cannot be planned, or the state of the samples or of the method is inconsistent.
     #[error(transparent)]
     Method(#[from] CoreError),
     /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A sink cannot write.
-    #[error(transparent)]
-    Sink(#[from] SinkError),
-    /// A predictions file cannot be read or written.
-    #[error(transparent)]
-    Predictions(#[from] PredictionsError),
     /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] MetricsError),
@@ -251,27 +237,13 @@ pub enum TrainError {
     Unsupported(String),
 }
 
-impl From<InspectError> for TrainError {
-    fn from(error: InspectError) -> Self {
-        match error {
-            InspectError::Recipe(error) => error.into(),
-            InspectError::Run(error) => error.into(),
-            InspectError::File(error) => error.into(),
-            InspectError::Checkpoint(error) => error.into(),
-        }
-    }
-}
-
 /// What is wrong with the state in a checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateProblem {
-    /// Its tensors are damaged or missing.
+    /// The state of its samples is damaged or missing.
     #[error(transparent)]
-    Tensors(#[from] TensorsError),
-    /// The state of its samples is damaged.
-    #[error(transparent)]
-    Samples(#[from] SampleFileError),
+    Samples(#[from] RunError),
     /// Its JSON cannot be parsed.
     #[error("its state cannot be read: {0}")]
     Json(#[from] serde_json::Error),

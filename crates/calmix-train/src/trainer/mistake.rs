@@ -15,7 +15,6 @@ impl TrainError {
             Self::Run(error) => error.kind(),
             Self::Data(error) => error.kind(),
             Self::Pretrained(error) => error.kind(),
-            Self::Checkpoint(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::Processes(error) => error.kind(),
             Self::Start(_)
@@ -65,9 +64,7 @@ mod tests {
     use calmix_engine::error::EngineError;
     use calmix_io::error::FileProblem;
     use calmix_recipe::device::Device;
-    use calmix_run::checkpoint::CheckpointError;
-    use calmix_run::run::RunError;
-    use calmix_run::sink::SinkError;
+    use calmix_run::error::RunError;
 
     use super::super::StateProblem;
     use super::*;
@@ -104,8 +101,8 @@ mod tests {
             data(DataProblem::Format(words.clone())),
             data(DataProblem::Limit(words.clone())),
             data(DataProblem::Changed(words.clone())),
-            CheckpointError::Name { path: path() }.into(),
-            CheckpointError::OtherFormat { path: path(), format: 9 }.into(),
+            RunError::CheckpointName { path: path() }.into(),
+            RunError::OtherFormat { path: path(), format: 9 }.into(),
             DataError::NoSamples { stream: "labelled", rows: 1 }.into(),
             DataError::UnequalShards { stream: "labelled", rows: 3, shards: 2 }.into(),
             DataError::FewerThanShards { samples: 1, shards: 2 }.into(),
@@ -157,10 +154,9 @@ mod tests {
             data(io(io::ErrorKind::TimedOut)),
             file(io::ErrorKind::PermissionDenied).into(),
             damage().into(),
-            CheckpointError::File(damage()).into(),
-            CheckpointError::NoneUsable { folder: path(), skipped: Vec::new() }.into(),
-            CheckpointError::Unreadable(damage()).into(),
-            CheckpointError::Exists { path: path() }.into(),
+            RunError::NoneUsable { folder: path(), skipped: Vec::new() }.into(),
+            RunError::Unreadable(damage()).into(),
+            RunError::CheckpointExists { path: path() }.into(),
             DataError::Sample { id: 1, error: Box::new(DataError::new(path(), io(io::ErrorKind::NotFound))) }
                 .into(),
             DataError::View { id: 1, problem: DataProblem::Limit(words()) }.into(),
@@ -176,7 +172,7 @@ mod tests {
             CoreError::Damaged { what: "margins" }.into(),
             EngineError::NothingLabelled.into(),
             EngineError::NotFinite { step: 1, what: "gradient" }.into(),
-            SinkError { what: "a file", source: io(io::ErrorKind::StorageFull) }.into(),
+            RunError::Sink { what: "a file", source: io(io::ErrorKind::StorageFull) }.into(),
             DistError::Broken { rank: 0, operation: Operation::Barrier }.into(),
             DistError::Argument { rank: 0, operation: Operation::Barrier, what: words() }.into(),
             TrainError::State {

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_metrics::fitted_calibrator::{FitRule, FittedOn};
 use calmix_metrics::predictions::EvalSet;
+use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::read;
 use calmix_run::result::HeadName;
-use calmix_run::sink::{FeatureProgress, Sink, SinkError};
+use calmix_run::sink::{FeatureProgress, Sink};
 use calmix_train::trainer::{Outcome, PageShard, Trainer, evaluate_run};
 
 use crate::made::{Bench, differing, resume};
@@ -237,21 +238,21 @@ fn feature_cache_bytes_do_not_depend_on_processes() {
 struct StopAtFeatures<'a>(&'a AtomicBool);
 
 impl Sink for StopAtFeatures<'_> {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, _: &Event) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
         assert!(progress.done <= progress.total);
         self.0.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_recipe::{Layers, Resolved};
+use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
-use calmix_run::sink::{Sink, SinkError};
+use calmix_run::sink::Sink;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 /// Pixels a side.
@@ -142,18 +143,18 @@ struct StopAt<'a> {
 }
 
 impl Sink for StopAt<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         if matches!(event, Event::Step(step) if step.step >= self.steps) {
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }
@@ -162,18 +163,18 @@ impl Sink for StopAt<'_> {
 pub(crate) struct Notes<'a>(pub(crate) &'a mut Vec<String>);
 
 impl Sink for Notes<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         if let Event::Note(note) = event {
             self.0.push(note.text.clone());
         }
         Ok(())
     }
 
-    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_io::error::ErrorKind;
-use calmix_run::run::RunError;
+use calmix_run::error::RunError;
 use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run, train_folder};
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
 use serde_json::Value;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
+use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::inspect;
 use calmix_run::read;
-use calmix_run::sink::{Sink, SinkError};
+use calmix_run::sink::Sink;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::faulty::{Fault, FaultyDisk};
@@ -141,7 +142,7 @@ fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
 struct At<F>(u64, Option<F>);
 
 impl<F: FnOnce()> Sink for At<F> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
         if matches!(event, Event::Step(step) if step.step == self.0)
             && let Some(call) = self.1.take()
         {
@@ -150,11 +151,11 @@ impl<F: FnOnce()> Sink for At<F> {
         Ok(())
     }
 
-    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

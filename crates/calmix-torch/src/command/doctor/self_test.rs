@@ -9,9 +9,10 @@ use anyhow::{Context, Result};
 use calmix::data::prepare::prepare;
 use calmix::recipe::{Data, Layers, SourceName};
 use calmix::run::checkpoint::newest;
+use calmix::run::error::RunError;
 use calmix::run::events::{Event, Pace};
 use calmix::run::run::Paths;
-use calmix::run::sink::{Sink, SinkError};
+use calmix::run::sink::Sink;
 use calmix_train::trainer::Trainer;
 
 /// The result of the self-test.
@@ -88,11 +89,11 @@ struct PaceTotal<'a, F> {
 }
 
 impl<F: Fn(u64, Duration) -> bool> Sink for &mut PaceTotal<'_, F> {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+    fn event(&mut self, _: &Event) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         if let Some(before) = &self.last {
             let seconds = pace.elapsed_seconds - before.elapsed_seconds;
             self.images += pace.images_per_second * seconds;
@@ -107,7 +108,7 @@ impl<F: Fn(u64, Duration) -> bool> Sink for &mut PaceTotal<'_, F> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
+    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

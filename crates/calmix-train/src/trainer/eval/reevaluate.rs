@@ -18,10 +18,11 @@ use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{CorruptPolicy, Recipe, Resolved, differences};
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
+use calmix_run::error::RunError;
 use calmix_run::inspect;
 use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
-use calmix_run::run::{Paths, RunError, RunFile};
+use calmix_run::run::{Paths, RunFile};
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
 use crate::trainer::data::feature_work::{FeaturePlace, FeatureWork, PageShard};

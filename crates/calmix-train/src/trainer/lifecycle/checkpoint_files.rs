@@ -16,8 +16,9 @@ use calmix_metrics::evaluate::Evaluation;
 use calmix_run::checkpoint::Checkpoint;
 use calmix_run::events::{Finished, Starvation};
 
+use calmix_run::error::RunError;
 use calmix_run::sample_files::{
-    SampleFileError, longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
+    longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
 };
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +124,7 @@ pub(crate) fn restore(
     train: &mut TrainState,
 ) -> Result<RunProgress, TrainError> {
     let step = checkpoint.step();
-    let bad = |error: SampleFileError| TrainError::State { step, problem: error.into() };
+    let bad = |error: RunError| TrainError::State { step, problem: error.into() };
     let state = state(checkpoint)?;
     let longest = train.engine.longest_weights();
     train.engine.restore(&read_weights(checkpoint, longest, state.loss_scale)?)?;

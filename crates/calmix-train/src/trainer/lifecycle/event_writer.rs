@@ -13,11 +13,12 @@ use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_metrics::predictions::Predictions;
 use calmix_recipe::{OnFailure, Recipe};
+use calmix_run::error::RunError;
 use calmix_run::events::{Event, Note, Pace};
 use calmix_run::predictions_file;
 use calmix_run::run::{Journal, Mark, Run, RunFile};
 use calmix_run::sink::Hyperparameter;
-use calmix_run::sink::{JsonLines, Sink, SinkError, TensorBoard};
+use calmix_run::sink::{JsonLines, Sink, TensorBoard};
 use toml::Value;
 
 use crate::trainer::error::TrainError;
@@ -201,13 +202,13 @@ impl<'a> EventWriter<'a> {
         Ok(())
     }
 
-    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), SinkError>) -> Result<(), TrainError> {
+    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), RunError>) -> Result<(), TrainError> {
         for sink in &mut self.progress_sinks {
             let _ = tell(sink.as_mut());
         }
         for sink in 0..self.sinks.len() {
             let outcome = self.sinks.get_mut(sink).map_or(Ok(()), |sink| tell(sink.as_mut()));
-            if let Err(error) = outcome.or_else(SinkError::unless_transient) {
+            if let Err(error) = outcome.or_else(RunError::unless_transient) {
                 self.failed(error)?;
             }
         }

@@ -18,10 +18,11 @@ use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, differences, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
+use calmix_run::error::RunError;
 use calmix_run::events::{Finished, Note};
 use calmix_run::inspect;
 use calmix_run::read;
-use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use calmix_run::summary::RunSummary;
 use serde::{Deserialize, Serialize};
 

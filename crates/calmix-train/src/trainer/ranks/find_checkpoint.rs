@@ -5,9 +5,8 @@ use std::path::Path;
 
 use calmix_dist::ProcessGroup;
 use calmix_io::error::{FileError, FileProblem};
-use calmix_run::checkpoint::{
-    Checkpoint, CheckpointError, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps,
-};
+use calmix_run::checkpoint::{Checkpoint, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps};
+use calmix_run::error::RunError;
 
 use super::collect_results::{all_gather_results, broadcast_result};
 use super::layout::local_shards;
@@ -38,7 +37,7 @@ pub(crate) fn find_checkpoint(
                 mistake: false,
             }),
             Err(Fault::OtherFormat { path, format }) => {
-                Err(CheckpointError::OtherFormat { path: path.clone(), format: *format }.into())
+                Err(RunError::OtherFormat { path: path.clone(), format: *format }.into())
             }
         };
         let damage = all_gather_results(processes, said)?.into_iter().flatten().next();
@@ -54,7 +53,7 @@ pub(crate) fn find_checkpoint(
     if skipped.is_empty() {
         return Ok(None);
     }
-    Err(CheckpointError::NoneUsable { folder: folder.to_owned(), skipped }.into())
+    Err(RunError::NoneUsable { folder: folder.to_owned(), skipped }.into())
 }
 
 /// The file with the samples of a shard.

@@ -4,19 +4,21 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 use calmix_io::shown::shown;
-use calmix_run::checkpoint::{Checkpoint, CheckpointError};
+use calmix_run::checkpoint::Checkpoint;
+use calmix_run::error::RunError;
 use serde_json::json;
 
 use super::InspectOutput;
+use crate::error::CliError;
 use crate::format::{bytes, counted, shell_quoted};
 
 /// Verifies and shows the checkpoint in `folder`, also if there are newer ones.
 pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let folder = folder.canonicalize()?;
     let checkpoint = Checkpoint::open(&folder).map_err(|error| match error {
-        CheckpointError::File(_) => {
-            Error::from(error).context(format!("{}: damaged", shown(folder.display())))
-        }
+        RunError::File(_) => Error::from(error).context(format!("{}: damaged", shown(folder.display()))),
+        // No run is resumed here, so the format of another version is a failure.
+        RunError::OtherFormat { .. } => CliError::failed(error.to_string()).into(),
         error => error.into(),
     })?;
     let manifest = checkpoint.manifest();

@@ -9,11 +9,12 @@ use anyhow::Result;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
 use calmix_recipe::SEEDS;
+use calmix_run::error::RunError;
 use calmix_run::events::Event;
 use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::run::Paths;
 use calmix_run::run::RunFile;
-use calmix_run::run::{Paths, RunError};
 use calmix_run::sink::numbers;
 
 use super::PushArgs;
