@@ -45,7 +45,8 @@ fn entries(
     let Some(at) = matrix.data().iter().position(|&value| !valid(value)) else {
         return Ok(());
     };
-    let (row, class) = (at / matrix.width(), at % matrix.width());
+    let row = at / matrix.width();
+    let class = at % matrix.width();
     Err(MetricsError::Entry { what, row, class, value: matrix.data()[at], allowed })
 }
 

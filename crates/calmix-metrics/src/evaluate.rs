@@ -70,11 +70,13 @@ pub fn evaluate_unless(
     resampling: Option<(Resampling, Seed)>,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Evaluation>, MetricsError> {
-    let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
+    let logits = predictions.matrix()?;
+    let labels = predictions.labels.as_slice();
     let mut measure = |rows: &PreparedRows| {
         let mut resample = |(how, seed)| Intervals::of_rows(rows, how, predictions.seed(seed), stop);
         let intervals = resampling.map(&mut resample).transpose();
-        let (bins, by_class) = (rows.bins(), rows.class_accuracy(labels, logits.width()));
+        let bins = rows.bins();
+        let by_class = rows.class_accuracy(labels, logits.width());
         intervals.ok().map(|intervals| (Metrics::of_rows(rows), intervals.flatten(), bins, by_class))
     };
     let raw = PreparedRows::new(logits, labels, Temperature::IDENTITY)?;
@@ -132,7 +134,8 @@ impl<'a> MappedLogits<'a> {
     /// # Errors
     /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
     pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, MetricsError> {
-        let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
+        let logits = predictions.matrix()?;
+        let labels = predictions.labels.as_slice();
         let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
         let (logits, temperature) = if fitted {
             (Cow::Owned(map.cross_fit(predictions)?.logits), Temperature::IDENTITY)

@@ -173,7 +173,8 @@ impl Fitted {
         let Some(labelled) = labelled.filter(|labelled| labelled.labels.len() >= least) else {
             return nothing(TrainingLabels::TooFew);
         };
-        let (logits, labels) = (labelled.matrix()?, labelled.labels.as_slice());
+        let logits = labelled.matrix()?;
+        let labels = labelled.labels.as_slice();
         let fit =
             |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(CalibratorKind::Temperature, logits, labels);
         let folds = CrossFit::in_five(fit, logits, labels)?;
@@ -209,10 +210,11 @@ impl FittedCalibrator {
     ///
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
-    pub fn fit(said: &Predictions, on: FittedOn) -> Result<Self, MetricsError> {
-        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of(said.matrix()?, &said.labels)?;
-        let calibrator = Calibrator::fit(kind, said.matrix()?, &said.labels)?;
-        let mut map = Self::with(said, calibrator, &cross_fit, on)?;
+    pub fn fit(predictions: &Predictions, on: FittedOn) -> Result<Self, MetricsError> {
+        let CalibratorChoice { kind, cross_fit, tried } =
+            CalibratorChoice::of(predictions.matrix()?, &predictions.labels)?;
+        let calibrator = Calibrator::fit(kind, predictions.matrix()?, &predictions.labels)?;
+        let mut map = Self::with(predictions, calibrator, &cross_fit, on)?;
         if tried.len() > 1 {
             map.tried = tried;
             map.rule = FitRule::CrossValidatedNll;
@@ -225,22 +227,24 @@ impl FittedCalibrator {
     ///
     /// # Errors
     /// If labels and logits do not match, or there are fewer than two.
-    pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, MetricsError> {
-        let (logits, labels) = (said.matrix()?, said.labels.as_slice());
+    pub fn fit_out_of_fold(predictions: &Predictions) -> Result<Self, MetricsError> {
+        let logits = predictions.matrix()?;
+        let labels = predictions.labels.as_slice();
         let rule = FitRule::ClearGain;
         let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(CalibratorKind::Temperature, logits, labels);
         let folds = CrossFit::in_five(fit, logits, labels)?;
-        let map = Self::with(said, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
+        let map = Self::with(predictions, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
         Ok(Self { rule, ..map })
     }
 
     fn with(
-        said: &Predictions,
+        predictions: &Predictions,
         calibrator: Calibrator,
         folds: &CrossFit,
         on: FittedOn,
     ) -> Result<Self, MetricsError> {
-        let (logits, labels) = (said.matrix()?, said.labels.as_slice());
+        let logits = predictions.matrix()?;
+        let labels = predictions.labels.as_slice();
         let kind = calibrator.kind();
         let mapped = calibrator.apply(logits)?;
         let changed = logits.iter().zip(mapped.chunks(logits.width().max(1)));
@@ -254,7 +258,7 @@ impl FittedCalibrator {
             changed_labels: changed as u64,
             origin: None,
             raw: Metrics::of(logits, labels, Temperature::IDENTITY)?,
-            calibrated: Metrics::of(said.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?,
+            calibrated: Metrics::of(predictions.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?,
         })
     }
 
@@ -262,9 +266,9 @@ impl FittedCalibrator {
     ///
     /// # Errors
     /// If labels and logits do not match, or there are fewer than two.
-    pub fn cross_fit(&self, said: &Predictions) -> Result<CrossFit, MetricsError> {
+    pub fn cross_fit(&self, predictions: &Predictions) -> Result<CrossFit, MetricsError> {
         let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.calibrator.kind(), logits, labels);
-        CrossFit::in_five(fit, said.matrix()?, &said.labels)
+        CrossFit::in_five(fit, predictions.matrix()?, &predictions.labels)
     }
 
     /// Returns the temperature, if the calibrator is one.
@@ -277,7 +281,8 @@ impl FittedCalibrator {
 
     /// Returns the entry `scaling` of `result.json`, if the calibrator is a temperature.
     pub fn scaling(&self) -> Option<Scaling> {
-        let (fitted_on, samples) = (self.fitted_on, self.samples);
+        let fitted_on = self.fitted_on;
+        let samples = self.samples;
         self.temperature().map(|temperature| Scaling { temperature, fitted_on, samples })
     }
 }

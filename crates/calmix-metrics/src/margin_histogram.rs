@@ -193,8 +193,10 @@ mod tests {
 
     #[test]
     fn processes_add_up_in_any_order() {
-        let (mut one, mut two) = (of(&[1.0, 2.0]), of(&[-3.0]));
-        let (left, right) = (one.clone(), two.clone());
+        let mut one = of(&[1.0, 2.0]);
+        let mut two = of(&[-3.0]);
+        let left = one.clone();
+        let right = two.clone();
         one.merge(&right);
         two.merge(&left);
         assert_eq!(one, two);

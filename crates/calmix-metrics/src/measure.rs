@@ -26,9 +26,9 @@
 //! ```
 //! use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
 //!
-//! let said = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
+//! let confidence = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
 //! let right = vec![false, true, false, true, true, true, false, true];
-//! let predictions = TopLabel::new(said, right)?;
+//! let predictions = TopLabel::new(confidence, right)?;
 //! let bins = reliability_bins(&predictions, Binning::default());
 //! assert!((ece(&bins) - 0.291_625).abs() < 1e-12);
 //! # Ok::<(), calmix_metrics::error::MetricsError>(())

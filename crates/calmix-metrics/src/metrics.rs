@@ -162,8 +162,8 @@ mod tests {
         close(metrics.brier, (2.0 * 0.125 + 1.125) / 3.0);
         // All tied: the expected risk is ⅓ at every coverage.
         close(metrics.aurc, 1.0 / 3.0);
-        let said = TopLabel::from_logits(z, &[0, 1, 1], 1.0).unwrap();
-        assert_eq!(metrics.smooth_ece, smooth_ece(&said).error);
+        let predictions = TopLabel::from_logits(z, &[0, 1, 1], 1.0).unwrap();
+        assert_eq!(metrics.smooth_ece, smooth_ece(&predictions).error);
     }
 
     #[test]

@@ -64,7 +64,8 @@ impl Predictions {
     /// # Errors
     /// As [`matrix`](Self::matrix).
     pub fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, MetricsError> {
-        let (rows, width) = (self.labels.len(), self.classes.len());
+        let rows = self.labels.len();
+        let width = self.classes.len();
         Matrix::new(logits, rows, width).map_err(|_| MetricsError::Length {
             what: "logits",
             expected: rows.saturating_mul(width),

@@ -42,13 +42,13 @@ fn top_label() -> impl Strategy<Value = TopLabel> {
     })
 }
 
-fn shuffled(said: &TopLabel, seed: u64) -> TopLabel {
-    taken(said, &order(said.len(), seed))
+fn shuffled(predictions: &TopLabel, seed: u64) -> TopLabel {
+    taken(predictions, &order(predictions.len(), seed))
 }
 
-fn taken(said: &TopLabel, rows: &[usize]) -> TopLabel {
-    let confidence = rows.iter().map(|&i| said.confidence()[i]).collect();
-    let correct = rows.iter().map(|&i| said.correct()[i]).collect();
+fn taken(predictions: &TopLabel, rows: &[usize]) -> TopLabel {
+    let confidence = rows.iter().map(|&i| predictions.confidence()[i]).collect();
+    let correct = rows.iter().map(|&i| predictions.correct()[i]).collect();
     TopLabel::new(confidence, correct).unwrap()
 }
 
@@ -61,7 +61,8 @@ fn mean_square(bins: &[ReliabilityBin]) -> f64 {
 
 /// Rows drawn with repetitions, and how often each was.
 fn drawn(n: usize, seed: u64) -> (Vec<usize>, Counts) {
-    let (mut rows, mut counts) = (vec![0; n], Counts::once(n));
+    let mut rows = vec![0; n];
+    let mut counts = Counts::once(n);
     resample(Seed(seed), 0, &mut rows);
     counts.draw(&rows);
     (rows, counts)
@@ -98,12 +99,12 @@ impl Predictions {
         let rows = self.labels.len();
         let z = Matrix::new(&logits, rows, self.classes).unwrap();
         let p = Matrix::new(&probabilities, rows, self.classes).unwrap();
-        let said = TopLabel::from_logits(z, &self.labels, 1.5).unwrap();
+        let predictions = TopLabel::from_logits(z, &self.labels, 1.5).unwrap();
         [
             class_wise_ece(p, &self.labels, binning).unwrap(),
             brier_score(p, &self.labels).unwrap(),
             nll_from_logits(z, &self.labels, 1.5).unwrap(),
-            ece(&reliability_bins(&said, binning)),
+            ece(&reliability_bins(&predictions, binning)),
         ]
     }
 
@@ -146,37 +147,39 @@ proptest! {
     })]
 
     #[test]
-    fn shuffled_rows_fall_in_the_same_bins(said in top_label(), binning in binning(), seed in 0_u64..1000) {
-        let (here, there) = (reliability_bins(&said, binning), reliability_bins(&shuffled(&said, seed), binning));
+    fn shuffled_rows_fall_in_the_same_bins(predictions in top_label(), binning in binning(), seed in 0_u64..1000) {
+        let here = reliability_bins(&predictions, binning);
+        let there = reliability_bins(&shuffled(&predictions, seed), binning);
         prop_assert_eq!(here.len(), there.len());
         for (a, b) in here.iter().zip(&there) {
             prop_assert_eq!((a.lower, a.upper, a.count, a.accuracy), (b.lower, b.upper, b.count, b.accuracy));
             prop_assert!((a.confidence - b.confidence).abs() < ROUNDING);
         }
-        prop_assert_eq!(here.iter().map(|bin| bin.count).sum::<usize>(), said.len());
+        prop_assert_eq!(here.iter().map(|bin| bin.count).sum::<usize>(), predictions.len());
     }
 
     #[test]
-    fn shuffled_rows_measure_the_same(said in top_label(), binning in binning(), seed in 0_u64..1000) {
-        let other = shuffled(&said, seed);
-        let measures = |said: &TopLabel| {
-            let bins = reliability_bins(said, binning);
-            let parts = BrierDecomposition::new(said, binning);
+    fn shuffled_rows_measure_the_same(predictions in top_label(), binning in binning(), seed in 0_u64..1000) {
+        let other = shuffled(&predictions, seed);
+        let measures = |predictions: &TopLabel| {
+            let bins = reliability_bins(predictions, binning);
+            let parts = BrierDecomposition::new(predictions, binning);
             [ece(&bins), debiased_squared_error(&bins), parts.score, parts.reliability, parts.resolution,
                 parts.uncertainty, parts.within_bin_variance, parts.within_bin_covariance]
         };
-        for (here, there) in measures(&said).iter().zip(measures(&other)) {
+        for (here, there) in measures(&predictions).iter().zip(measures(&other)) {
             prop_assert!((here - there).abs() < ROUNDING, "{here} {there}");
         }
-        prop_assert_eq!(smooth_ece(&said), smooth_ece(&other));
-        prop_assert_eq!(coverage_curve(&said), coverage_curve(&other));
-        prop_assert_eq!(aurc(&said), aurc(&other));
-        prop_assert_eq!(excess_aurc(&said), excess_aurc(&other));
+        prop_assert_eq!(smooth_ece(&predictions), smooth_ece(&other));
+        prop_assert_eq!(coverage_curve(&predictions), coverage_curve(&other));
+        prop_assert_eq!(aurc(&predictions), aurc(&other));
+        prop_assert_eq!(excess_aurc(&predictions), excess_aurc(&other));
     }
 
     #[test]
     fn shuffled_rows_score_the_same(given in predictions(), binning in binning(), seed in 0_u64..1000) {
-        let (here, there) = (given.measures(binning), given.shuffled(seed).measures(binning));
+        let here = given.measures(binning);
+        let there = given.shuffled(seed).measures(binning);
         for (here, there) in here.iter().zip(there) {
             // Logits up to 1e30 make likelihoods as large: compare relative to them.
             prop_assert!((here - there).abs() <= ROUNDING * here.abs().max(1.0), "{here} {there}");
@@ -186,17 +189,18 @@ proptest! {
 
     #[test]
     fn a_row_that_counts_twice_is_a_row_that_is_there_twice(
-        said in top_label(), binning in binning(), seed in 0_u64..1000,
+        predictions in top_label(), binning in binning(), seed in 0_u64..1000,
     ) {
-        let (rows, counts) = drawn(said.len(), seed);
-        let there = taken(&said, &rows);
-        let (counted, repeated) = (Binned::new(&said, binning).bins(&counts), reliability_bins(&there, binning));
+        let (rows, counts) = drawn(predictions.len(), seed);
+        let there = taken(&predictions, &rows);
+        let counted = Binned::new(&predictions, binning).bins(&counts);
+        let repeated = reliability_bins(&there, binning);
         prop_assert_eq!(counted.len(), repeated.len());
         for (a, b) in counted.iter().zip(&repeated) {
             prop_assert_eq!((a.lower, a.upper, a.count, a.accuracy), (b.lower, b.upper, b.count, b.accuracy));
             prop_assert!((a.confidence - b.confidence).abs() < ROUNDING);
         }
-        prop_assert_eq!(RiskCoverage::new(&said).aurc(&counts), aurc(&there));
+        prop_assert_eq!(RiskCoverage::new(&predictions).aurc(&counts), aurc(&there));
     }
 
     #[test]
@@ -209,36 +213,38 @@ proptest! {
     }
 
     #[test]
-    fn errors_are_ordered_and_in_range(said in top_label(), binning in binning()) {
-        let bins = reliability_bins(&said, binning);
-        let (ece, squares) = (ece(&bins), mean_square(&bins));
+    fn errors_are_ordered_and_in_range(predictions in top_label(), binning in binning()) {
+        let bins = reliability_bins(&predictions, binning);
+        let ece = ece(&bins);
+        let squares = mean_square(&bins);
         prop_assert!(0.0 <= ece && ece * ece <= squares + ROUNDING && squares <= 1.0);
         prop_assert!(debiased_squared_error(&bins) <= squares + ROUNDING);
-        let smooth = smooth_ece(&said);
+        let smooth = smooth_ece(&predictions);
         prop_assert!((0.0..=1.0).contains(&smooth.error) && smooth.error <= smooth.bandwidth);
     }
 
     #[test]
-    fn the_signed_gap_needs_no_bins(said in top_label(), binning in binning()) {
-        let bins = reliability_bins(&said, binning);
-        let n = said.len().max(1) as f64;
-        let mean = said.confidence().iter().sum::<f64>() / n;
-        let right = said.correct().iter().filter(|&&right| right).count() as f64 / n;
+    fn the_signed_gap_needs_no_bins(predictions in top_label(), binning in binning()) {
+        let bins = reliability_bins(&predictions, binning);
+        let n = predictions.len().max(1) as f64;
+        let mean = predictions.confidence().iter().sum::<f64>() / n;
+        let right = predictions.correct().iter().filter(|&&right| right).count() as f64 / n;
         prop_assert!((mean_confidence(&bins) - mean).abs() < ROUNDING);
         prop_assert!((confidence_gap(&bins) - (mean - right)).abs() < ROUNDING);
         prop_assert!(confidence_gap(&bins).abs() <= ece(&bins) + ROUNDING);
     }
 
     #[test]
-    fn batches_add_up_to_the_bins_of_all(said in top_label(), cut in 0_usize..60) {
+    fn batches_add_up_to_the_bins_of_all(predictions in top_label(), cut in 0_usize..60) {
         let mut totals = [BinTotals::default(), BinTotals::default()];
-        for (row, (&confidence, &correct)) in said.confidence().iter().zip(said.correct()).enumerate() {
+        for (row, (&confidence, &correct)) in predictions.confidence().iter().zip(predictions.correct()).enumerate() {
             totals[usize::from(row >= cut)].add(confidence, correct);
         }
         let [mut first, second] = totals;
         prop_assert_eq!(second.numbers().len(), BinTotals::WIDTH);
         first.add_numbers(&second.numbers());
-        let (found, wanted) = (first.bins(), reliability_bins(&said, Binning::default()));
+        let found = first.bins();
+        let wanted = reliability_bins(&predictions, Binning::default());
         prop_assert_eq!(found.len(), wanted.len());
         for (found, wanted) in found.iter().zip(&wanted) {
             prop_assert_eq!((found.lower, found.upper, found.count), (wanted.lower, wanted.upper, wanted.count));
@@ -248,28 +254,29 @@ proptest! {
     }
 
     #[test]
-    fn one_bin_measures_the_overall_gap(said in top_label(), edges in prop_oneof![
+    fn one_bin_measures_the_overall_gap(predictions in top_label(), edges in prop_oneof![
         Just(Edges::LeftClosed), Just(Edges::RightClosed),
     ]) {
-        let bins = reliability_bins(&said, Binning::EqualWidth { bins: NonZeroU16::MIN, edges });
-        let mean = said.confidence().iter().sum::<f64>() / said.len().max(1) as f64;
-        prop_assert!((ece(&bins) - (mean - said.accuracy()).abs()).abs() < ROUNDING);
+        let bins = reliability_bins(&predictions, Binning::EqualWidth { bins: NonZeroU16::MIN, edges });
+        let mean = predictions.confidence().iter().sum::<f64>() / predictions.len().max(1) as f64;
+        prop_assert!((ece(&bins) - (mean - predictions.accuracy()).abs()).abs() < ROUNDING);
     }
 
     #[test]
-    fn the_parts_of_the_brier_score_sum_to_it(said in top_label(), binning in binning()) {
-        let parts = BrierDecomposition::new(&said, binning);
+    fn the_parts_of_the_brier_score_sum_to_it(predictions in top_label(), binning in binning()) {
+        let parts = BrierDecomposition::new(&predictions, binning);
         prop_assert!((parts.sum() - parts.score).abs() < ROUNDING, "{parts:?}");
         prop_assert!(parts.reliability >= 0.0 && parts.resolution >= 0.0);
         prop_assert!(parts.resolution <= parts.uncertainty + ROUNDING);
-        let bins = reliability_bins(&said, binning);
+        let bins = reliability_bins(&predictions, binning);
         prop_assert!((parts.reliability - mean_square(&bins)).abs() < ROUNDING);
     }
 
     #[test]
     fn the_calibrated_have_no_error(groups in prop::collection::vec((1_usize..12, 0_usize..12), 1..5), binning in binning()) {
         // Whole groups of confidence k/n of which exactly k are right: bins of any kind keep a group together.
-        let (mut confidence, mut correct) = (Vec::new(), Vec::new());
+        let mut confidence = Vec::new();
+        let mut correct = Vec::new();
         for (n, k) in groups {
             let k = k.min(n);
             for i in 0..n {
@@ -277,28 +284,28 @@ proptest! {
                 correct.push(i < k);
             }
         }
-        let said = TopLabel::new(confidence, correct).unwrap();
-        let bins = reliability_bins(&said, binning);
+        let predictions = TopLabel::new(confidence, correct).unwrap();
+        let bins = reliability_bins(&predictions, binning);
         prop_assert!(ece(&bins) < ROUNDING && mean_square(&bins) < ROUNDING);
-        prop_assert!(smooth_ece(&said).error < ROUNDING);
-        prop_assert!(BrierDecomposition::new(&said, binning).reliability < ROUNDING);
+        prop_assert!(smooth_ece(&predictions).error < ROUNDING);
+        prop_assert!(BrierDecomposition::new(&predictions, binning).reliability < ROUNDING);
     }
 
     #[test]
-    fn coverage_ends_with_everything(said in top_label()) {
-        let curve = coverage_curve(&said);
+    fn coverage_ends_with_everything(predictions in top_label()) {
+        let curve = coverage_curve(&predictions);
         prop_assert!(curve.windows(2).all(|w| w[0].coverage < w[1].coverage && w[0].threshold > w[1].threshold));
         if let Some(last) = curve.last() {
             prop_assert_eq!(last.coverage, 1.0);
-            prop_assert!((last.risk - (1.0 - said.accuracy())).abs() < ROUNDING);
+            prop_assert!((last.risk - (1.0 - predictions.accuracy())).abs() < ROUNDING);
         }
-        prop_assert!((0.0..=1.0).contains(&aurc(&said)) && excess_aurc(&said) > -ROUNDING);
+        prop_assert!((0.0..=1.0).contains(&aurc(&predictions)) && excess_aurc(&predictions) > -ROUNDING);
     }
 
     #[test]
     fn all_ties_have_the_risk_of_chance(n in 1_usize..50, right in 0_usize..50, c in confidence()) {
         let correct: Vec<bool> = (0..n).map(|i| i < right).collect();
-        let said = TopLabel::new(vec![c; n], correct).unwrap();
-        prop_assert!((aurc(&said) - (1.0 - said.accuracy())).abs() < ROUNDING);
+        let predictions = TopLabel::new(vec![c; n], correct).unwrap();
+        prop_assert!((aurc(&predictions) - (1.0 - predictions.accuracy())).abs() < ROUNDING);
     }
 }

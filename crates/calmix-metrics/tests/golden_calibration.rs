@@ -79,8 +79,8 @@ fn binned_errors_are_those_of_torchmetrics_from_probabilities() {
     let golden = predictions();
     let bins = |case| {
         let drawn = Predictions::draw(case);
-        let said = TopLabel::from_probabilities(drawn.probabilities(), &drawn.labels).unwrap();
-        reliability_bins(&said, drawn.equal_width(Edges::Torchmetrics))
+        let predictions = TopLabel::from_probabilities(drawn.probabilities(), &drawn.labels).unwrap();
+        reliability_bins(&predictions, drawn.equal_width(Edges::Torchmetrics))
     };
     compare(&golden, "torchmetrics_f32_l1", F32, 1200, |case| ece(&bins(case)));
 }
@@ -96,8 +96,8 @@ fn binned_errors_are_those_of_netcal() {
 fn binned_errors_of_logits_are_those_of_netcal() {
     compare(&predictions(), "netcal_logits_ece", F64, 1200, |case| {
         let drawn = Predictions::draw(case);
-        let said = TopLabel::from_logits(drawn.logits(), &drawn.labels, drawn.temperature).unwrap();
-        ece(&reliability_bins(&said, drawn.equal_width(Edges::LeftClosed)))
+        let predictions = TopLabel::from_logits(drawn.logits(), &drawn.labels, drawn.temperature).unwrap();
+        ece(&reliability_bins(&predictions, drawn.equal_width(Edges::LeftClosed)))
     });
 }
 
@@ -113,18 +113,20 @@ fn right_closed_and_debiased_errors_are_those_of_kumar() {
 #[test]
 fn bins_of_equal_mass_are_those_of_kumar() {
     compare(&scores(), "kumar_equal_mass", F64, 200, |case| {
-        let Scores { said, bins } = Scores::draw(case);
-        let whole = said.len() - said.len() % usize::from(bins.get());
-        let (confidence, correct) = (&said.confidence()[..whole], &said.correct()[..whole]);
-        let said = TopLabel::new(confidence.to_vec(), correct.to_vec()).unwrap();
-        ece(&reliability_bins(&said, Binning::EqualMass { bins }))
+        let Scores { predictions, bins } = Scores::draw(case);
+        let whole = predictions.len() - predictions.len() % usize::from(bins.get());
+        let confidence = &predictions.confidence()[..whole];
+        let correct = &predictions.correct()[..whole];
+        let predictions = TopLabel::new(confidence.to_vec(), correct.to_vec()).unwrap();
+        ece(&reliability_bins(&predictions, Binning::EqualMass { bins }))
     });
 }
 
 #[test]
 fn smooth_ece_is_that_of_its_authors() {
     let golden = scores();
-    let ours: Vec<_> = (0..golden.cases.len()).map(|case| smooth_ece(&Scores::draw(case).said)).collect();
+    let ours: Vec<_> =
+        (0..golden.cases.len()).map(|case| smooth_ece(&Scores::draw(case).predictions)).collect();
     compare(&golden, "relplot_bandwidth", 0.0, 1200, |case| ours[case].bandwidth);
     compare(&golden, "relplot_smece", F64, 1200, |case| ours[case].error);
     // Below 0.01 the grid is finer than its least, and has a node in the middle or has none.
@@ -161,5 +163,5 @@ fn class_wise_errors_are_means_of_netcals() {
 
 #[test]
 fn the_area_under_risk_and_coverage_is_the_expected_one() {
-    compare(&scores(), "aurc", F64, 1200, |case| aurc(&Scores::draw(case).said));
+    compare(&scores(), "aurc", F64, 1200, |case| aurc(&Scores::draw(case).predictions));
 }

@@ -38,10 +38,12 @@ fn skip(stream: &mut Stream, draws: usize) {
 }
 
 fn logits_and_labels(stream: &mut Stream, shape: &[f64]) -> (Vec<f32>, Vec<u32>) {
-    let (n, classes) = (shape[0] as usize, shape[1] as usize);
+    let n = shape[0] as usize;
+    let classes = shape[1] as usize;
     let logits: Vec<f32> = (0..n * classes).map(|_| ((stream.uniform() - 0.5) * shape[2]) as f32).collect();
     let label = |row: &[f32]| {
-        let (right, other) = (stream.uniform() < shape[3], stream.uniform() * classes as f64);
+        let right = stream.uniform() < shape[3];
+        let other = stream.uniform() * classes as f64;
         if right { argmax(row) as u32 } else { other as u32 }
     };
     let labels = logits.chunks(classes).map(label).collect();
@@ -55,7 +57,9 @@ fn temperature_is_scipys_optimum() {
         skip(&mut stream, 4);
         let (logits, labels) = logits_and_labels(&mut stream, line);
         let logits = Matrix::new(&logits, line[0] as usize, line[1] as usize).unwrap();
-        let (nll, best, curvature) = (line[4], line[5], line[6]);
+        let nll = line[4];
+        let best = line[5];
+        let curvature = line[6];
         let fitted = Temperature::fit(logits, &labels).unwrap();
         let found = nll_from_logits(logits, &labels, fitted.value()).unwrap();
         // Every term is rounded a few times, relative to itself, and so is their mean.
@@ -63,7 +67,8 @@ fn temperature_is_scipys_optimum() {
 
         // Both zeros of the slope are as good as its rounding: terms of up to the scale, weighted by
         // exponentials of up to β·scale; divided by the curvature, that is an error of β.
-        let (beta, expected) = (1.0 / fitted.value(), 1.0 / best);
+        let beta = 1.0 / fitted.value();
+        let expected = 1.0 / best;
         let noise = 4.0 * f64::EPSILON * line[2] * (2.0 + beta * line[2]);
         let tolerance = 4.0 * f64::EPSILON * beta + noise / curvature;
         let same = (beta - expected).abs() <= tolerance;
@@ -83,7 +88,8 @@ fn vector_scaling_is_scipys_optimum() {
         skip(&mut stream, 5);
         let (logits, labels) = logits_and_labels(&mut stream, line);
         let logits = Matrix::new(&logits, line[0] as usize, line[1] as usize).unwrap();
-        let (l2, expected) = (line[4], line[5]);
+        let l2 = line[4];
+        let expected = line[5];
         let fit = VectorScaling::fit(logits, &labels, l2).unwrap();
         assert!(fit.converged, "case {case}: {} iterations", fit.iterations);
         let moved: f64 = fit.map.scale().iter().map(|w| (w - 1.0) * (w - 1.0)).sum();
@@ -103,7 +109,8 @@ fn vector_scaling_is_scipys_optimum() {
 fn isotonic_regression_is_scikit_learns() {
     let cases = each_case(include_str!("golden/isotonic.csv"), 3, |case, mut stream, line| {
         skip(&mut stream, 3);
-        let (n, steps) = (line[0] as usize, line[1]);
+        let n = line[0] as usize;
+        let steps = line[1];
         let x: Vec<f64> = (0..n).map(|_| (stream.uniform() * steps).floor() / steps).collect();
         let y: Vec<f64> = x
             .iter()
@@ -168,7 +175,9 @@ fn student_quantiles_and_intervals_are_scipys() {
 fn holm_is_statsmodels() {
     let cases = each_case(include_str!("golden/holm.csv"), 5, |case, mut stream, line| {
         skip(&mut stream, 3);
-        let (m, power, steps) = (line[0] as usize, line[1], line[2]);
+        let m = line[0] as usize;
+        let power = line[1];
+        let steps = line[2];
         let p_values: Vec<f64> = (0..m)
             .map(|_| {
                 let u = (stream.uniform() * (steps + 1.0)).floor() / steps;
@@ -197,7 +206,10 @@ fn conformal_sets_are_those_of_the_transcription() {
     let mut telling = 0;
     let cases = each_case(include_str!("golden/conformal.csv"), 6, |case, mut stream, line| {
         skip(&mut stream, 4);
-        let (n, classes, steps, alpha) = (line[0] as usize, line[1] as usize, line[2], line[3]);
+        let n = line[0] as usize;
+        let classes = line[1] as usize;
+        let steps = line[2];
+        let alpha = line[3];
         let rows: Vec<f32> = (0..n).flat_map(|_| probabilities(&mut stream, classes, steps)).collect();
         let labels: Vec<u32> = (0..n).map(|_| (stream.uniform() * classes as f64) as u32).collect();
         let new: Vec<Vec<f32>> = (0..3).map(|_| probabilities(&mut stream, classes, steps)).collect();

@@ -79,11 +79,13 @@ proptest! {
         };
         let likeliest = Temperature::fit(logits, &labels).unwrap();
         for other in [Temperature::IDENTITY, likeliest] {
-            let (found, other) = (objective(fitted), objective(other));
+            let found = objective(fitted);
+            let other = objective(other);
             prop_assert!(found <= other * (1.0 + 1e-12) + 1e-12, "{found} {other}");
         }
         // Between doing nothing and the likeliest.
-        let (low, high) = (likeliest.value().min(1.0), likeliest.value().max(1.0));
+        let low = likeliest.value().min(1.0);
+        let high = likeliest.value().max(1.0);
         prop_assert!((low * 0.999_999..=high * 1.000_001).contains(&fitted.value()));
     }
 
@@ -161,7 +163,9 @@ proptest! {
         samples in vec((any_number(), any_number(), any_number()), 0..12), query in any_number()
     ) {
         let column = |f: fn(&(f64, f64, f64)) -> f64| samples.iter().map(f).collect::<Vec<f64>>();
-        let (scores, targets, weights) = (column(|s| s.0), column(|s| s.1), column(|s| s.2.abs()));
+        let scores = column(|s| s.0);
+        let targets = column(|s| s.1);
+        let weights = column(|s| s.2.abs());
         for weights in [None, Some(&weights[..])] {
             if let Ok(map) = Isotonic::fit(&scores, &targets, weights) {
                 prop_assert!(map.predict(query).is_finite());
@@ -189,7 +193,8 @@ proptest! {
             let wide = Conformal::fit(rows, &labels, score, low).unwrap();
             let narrow = Conformal::fit(rows, &labels, score, high).unwrap();
             for (i, row) in rows.iter().enumerate() {
-                let (wide, inside) = (wide.set(row, i as u64), narrow.set(row, i as u64));
+                let wide = wide.set(row, i as u64);
+                let inside = narrow.set(row, i as u64);
                 // Sets are the most likely classes, so the narrow one begins the wide one.
                 prop_assert!(wide.starts_with(&inside));
                 prop_assert!(!narrow.never_empty().set(row, i as u64).is_empty());
@@ -220,7 +225,8 @@ proptest! {
         prop_assert_eq!(&first, &bootstrap(x.len(), 60, level, Seed(seed), mean));
         prop_assert_eq!(first.is_ok(), x.len() >= 2);
         if let Ok(boot) = first {
-            let (low, high) = (x.iter().copied().fold(5.0, f64::min), x.iter().copied().fold(-5.0, f64::max));
+            let low = x.iter().copied().fold(5.0, f64::min);
+            let high = x.iter().copied().fold(-5.0, f64::max);
             prop_assert!(boot.interval.low <= boot.interval.high);
             // A mean of fifteen numbers below five may be rounded past the largest of them.
             prop_assert!(boot.interval.low >= low - 1e-13 && boot.interval.high <= high + 1e-13);

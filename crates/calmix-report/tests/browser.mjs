@@ -49,12 +49,12 @@ for (const scripts of [true, false]) {
       await tab.setOfflineMode(true);
       await tab.setJavaScriptEnabled(scripts);
       await tab.setBypassCSP(scripts); // for axe-core alone: the page has no script of its own
-      const asked = [];
-      tab.on("request", (request) => asked.push(request.url()));
+      const requested = [];
+      tab.on("request", (request) => requested.push(request.url()));
       tab.on("console", (message) => problems.push(`${view}: the console says ${message.text()}`));
       tab.on("pageerror", (error) => problems.push(`${view}: ${error}`));
       await tab.goto(pathToFileURL(resolve(page)).href, { waitUntil: "load" });
-      const elsewhere = asked.filter((url) => !url.startsWith("file:") && !url.startsWith("data:"));
+      const elsewhere = requested.filter((url) => !url.startsWith("file:") && !url.startsWith("data:"));
       if (elsewhere.length) problems.push(`${view}: asks for ${elsewhere}`);
       const size = await tab.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       if (size[0] > size[1]) problems.push(`${view}: ${size[0]} pixels wide, so it scrolls`);

@@ -155,7 +155,8 @@ impl Checkpoints {
             Ok(steps) => steps,
             Err(error) => return (Vec::new(), Some(error)),
         };
-        let (mut kept, mut removed) = (0, Vec::new());
+        let mut kept = 0;
+        let mut removed = Vec::new();
         for step in steps.into_iter().rev().filter(|&other| other <= step) {
             if kept == self.keep {
                 match self.remove(step) {

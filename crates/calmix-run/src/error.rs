@@ -213,4 +213,11 @@ mod tests {
             "{foreign}"
         );
     }
+
+    #[test]
+    fn wrong_path_of_an_own_file_is_damage() {
+        let missing = || FileError::new("run/recipe.toml", io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(RunError::from(missing()).kind(), ErrorKind::Mistake);
+        assert_eq!(RunError::own_file(missing()).kind(), ErrorKind::Failure);
+    }
 }

@@ -33,12 +33,13 @@ impl ExampleRows {
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
     pub fn of(predictions: &Predictions) -> Result<Self, MetricsError> {
-        let said = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
+        let top_label = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
         let chosen = |right: bool| {
-            let mut rows: Vec<usize> = (0..said.len()).filter(|&row| said.correct()[row] == right).collect();
+            let mut rows: Vec<usize> =
+                (0..top_label.len()).filter(|&row| top_label.correct()[row] == right).collect();
             rows.sort_by(|&a, &b| {
                 let (first, second) = if right { (a, b) } else { (b, a) };
-                let confidence = said.confidence()[first].total_cmp(&said.confidence()[second]);
+                let confidence = top_label.confidence()[first].total_cmp(&top_label.confidence()[second]);
                 confidence.then(predictions.ids[a].cmp(&predictions.ids[b]))
             });
             rows.truncate(EXAMPLES);

@@ -67,10 +67,10 @@ fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
 ///
 /// # Errors
 /// As [`recipe()`].
-pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>, RunError> {
+pub fn changes_of_run(folder: &Path, requested: &Resolved) -> Result<Vec<Difference>, RunError> {
     let default = Layers::new().resolve()?;
-    let is_open = |path: &str| DECIDED.contains(&path) && asked.value(path) == default.value(path);
-    let changes = differences(&recipe(folder)?, asked).into_iter();
+    let is_open = |path: &str| DECIDED.contains(&path) && requested.value(path) == default.value(path);
+    let changes = differences(&recipe(folder)?, requested).into_iter();
     Ok(changes.filter(|change| !change.may_change && !is_open(&change.path)).collect())
 }
 

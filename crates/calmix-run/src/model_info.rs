@@ -142,13 +142,15 @@ impl ModelInfo {
         }
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
         if *blake3 != found.blake3 {
-            let (here, there) = (short(blake3), short(&found.blake3));
+            let here = short(blake3);
+            let there = short(&found.blake3);
             return Some(format!(
                 "the hash of the weights is {here} here, but that of model.safetensors is {there}"
             ));
         }
         let differs = |what: &str, here: &dyn ToString, there: &dyn ToString| {
-            let (here, there) = (here.to_string(), there.to_string());
+            let here = here.to_string();
+            let there = there.to_string();
             (here != there).then(|| format!("the {what} is {here} here, but {there} in the run"))
         };
         let some = |number: Option<f64>| number.map_or("the network's own".to_owned(), |eps| eps.to_string());

@@ -44,7 +44,8 @@ pub fn longest(samples: u64, classes: usize) -> u64 {
 /// If the numbers of ids, labels, logits and classes do not match.
 pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
     check(predictions)?;
-    let (n, classes) = (predictions.labels.len(), predictions.classes.len());
+    let n = predictions.labels.len();
+    let classes = predictions.classes.len();
     let tensors = vec![
         tensor("ids", &[n], &predictions.ids),
         tensor("labels", &[n], &predictions.labels),

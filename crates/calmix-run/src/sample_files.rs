@@ -54,7 +54,8 @@ pub fn read_labelled(
         if file.numbers::<u64>("aum.ids", &n)? != *ids {
             return Err(CoreError::Damaged { what: "margins of other labelled samples" }.into());
         }
-        let (averages, visits) = (file.numbers("aum", &n)?, file.numbers("aum.visits", &n)?);
+        let averages = file.numbers("aum", &n)?;
+        let visits = file.numbers("aum.visits", &n)?;
         let parts = LabelledParts { ids: ids.clone(), averages, visits };
         Ok(LabelledMargins::from_parts(store.averaging(), parts)?)
     };
@@ -87,7 +88,8 @@ pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, Run
     let ShardSamples { margins, selected } = fresh;
     let margins = margins.map(|store| -> Result<_, RunError> {
         let mut parts = MarginParts::from(store);
-        let (n, classes) = (parts.visits.len(), parts.classes);
+        let n = parts.visits.len();
+        let classes = parts.classes;
         file.numbers_into("apm.visits", &[n], &mut parts.visits)?;
         file.numbers_into("apm.values", &[n, classes], &mut parts.values)?;
         Ok(parts.try_into()?)

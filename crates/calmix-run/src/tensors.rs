@@ -59,7 +59,8 @@ pub(crate) fn tensor<'a, T: TensorElement>(
             number.append(to);
         }
     };
-    let (shape, length) = (shape.to_vec(), size_of_val(numbers));
+    let shape = shape.to_vec();
+    let length = size_of_val(numbers);
     NamedTensor { name, dtype: T::DTYPE, shape, length, append: Box::new(append) }
 }
 
@@ -70,7 +71,8 @@ pub(crate) fn write(
 ) -> Result<Vec<u8>, RunError> {
     // The order of the crate `safetensors`: large elements first, so that all are aligned.
     tensors.sort_by(|left, right| right.dtype.cmp(&left.dtype).then(left.name.cmp(right.name)));
-    let (mut entries, mut end) = (Vec::new(), 0);
+    let mut entries = Vec::new();
+    let mut end = 0;
     for NamedTensor { name, dtype, shape, length, .. } in &tensors {
         let begin = end;
         end += length;
@@ -143,7 +145,9 @@ mod tests {
     /// Numbers of every size, out of order: the bytes that the crate `safetensors` writes.
     #[test]
     fn the_file_is_the_one_of_the_crate() {
-        let (ids, labels, values) = ([7_u64, 8], [1_u32, 2], [0.5_f32, 1.0, 2.0, 4.0]);
+        let ids = [7_u64, 8];
+        let labels = [1_u32, 2];
+        let values = [0.5_f32, 1.0, 2.0, 4.0];
         let note = || Some(("calmix", "\"a note\"".to_owned()));
         let named = vec![
             tensor("b", &[2], &labels),

@@ -87,7 +87,7 @@ impl WeightsFile {
     }
 
     /// The last configuration that has a value.
-    pub fn said<T>(&self, what: impl Fn(&PretrainedConfig) -> Option<T>) -> Option<T> {
+    pub fn configured<T>(&self, what: impl Fn(&PretrainedConfig) -> Option<T>) -> Option<T> {
         self.configs.iter().rev().find_map(|(_, config)| what(config))
     }
 

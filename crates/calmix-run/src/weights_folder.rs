@@ -128,8 +128,8 @@ impl WeightsFolder {
             path,
             network,
             parameters: Layout::of_network(network, FirstBlock::default(), 0).len(),
-            size: file.said(|config| config.size),
-            licence: file.said(|config| config.licence.clone()),
+            size: file.configured(|config| config.size),
+            licence: file.configured(|config| config.licence.clone()),
             blake3: file.blake3(),
         })
     }

@@ -51,7 +51,8 @@ fn a_run_has_one_process_at_a_time() {
     assert!(error.to_string().contains("calmix.lock"), "{error}");
 
     // Whatever may write holds the lock.
-    let (checkpoints, journal) = (run.checkpoints(2), run.journal(&Mark::start()).unwrap());
+    let checkpoints = run.checkpoints(2);
+    let journal = run.journal(&Mark::start()).unwrap();
     drop(run);
     assert!(Run::open(temp.path()).is_err());
     drop(checkpoints);

@@ -73,8 +73,8 @@ pub fn report(error: &Error) -> Exit {
         status(&stopped.to_string());
         return Exit::Interrupted;
     }
-    if let Some(asked) = question(error) {
-        show(&asked, None);
+    if let Some(question) = question(error) {
+        show(&question, None);
         return Exit::Invalid;
     }
     let (hint, exit) = hint_and_exit(error);

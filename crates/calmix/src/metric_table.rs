@@ -276,10 +276,12 @@ pub fn of_map(map: &FittedCalibrator) -> String {
     let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
     let title = format!("new labels, {}", counted(map.samples, "image"));
     let keeps_labels = !map.calibrator.may_change_labels();
-    let (raw, mapped) = ((&map.raw, None), Some((&map.calibrated, None)));
+    let raw = (&map.raw, None);
+    let mapped = Some((&map.calibrated, None));
     let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
     let changed = (!keeps_labels).then(|| {
-        let (changed, all) = (grouped(map.changed_labels), counted(map.samples, "image"));
+        let changed = grouped(map.changed_labels);
+        let all = counted(map.samples, "image");
         format!("  vector scaling changes the predicted label of {changed} of {all}\n")
     });
     let by = format!("{}\n", fitted_by(map.calibrator.kind().name(), map.fitted_on, map.samples));

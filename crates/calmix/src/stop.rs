@@ -97,7 +97,8 @@ impl Stop {
     /// From now on a message confirms the first signal, because a run stops only after its current step.
     #[must_use]
     pub fn announced(mut self) -> Self {
-        let (received, done) = (Arc::clone(&self.received), Arc::clone(&self.over));
+        let received = Arc::clone(&self.received);
+        let done = Arc::clone(&self.over);
         self.watcher = Some(thread::spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 if received.any.load(Ordering::Relaxed) {

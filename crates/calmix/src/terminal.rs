@@ -27,7 +27,8 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 pub fn is_stdout_closed() -> bool {
     let out = io::stdout();
     let is_null = || {
-        let (found, null) = (fstat(&out).ok()?, stat("/dev/null").ok()?);
+        let found = fstat(&out).ok()?;
+        let null = stat("/dev/null").ok()?;
         Some(found.st_rdev == null.st_rdev && FileType::from_raw_mode(found.st_mode).is_char_device())
     };
     let is_read = fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR));

@@ -231,7 +231,8 @@ mod tests {
     /// Logits of three classes, too sure by a factor of `heat`, with labels drawn from what they say.
     fn drawn(n: usize, heat: f32) -> (Vec<f32>, Vec<u32>) {
         let mut stream = Seed(5).stream(Domain::Split, 0, 0);
-        let (mut logits, mut labels) = (Vec::new(), Vec::new());
+        let mut logits = Vec::new();
+        let mut labels = Vec::new();
         for _ in 0..n {
             let row: Vec<f32> = (0..3).map(|_| 2.0 * stream.normal() as f32).collect();
             let mut p = [0.0; 3];
@@ -255,8 +256,8 @@ mod tests {
         let logits = Matrix::new(&logits, 3_000, 3).unwrap();
         let gap = |probabilities: &[f32]| {
             let p = Matrix::new(probabilities, 3_000, 3).unwrap();
-            let said = TopLabel::from_probabilities(p, &labels).unwrap();
-            said.confidence().iter().sum::<f64>() / 3_000.0 - said.accuracy()
+            let predictions = TopLabel::from_probabilities(p, &labels).unwrap();
+            predictions.confidence().iter().sum::<f64>() / 3_000.0 - predictions.accuracy()
         };
         assert!(gap(&Temperature::IDENTITY.probabilities(logits)) > 0.1);
         for kind in CalibratorKind::ALL {

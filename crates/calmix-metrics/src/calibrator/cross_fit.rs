@@ -73,12 +73,14 @@ impl CrossFit {
         seed: Seed,
     ) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
-        let (n, width) = (labels.len(), logits.width());
+        let n = labels.len();
+        let width = logits.width();
         if folds < 2 || folds > n {
             return Err(MetricsError::Folds { folds, samples: n });
         }
         let fold_of = deal(n, folds, seed);
-        let (mut maps, mut mapped) = (Vec::with_capacity(folds), vec![0.0; n * width]);
+        let mut maps = Vec::with_capacity(folds);
+        let mut mapped = vec![0.0; n * width];
         for fold in 0..folds as u32 {
             let in_fold = |held_out: bool| {
                 let rows = logits.iter().zip(labels).enumerate();

@@ -107,8 +107,10 @@ impl Isotonic {
         if above == 0 || above == self.scores.len() {
             return value(above.saturating_sub(1));
         }
-        let (x0, x1) = (self.scores[above - 1], self.scores[above]);
-        let (y0, y1) = (value(above - 1), value(above));
+        let x0 = self.scores[above - 1];
+        let x1 = self.scores[above];
+        let y0 = value(above - 1);
+        let y1 = value(above);
         // Each operation is monotone under rounding, so the function is too.
         (y0 + (y1 - y0) * ((score - x0) / (x1 - x0))).min(y1)
     }
@@ -125,7 +127,8 @@ impl Isotonic {
 
     /// Both ends of every block, or its one score.
     fn from_blocks(blocks: &[Pool], n: usize) -> Self {
-        let (mut scores, mut values) = (Vec::new(), Vec::new());
+        let mut scores = Vec::new();
+        let mut values = Vec::new();
         for block in blocks {
             scores.push(block.first);
             values.push(block.value);

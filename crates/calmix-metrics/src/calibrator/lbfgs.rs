@@ -27,7 +27,8 @@ pub(super) fn minimise(
     let mut gradient = vec![0.0; point.len()];
     let mut value = objective(&point, &mut gradient);
     let mut history = VecDeque::with_capacity(MEMORY);
-    let (mut trial, mut trial_gradient) = (point.clone(), gradient.clone());
+    let mut trial = point.clone();
+    let mut trial_gradient = gradient.clone();
     for iterations in 0..max_iterations {
         if gradient.iter().all(|g| g.abs() <= tolerance) {
             return Minimum { point, iterations, converged: true };
@@ -84,7 +85,8 @@ struct CurvaturePair {
 
 fn remember(history: &mut VecDeque<CurvaturePair>, points: [&[f64]; 2], gradients: [&[f64]; 2]) {
     let difference = |[a, b]: [&[f64]; 2]| -> Vec<f64> { b.iter().zip(a).map(|(b, a)| b - a).collect() };
-    let (step, change) = (difference(points), difference(gradients));
+    let step = difference(points);
+    let change = difference(gradients);
     let product = dot(&step, &change);
     // Positive for a strictly convex function; rounding can make it useless near the end.
     if product > f64::EPSILON * dot(&change, &change) {

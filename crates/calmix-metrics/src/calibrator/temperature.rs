@@ -185,10 +185,13 @@ fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
 
 /// Computes the first two derivatives in β of the summed NLL: Σ (E z − z of the label) and Σ Var z under softmax(β·z).
 fn slope_and_curvature<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, beta: f64) -> (f64, f64) {
-    let (mut slope, mut curvature) = (0.0, 0.0);
+    let mut slope = 0.0;
+    let mut curvature = 0.0;
     for (row, label) in rows {
         let top = f64::from(lanes::max(row));
-        let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
+        let mut mass = 0.0;
+        let mut first = 0.0;
+        let mut second = 0.0;
         for &z in row {
             let below = f64::from(z) - top;
             let weight = libm::exp(beta * below);

@@ -84,7 +84,8 @@ impl VectorScaling {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         checked::parameter("penalty l2", l2, "zero or more, and finite", |l2| l2 >= 0.0 && l2.is_finite())?;
-        let (n, classes) = (labels.len(), logits.width());
+        let n = labels.len();
+        let classes = logits.width();
         let l2 = l2 / n as f64;
         let unit = units(logits, l2);
         // The optimiser sees x = (θ − identity) / unit.
@@ -144,7 +145,8 @@ impl VectorScaling {
     /// # Errors
     /// If the row has another number of classes.
     pub(super) fn logits_into(&self, row: &[f32], out: &mut [f32]) -> Result<(), MetricsError> {
-        let (expected, got) = (self.scale.len(), row.len());
+        let expected = self.scale.len();
+        let got = row.len();
         if expected != got {
             return Err(MetricsError::Classes { expected, got });
         }
@@ -166,7 +168,8 @@ impl VectorScaling {
     }
 
     fn check_classes(&self, logits: Matrix) -> Result<(), MetricsError> {
-        let (expected, got) = (self.scale.len(), logits.width());
+        let expected = self.scale.len();
+        let got = logits.width();
         if expected == got { Ok(()) } else { Err(MetricsError::Classes { expected, got }) }
     }
 

@@ -69,12 +69,14 @@ fn score_of_a_label_is_that_of_its_class() {
 /// The share of new samples whose set holds the label, over many calibration sets of `n`.
 fn coverage(score: Score, alpha: f64, n: usize) -> f64 {
     const CLASSES: usize = 5;
-    let (rounds, news) = (400, 50);
+    let rounds = 400;
+    let news = 50;
     let mut covered = 0;
     for round in 0..rounds {
         let mut stream = Seed(17).stream(Domain::Bootstrap, 0, round);
         let mut draw = |count: usize| {
-            let (mut rows, mut labels) = (Vec::new(), Vec::new());
+            let mut rows = Vec::new();
+            let mut labels = Vec::new();
             for _ in 0..count {
                 let weights: Vec<f64> = (0..CLASSES).map(|_| libm::exp(2.0 * stream.normal())).collect();
                 let sum: f64 = weights.iter().sum();

@@ -72,8 +72,9 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
             .filter(move |seen| seen.model == EvalModel::Ema && seen.split == split)
             .collect::<Vec<_>>()
     };
-    let (out_of_fold, validation, test) =
-        (of(EvalSet::OutOfFold), of(EvalSet::Validation), of(EvalSet::Test));
+    let out_of_fold = of(EvalSet::OutOfFold);
+    let validation = of(EvalSet::Validation);
+    let test = of(EvalSet::Test);
     let (on, reported) = if !test.is_empty() {
         (EvalSet::Test, &test)
     } else if !validation.is_empty() {
@@ -133,8 +134,13 @@ mod tests {
 
     fn seen(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
         let metrics = Metrics::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
-        let (intervals, calibrated, class_accuracy, bins) = (None, None, Vec::new(), Vec::new());
-        let (samples, skipped, edges) = (9, 0, EDGES);
+        let intervals = None;
+        let calibrated = None;
+        let class_accuracy = Vec::new();
+        let bins = Vec::new();
+        let samples = 9;
+        let skipped = 0;
+        let edges = EDGES;
         Evaluation {
             step,
             split,

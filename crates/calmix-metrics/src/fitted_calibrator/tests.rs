@@ -16,7 +16,7 @@ fn predictions(classes: usize, labels: Vec<u32>, logits: Vec<f32>) -> Prediction
 }
 
 /// Margins of 6, every fourth of them wrong: the likeliest temperature is 6 / ln 3.
-fn said(n: usize, period: usize) -> Predictions {
+fn confident_predictions(n: usize, period: usize) -> Predictions {
     let labels = (0..n).map(|i| u32::from(i % period == period - 1)).collect();
     predictions(2, labels, [6.0, 0.0].repeat(n))
 }
@@ -24,7 +24,8 @@ fn said(n: usize, period: usize) -> Predictions {
 /// Logits of four classes that were too sure by a factor of three; the first class is favoured by `favour`.
 fn favoured(n: usize, favour: f32) -> Predictions {
     let mut stream = Seed(2).stream(Domain::Split, 0, 0);
-    let (mut logits, mut labels) = (Vec::new(), Vec::new());
+    let mut logits = Vec::new();
+    let mut labels = Vec::new();
     for _ in 0..n {
         let row: Vec<f32> = (0..4).map(|_| 1.5 * stream.normal() as f32).collect();
         let mut p = [0.0; 4];
@@ -44,16 +45,22 @@ fn favoured(n: usize, favour: f32) -> Predictions {
 #[test]
 fn ten_held_out_labels_are_enough_and_come_first() {
     let fit = |held_out: usize| {
-        let held_out = said(held_out, 4);
-        Fitted::of(Some((&held_out, FittedOn::HeldOut)), Some(&said(40, 4))).unwrap().map().unwrap().clone()
+        let held_out = confident_predictions(held_out, 4);
+        Fitted::of(Some((&held_out, FittedOn::HeldOut)), Some(&confident_predictions(40, 4)))
+            .unwrap()
+            .map()
+            .unwrap()
+            .clone()
     };
-    let (few, enough) = (fit(9), fit(10));
+    let few = fit(9);
+    let enough = fit(10);
     assert_eq!((few.fitted_on, few.samples), (FittedOn::LabelledCrossFit, 40));
     assert_eq!((enough.fitted_on, enough.samples), (FittedOn::HeldOut, 10));
     assert_eq!((enough.rule, enough.tried.len(), enough.changed_labels), (FitRule::PenalisedNll, 1, 0));
     assert!(enough.scaling().unwrap().temperature.value() > 1.5);
     // Judged by fits without the label, it is worth less than it looks on the labels that fitted it.
-    let (forty, fitted) = (said(40, 4), fit(40));
+    let forty = confident_predictions(40, 4);
+    let fitted = fit(40);
     let flattered =
         Metrics::of(forty.matrix().unwrap(), &forty.labels, fitted.temperature().unwrap()).unwrap();
     assert!(fitted.raw.nll > fitted.calibrated.nll && fitted.calibrated.nll > flattered.nll);
@@ -65,7 +72,7 @@ fn ten_held_out_labels_are_enough_and_come_first() {
 #[test]
 fn labels_that_were_trained_on_never_make_it_surer() {
     // One wrong in four hundred at a margin of 1: as sure as it is, it is not sure enough.
-    let mut modest = said(400, 400);
+    let mut modest = confident_predictions(400, 400);
     modest.logits = [1.0, 0.0].repeat(400);
     let why = Fitted::of(None, Some(&modest)).unwrap().nothing().unwrap();
     assert_eq!((why.held_out, why.least, why.training_labels), (0, 10, TrainingLabels::Surer));
@@ -76,12 +83,12 @@ fn labels_that_were_trained_on_never_make_it_surer() {
 #[test]
 fn where_nothing_is_said_the_reason_is() {
     let why = |held_out: usize, labelled: Option<&Predictions>| {
-        let held_out = said(held_out, 4);
+        let held_out = confident_predictions(held_out, 4);
         Fitted::of(Some((&held_out, FittedOn::HeldOut)), labelled).unwrap().nothing().unwrap()
     };
     assert_eq!((why(4, None).held_out, why(4, None).training_labels), (4, TrainingLabels::TooFew));
     // Calibrated already, a quarter wrong at a margin of ln 3: what a fold fits is noise.
-    let mut calibrated = said(12, 4);
+    let mut calibrated = confident_predictions(12, 4);
     calibrated.logits = [3.0_f32.ln(), 0.0].repeat(12);
     assert_eq!(why(0, Some(&calibrated)).training_labels, TrainingLabels::NoHelp);
 }

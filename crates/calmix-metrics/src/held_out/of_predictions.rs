@@ -12,25 +12,26 @@ use crate::predictions::Predictions;
 ///
 /// # Errors
 /// If labels and logits do not match, or the calibrator is for another number of classes.
-pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, MetricsError> {
-    Ok(HeldOut::of_others(said.matrix()?, &said.labels, calibrator)?.select(&kept(said)))
+pub fn of_others(predictions: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, MetricsError> {
+    Ok(HeldOut::of_others(predictions.matrix()?, &predictions.labels, calibrator)?.select(&kept(predictions)))
 }
 
 /// Scores the labels that fitted a calibrator, each by a fit without it.
 ///
 /// # Errors
 /// If labels and logits do not match, or there are fewer than two.
-pub fn cross_fitted(said: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, MetricsError> {
-    let cross_fit = fitted.cross_fit(said)?;
-    Ok(HeldOut::cross_fitted(said.matrix()?, &said.labels, &cross_fit)?.select(&kept(said)))
+pub fn cross_fitted(predictions: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, MetricsError> {
+    let cross_fit = fitted.cross_fit(predictions)?;
+    Ok(HeldOut::cross_fitted(predictions.matrix()?, &predictions.labels, &cross_fit)?
+        .select(&kept(predictions)))
 }
 
 /// Returns the rows that a model stores, ascending; if there are too many, their ids decide which.
-fn kept(said: &Predictions) -> Vec<usize> {
-    let mut rows: Vec<usize> = (0..said.labels.len()).collect();
+fn kept(predictions: &Predictions) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..predictions.labels.len()).collect();
     if rows.len() > HeldOut::MOST {
         rows.sort_by_cached_key(|&row| {
-            let id = said.ids.get(row).copied().unwrap_or_default();
+            let id = predictions.ids.get(row).copied().unwrap_or_default();
             (Seed(0).stream(Domain::Conformal, 0, id).next_u64(), id)
         });
         rows.truncate(HeldOut::MOST);
@@ -50,7 +51,7 @@ mod tests {
     use crate::predictions::{EvalModel, EvalSet};
 
     /// Logits of two classes; every fifth label is the less likely class.
-    fn said(n: usize) -> Predictions {
+    fn made_predictions(n: usize) -> Predictions {
         Predictions {
             step: 1,
             split: EvalSet::Validation,
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_rules_are_those_of_the_labels_themselves() {
-        let predictions = said(100);
+        let predictions = made_predictions(100);
         let map = Calibrator::Temperature { temperature: Temperature::new(2.0).unwrap() };
         let held_out = of_others(&predictions, &map).unwrap();
         assert!(held_out.is_sound() && held_out.len() == 100);
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn of_many_labels_some_are_drawn_by_their_ids() {
-        let predictions = said(3_000);
+        let predictions = made_predictions(3_000);
         let held_out = of_others(&predictions, &Calibrator::IDENTITY).unwrap();
         assert_eq!(held_out.len(), HeldOut::MOST);
         // A share of 0.8 of 1,000 is drawn within five deviations of 0.0126.
@@ -133,7 +134,7 @@ mod tests {
             labels.push(label.unwrap_or(CLASSES - 1) as u32);
             logits.extend((0..CLASSES).map(|k| (1.5 * (truth[k] - bias[k]) / scale[k]) as f32));
         }
-        Predictions { labels, logits, classes: vec![String::new(); CLASSES], ..said(n) }
+        Predictions { labels, logits, classes: vec![String::new(); CLASSES], ..made_predictions(n) }
     }
 
     /// Vector scaling has twenty numbers here and a hundred labels: scored by the calibrator that they fitted, the labels

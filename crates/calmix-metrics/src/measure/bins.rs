@@ -103,8 +103,8 @@ mod tests {
     }
 
     fn all_right(confidence: &[f64], binning: Binning) -> Vec<ReliabilityBin> {
-        let said = TopLabel::new(confidence.to_vec(), vec![true; confidence.len()]).unwrap();
-        reliability_bins(&said, binning)
+        let predictions = TopLabel::new(confidence.to_vec(), vec![true; confidence.len()]).unwrap();
+        reliability_bins(&predictions, binning)
     }
 
     fn counts(confidence: &[f64], binning: Binning) -> Vec<usize> {
@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn bins_hold_means() {
-        let said = TopLabel::new(vec![0.6, 0.7, 0.1], vec![true, false, false]).unwrap();
+        let predictions = TopLabel::new(vec![0.6, 0.7, 0.1], vec![true, false, false]).unwrap();
         let edges = Edges::LeftClosed;
-        let found = reliability_bins(&said, Binning::EqualWidth { bins: bins(2), edges });
+        let found = reliability_bins(&predictions, Binning::EqualWidth { bins: bins(2), edges });
         assert_eq!((found[0].count, found[0].accuracy, found[0].confidence), (1, 0.0, 0.1));
         assert_eq!((found[1].count, found[1].accuracy), (2, 0.5));
         assert!((found[1].gap() + 0.15).abs() < 1e-15);

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_class_counts_the_same() {
-        // Class 0: 0.75 once right, once wrong; class 1 the complement; class 2 never said, never true.
+        // Class 0: 0.75 once right, once wrong; class 1 the complement; class 2 never predicted, never true.
         let p = [0.75, 0.25, 0.0, 0.75, 0.25, 0.0];
         let p = Matrix::new(&p, 2, 3).unwrap();
         let error = class_wise_ece(p, &[0, 1], Binning::default()).unwrap();

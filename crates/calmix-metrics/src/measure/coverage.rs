@@ -18,8 +18,8 @@ pub struct CoveragePoint {
 /// ```
 /// use calmix_metrics::measure::{Counts, RiskCoverage, TopLabel};
 ///
-/// let said = TopLabel::new(vec![0.9, 0.6], vec![true, false])?;
-/// let coverage = RiskCoverage::new(&said);
+/// let predictions = TopLabel::new(vec![0.9, 0.6], vec![true, false])?;
+/// let coverage = RiskCoverage::new(&predictions);
 /// let mut counts = Counts::once(2);
 /// assert_eq!(coverage.aurc(&counts), 0.25);
 /// counts.draw(&[1, 1]);
@@ -42,7 +42,9 @@ impl RiskCoverage {
 
     /// Computes the area under the risk-coverage curve; see [`aurc`].
     pub fn aurc(&self, counts: &Counts) -> f64 {
-        let (mut kept, mut wrong, mut area) = (0.0, 0.0, 0.0);
+        let mut kept = 0.0;
+        let mut wrong = 0.0;
+        let mut area = 0.0;
         for (_, count, wrong_here) in self.steps(counts) {
             for taken in 1..=count as u64 {
                 let taken = taken as f64;
@@ -71,7 +73,8 @@ impl RiskCoverage {
 /// There is one point per distinct confidence: equal confidences are answered or left out together.
 pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
     let n = predictions.len() as f64;
-    let (mut kept, mut wrong) = (0.0, 0.0);
+    let mut kept = 0.0;
+    let mut wrong = 0.0;
     let point = |(rows, count, wrong_here): (&[usize], f64, f64)| {
         kept += count;
         wrong += wrong_here;
@@ -105,13 +108,13 @@ pub fn excess_aurc(predictions: &TopLabel) -> f64 {
 mod tests {
     use super::*;
 
-    fn said(confidence: &[f64], correct: &[bool]) -> TopLabel {
+    fn top_label(confidence: &[f64], correct: &[bool]) -> TopLabel {
         TopLabel::new(confidence.to_vec(), correct.to_vec()).unwrap()
     }
 
     #[test]
     fn the_curve_falls_as_doubt_is_left_out() {
-        let predictions = said(&[0.9, 0.6, 0.9, 0.5], &[true, false, true, true]);
+        let predictions = top_label(&[0.9, 0.6, 0.9, 0.5], &[true, false, true, true]);
         let curve: Vec<(f64, f64, f64)> =
             coverage_curve(&predictions).iter().map(|p| (p.threshold, p.coverage, p.risk)).collect();
         assert_eq!(curve, [(0.9, 0.5, 0.0), (0.6, 0.75, 1.0 / 3.0), (0.5, 1.0, 0.25)]);
@@ -122,11 +125,11 @@ mod tests {
 
     #[test]
     fn ties_cost_what_chance_costs() {
-        let tied = aurc(&said(&[0.9, 0.7, 0.7, 0.7], &[true, false, true, false]));
+        let tied = aurc(&top_label(&[0.9, 0.7, 0.7, 0.7], &[true, false, true, false]));
         let mut mean = 0.0;
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let correct: Vec<bool> = order.iter().map(|&i| [false, true, false][i]).collect();
-            let untied = said(&[0.9, 0.7, 0.6, 0.5], &[true, correct[0], correct[1], correct[2]]);
+            let untied = top_label(&[0.9, 0.7, 0.6, 0.5], &[true, correct[0], correct[1], correct[2]]);
             mean += aurc(&untied) / 6.0;
         }
         assert!((tied - mean).abs() < 1e-15);
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn nothing_has_no_curve() {
-        assert!(coverage_curve(&said(&[], &[])).is_empty());
-        assert_eq!((aurc(&said(&[], &[])), excess_aurc(&said(&[], &[]))), (0.0, 0.0));
+        assert!(coverage_curve(&top_label(&[], &[])).is_empty());
+        assert_eq!((aurc(&top_label(&[], &[])), excess_aurc(&top_label(&[], &[]))), (0.0, 0.0));
     }
 }

@@ -43,7 +43,8 @@ impl BrierDecomposition {
         let rows = predictions.confidence().iter().zip(predictions.correct());
         for ((&confidence, &correct), &bin) in rows.zip(&assignment.bin) {
             let correct = f64::from(u8::from(correct));
-            let (from_mean, surprise) = (confidence - bins[bin].confidence, correct - bins[bin].accuracy);
+            let from_mean = confidence - bins[bin].confidence;
+            let surprise = correct - bins[bin].accuracy;
             parts.score += (confidence - correct) * (confidence - correct) / n;
             parts.within_bin_variance += from_mean * from_mean / n;
             parts.within_bin_covariance += 2.0 * from_mean * surprise / n;
@@ -67,9 +68,9 @@ mod tests {
 
     #[test]
     fn every_part_is_what_a_hand_finds() {
-        let said = TopLabel::new(vec![0.2, 0.4, 0.6, 1.0], vec![false, true, true, true]).unwrap();
+        let predictions = TopLabel::new(vec![0.2, 0.4, 0.6, 1.0], vec![false, true, true, true]).unwrap();
         let binning = Binning::EqualWidth { bins: NonZeroU16::new(2).unwrap(), edges: Edges::LeftClosed };
-        let parts = BrierDecomposition::new(&said, binning);
+        let parts = BrierDecomposition::new(&predictions, binning);
         let close = |found: f64, wanted: f64| (found - wanted).abs() < 1e-15;
         // Bins: confidence 0.3, accuracy 0.5; confidence 0.8, accuracy 1. Overall accuracy 0.75.
         assert!(close(parts.reliability, 0.5 * 0.04 + 0.5 * 0.04));

@@ -66,12 +66,14 @@ fn smooth_ece_at(rows: &[Pair], bandwidth: f64) -> f64 {
     let mut smoothed: Vec<Option<Pair>> = vec![None; nodes];
     let mut at_node = |node: usize| *smoothed[node].get_or_insert_with(|| kernel.smooth(&spread, node));
 
-    let (mut error, mut mass) = (0.0, 0.0);
+    let mut error = 0.0;
+    let mut mass = 0.0;
     for point in 0..points {
         let at = point as f64 / (points - 1) as f64 * (nodes - 1) as f64;
         let node = (at as usize).min(nodes - 2);
         let part = at - node as f64;
-        let (left, right) = (at_node(node), at_node(node + 1));
+        let left = at_node(node);
+        let right = at_node(node + 1);
         error += (left.0 * (1.0 - part) + right.0 * part).abs();
         mass += left.1 * (1.0 - part) + right.1 * part + DENSITY_FLOOR;
     }
@@ -142,8 +144,8 @@ mod tests {
     #[test]
     fn a_constant_gap_is_found() {
         // Everywhere 0.2 too confident: |r| = 0.2 d at any bandwidth, so the fixed point is 0.2.
-        let said = TopLabel::new(vec![0.7; 10], [[true; 5], [false; 5]].concat()).unwrap();
-        let found = smooth_ece(&said);
+        let predictions = TopLabel::new(vec![0.7; 10], [[true; 5], [false; 5]].concat()).unwrap();
+        let found = smooth_ece(&predictions);
         assert!((found.error - 0.2).abs() < 1e-5, "{found:?}");
         assert!(found.bandwidth >= 0.2 && found.bandwidth < 0.2 + 1.0 / 1024.0);
     }
@@ -165,7 +167,8 @@ mod tests {
             let correct = confidence.iter().map(|&c| stream.uniform() < c).collect();
             smooth_ece(&TopLabel::new(confidence, correct).unwrap()).error
         };
-        let (few, many) = (error(100), error(20_000));
+        let few = error(100);
+        let many = error(20_000);
         assert!(many < 0.02 && few > 2.0 * many, "{few} {many}");
     }
 }

@@ -96,21 +96,21 @@ mod tests {
     fn the_winner_is_the_first_of_equals() {
         let p = [0.4, 0.4, 0.2, 0.1, 0.1, 0.8];
         let p = Matrix::new(&p, 2, 3).unwrap();
-        let said = TopLabel::from_probabilities(p, &[1, 2]).unwrap();
-        assert_eq!(said.correct(), [false, true]);
-        assert_eq!(said.confidence(), [f64::from(0.4_f32), f64::from(0.8_f32)]);
-        assert_eq!(said.accuracy(), 0.5);
+        let predictions = TopLabel::from_probabilities(p, &[1, 2]).unwrap();
+        assert_eq!(predictions.correct(), [false, true]);
+        assert_eq!(predictions.confidence(), [f64::from(0.4_f32), f64::from(0.8_f32)]);
+        assert_eq!(predictions.accuracy(), 0.5);
     }
 
     #[test]
     fn a_temperature_flattens_the_confidence_but_not_the_winner() {
         let z = [0.0, 2.0, 1e38, -1e38];
         let z = Matrix::new(&z, 2, 2).unwrap();
-        let said = TopLabel::from_logits(z, &[1, 1], 2.0).unwrap();
+        let predictions = TopLabel::from_logits(z, &[1, 1], 2.0).unwrap();
         let logistic = 1.0 / (1.0 + libm::exp(-1.0));
-        assert!((said.confidence()[0] - logistic).abs() < 1e-15);
-        assert_eq!(said.confidence()[1], 1.0);
-        assert_eq!(said.correct(), [true, false]);
+        assert!((predictions.confidence()[0] - logistic).abs() < 1e-15);
+        assert_eq!(predictions.confidence()[1], 1.0);
+        assert_eq!(predictions.correct(), [true, false]);
         let cold = TopLabel::from_logits(z, &[1, 1], f64::MIN_POSITIVE).unwrap();
         assert_eq!(cold.confidence(), [1.0, 1.0]);
     }

@@ -51,8 +51,10 @@ pub fn vote_metrics(
     checked::temperature(temperature)?;
     let counts: Vec<f64> = votes.data().iter().map(|&count| f64::from(count)).collect();
     checked::values("count of vote", &counts, "zero or more", |count| count >= 0.0 && count.is_finite())?;
-    let (mut cross_entropy, mut entropy) = (0.0, 0.0);
-    let (mut said, mut agreement) = (Vec::new(), Vec::new());
+    let mut cross_entropy = 0.0;
+    let mut entropy = 0.0;
+    let mut confidences = Vec::new();
+    let mut agreement = Vec::new();
     let mut scaled = vec![0.0; logits.width()];
     for (row, counts) in logits.iter().zip(votes.iter()) {
         let total: f64 = counts.iter().map(|&count| f64::from(count)).sum();
@@ -69,12 +71,12 @@ pub fn vote_metrics(
         for (scaled, &logit) in scaled.iter_mut().zip(row) {
             *scaled = (f64::from(logit) / temperature) as f32;
         }
-        said.push(f64::from(confidence(&scaled)));
+        confidences.push(f64::from(confidence(&scaled)));
         agreement.push(most);
     }
-    let samples = said.len();
+    let samples = confidences.len();
     let mean = |sum: f64| sum / samples.max(1) as f64;
-    let correlation = correlation(&ranks(&said), &ranks(&agreement));
+    let correlation = correlation(&ranks(&confidences), &ranks(&agreement));
     Ok(VoteMetrics { samples, cross_entropy: mean(cross_entropy), entropy: mean(entropy), correlation })
 }
 
@@ -97,10 +99,14 @@ fn ranks(numbers: &[f64]) -> Vec<f64> {
 /// Pearson's correlation.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
-    let (mean_a, mean_b) = (mean(a), mean(b));
-    let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    let mean_a = mean(a);
+    let mean_b = mean(b);
+    let mut ab = 0.0;
+    let mut aa = 0.0;
+    let mut bb = 0.0;
     for (a, b) in a.iter().zip(b) {
-        let (a, b) = (a - mean_a, b - mean_b);
+        let a = a - mean_a;
+        let b = b - mean_b;
         ab += a * b;
         aa += a * a;
         bb += b * b;

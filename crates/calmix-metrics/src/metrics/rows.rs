@@ -30,7 +30,7 @@ const fn equal_width(bins: u16) -> Binning {
 
 /// The contribution of each row.
 pub(crate) struct PreparedRows {
-    said: TopLabel,
+    top_label: TopLabel,
     wrong: Vec<bool>,
     missed: Vec<bool>,
     ten: Binned,
@@ -48,27 +48,27 @@ impl PreparedRows {
         labels: &[u32],
         temperature: Temperature,
     ) -> Result<Self, MetricsError> {
-        let said = TopLabel::from_logits(logits, labels, temperature.value())?;
+        let top_label = TopLabel::from_logits(logits, labels, temperature.value())?;
         let probabilities = temperature.probabilities(logits);
         let probabilities = in_shape(&probabilities, logits)?;
         let missed = |(row, &label): (&[f32], &u32)| rank(row, label as usize) >= TOP;
         let equal_mass = Binning::EqualMass { bins: const { NonZeroU16::MIN.saturating_add(14) } };
         Ok(Self {
-            wrong: said.correct().iter().map(|right| !right).collect(),
+            wrong: top_label.correct().iter().map(|right| !right).collect(),
             missed: logits.iter().zip(labels).map(missed).collect(),
-            ten: Binned::new(&said, TEN),
-            fifteen: Binned::new(&said, FIFTEEN),
-            equal_mass: Binned::new(&said, equal_mass),
+            ten: Binned::new(&top_label, TEN),
+            fifteen: Binned::new(&top_label, FIFTEEN),
+            equal_mass: Binned::new(&top_label, equal_mass),
             class_wise: ClassWise::new(probabilities, labels, FIFTEEN)?,
             nll: nll_of_rows(logits, labels, temperature.value())?,
             brier: brier_of_rows(probabilities, labels)?,
-            coverage: RiskCoverage::new(&said),
-            said,
+            coverage: RiskCoverage::new(&top_label),
+            top_label,
         })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.said.len()
+        self.top_label.len()
     }
 
     /// Computes all metrics except the smooth ECE, in the order of [`Metrics`](super::Metrics).
@@ -109,7 +109,7 @@ impl PreparedRows {
     /// Computes the smooth ECE of rows that all count once. Other counts are not supported: each would need its own
     /// convolution, which costs more than all other metrics together.
     pub(crate) fn smooth_ece(&self) -> f64 {
-        smooth_ece(&self.said).error
+        smooth_ece(&self.top_label).error
     }
 }
 

@@ -131,7 +131,8 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
     let place = p * sorted.len().saturating_sub(1) as f64;
     let below = place.floor();
     let at = |i: usize| sorted.get(i).or(sorted.last()).copied().unwrap_or(f64::NAN);
-    let (a, b) = (at(below as usize), at(below as usize + 1));
+    let a = at(below as usize);
+    let b = at(below as usize + 1);
     a + (b - a) * (place - below)
 }
 

@@ -60,8 +60,10 @@ fn lower(hits: usize, n: usize, tail: f64) -> f64 {
     if hits == 0 {
         return 0.0;
     }
-    let (a, b) = (hits as f64, (n - hits + 1) as f64);
-    let (mut low, mut high) = (0.0, 1.0);
+    let a = hits as f64;
+    let b = (n - hits + 1) as f64;
+    let mut low = 0.0;
+    let mut high = 1.0;
     // Bisection, to the last bit: the probability grows with the share.
     loop {
         let middle = f64::midpoint(low, high);

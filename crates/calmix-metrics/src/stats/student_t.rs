@@ -74,7 +74,8 @@ fn solve(
     let middle = (0.25..=0.75).contains(&tail);
     let target = if middle { (0.5 - tail).abs() } else { tail.min(1.0 - tail) };
     // ln t, from the smallest gap to one half to the largest t of a representable tail.
-    let (mut low, mut high) = (-745.0_f64, 709.0_f64);
+    let mut low = -745.0_f64;
+    let mut high = 709.0_f64;
     let mut s = 0.0_f64;
     for _ in 0..2_000 {
         let t = libm::exp(s);

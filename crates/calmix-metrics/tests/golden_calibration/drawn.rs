@@ -17,7 +17,7 @@ fn below(stream: &mut Stream, bound: usize) -> usize {
 
 /// Confidences and whether they were right.
 pub(super) struct Scores {
-    pub(super) said: TopLabel,
+    pub(super) predictions: TopLabel,
     pub(super) bins: NonZeroU16,
 }
 
@@ -32,7 +32,8 @@ impl Scores {
         let bins = BINS[below(s, BINS.len())];
         let kind = below(s, 4);
         let calibrated = s.uniform() < 0.5;
-        let (mut confidence, mut correct) = (Vec::new(), Vec::new());
+        let mut confidence = Vec::new();
+        let mut correct = Vec::new();
         for _ in 0..n {
             let u = s.uniform();
             let c = if kind == 1 || kind == 3 && s.uniform() < 0.5 {
@@ -66,12 +67,15 @@ impl Scores {
     }
 
     fn new(confidence: Vec<f64>, correct: Vec<bool>, bins: u16) -> Self {
-        Self { said: TopLabel::new(confidence, correct).unwrap(), bins: NonZeroU16::new(bins).unwrap() }
+        Self {
+            predictions: TopLabel::new(confidence, correct).unwrap(),
+            bins: NonZeroU16::new(bins).unwrap(),
+        }
     }
 
     pub(super) fn bins(&self, edges: Edges) -> Vec<ReliabilityBin> {
         let bins = self.bins;
-        reliability_bins(&self.said, Binning::EqualWidth { bins, edges })
+        reliability_bins(&self.predictions, Binning::EqualWidth { bins, edges })
     }
 }
 
@@ -89,12 +93,15 @@ pub(super) struct Predictions {
 impl Predictions {
     pub(super) fn draw(case: usize) -> Self {
         let s = &mut Seed(1).stream(Domain::Bootstrap, 1, case as u64);
-        let (rows, classes) = (1 + below(s, 40), 1 + below(s, 6));
+        let rows = 1 + below(s, 40);
+        let classes = 1 + below(s, 6);
         let bins = NonZeroU16::new(BINS[below(s, BINS.len())]).unwrap();
         let grain = [4, 16, 1 << 20][below(s, 3)];
         let scale = [1.0, 20.0, 200.0][below(s, 3)];
         let temperature = 0.5 + 2.0 * s.uniform();
-        let (mut probabilities, mut logits, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+        let mut probabilities = Vec::new();
+        let mut logits = Vec::new();
+        let mut labels = Vec::new();
         for _ in 0..rows {
             let mut cuts: Vec<usize> = (1..classes).map(|_| below(s, grain + 1)).collect();
             cuts.extend([0, grain]);

@@ -26,7 +26,9 @@ fn papers(comparison: &Comparison) -> String {
     let columns = &comparison.columns;
     let mut text = format!("\\begin{{tabular}}{{ll{}}}\n\\toprule\n", "c".repeat(columns.len()));
     // A dataset spans the columns of its labels.
-    let (mut datasets, mut rules, mut from) = (Vec::new(), Vec::new(), 0);
+    let mut datasets = Vec::new();
+    let mut rules = Vec::new();
+    let mut from = 0;
     for same in columns.chunk_by(|a, b| a.dataset == b.dataset) {
         datasets.push(format!("\\multicolumn{{{}}}{{c}}{{{}}}", same.len(), escaped(&same[0].dataset)));
         rules.push(format!("\\cmidrule(lr){{{}-{}}}", from + 3, from + same.len() + 2));

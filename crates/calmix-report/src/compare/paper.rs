@@ -31,7 +31,8 @@ impl PublishedMetrics {
         let [dataset, labels, method, _tables, ece, ece_std, error, error_std] = fields[..] else {
             return None;
         };
-        let (ece_std, error_std) = (ece_std.parse().ok(), error_std.parse().ok());
+        let ece_std = ece_std.parse().ok();
+        let error_std = error_std.parse().ok();
         let metrics = Self { ece: ece.parse().ok()?, ece_std, error: error.parse().ok()?, error_std };
         Some(([dataset, labels, method], metrics))
     }
@@ -39,7 +40,8 @@ impl PublishedMetrics {
 
 /// The metrics of a setting, if a table has its dataset, labels and method.
 pub(super) fn find(settings: &SettingTexts) -> Option<PublishedMetrics> {
-    let (labels, method) = (labels_words(settings), published_words(settings));
+    let labels = labels_words(settings);
+    let method = published_words(settings);
     let wanted = [value(settings, "dataset.source"), &labels, &method];
     METRICS
         .lines()

@@ -239,14 +239,14 @@ fn section(plot: &PlotView) -> Markup {
 }
 
 fn image(example: &ExamplePrediction) -> Markup {
-    let said = example.calibrated.unwrap_or(example.confidence);
+    let confidence = example.calibrated.unwrap_or(example.confidence);
     let label = if example.label == example.predicted {
-        format!("{}, confidence {:.0}%", example.label, 100.0 * said)
+        format!("{}, confidence {:.0}%", example.label, 100.0 * confidence)
     } else {
         format!(
             "predicted {}, confidence {:.0}%; labelled {}",
             example.predicted,
-            100.0 * said,
+            100.0 * confidence,
             example.label
         )
     };

@@ -43,7 +43,8 @@ pub struct NamedClass {
 pub fn metrics(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers>) -> Vec<ClassMetrics> {
     let named = answers.map(|answers| named(answers, classes.len()));
     let wrong = |class: u32| {
-        let rows = labels.iter().zip(answers.before.said.correct()).filter(|(label, _)| **label == class);
+        let rows =
+            labels.iter().zip(answers.before.top_label.correct()).filter(|(label, _)| **label == class);
         rows.fold((0, 0), |(n, wrong), (_, &right)| (n + 1, wrong + usize::from(!right)))
     };
     let of = |(number, class): (usize, &String)| {
@@ -64,7 +65,7 @@ pub fn metrics(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers
 /// Counts the predictions of each class, their confidence and how many are right.
 fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
     let mut sums = vec![(0_usize, 0.0_f64, 0_usize); classes];
-    let rows = answers.predicted.iter().zip(answers.said.confidence()).zip(answers.said.correct());
+    let rows = answers.predicted.iter().zip(answers.top_label.confidence()).zip(answers.top_label.correct());
     for ((&class, &confidence), &right) in rows {
         if let Some((n, sum, hits)) = sums.get_mut(class as usize) {
             (*n, *sum, *hits) = (*n + 1, *sum + confidence, *hits + usize::from(right));
@@ -89,7 +90,8 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
         String::new()
     };
     let row = |class: &ClassMetrics| {
-        let (before, after) = (class.named.before, class.named.after.unwrap_or_default());
+        let before = class.named.before;
+        let after = class.named.after.unwrap_or_default();
         vec![
             TableCell::Text(class.class.clone()),
             TableCell::Count(class.samples as u64),
@@ -143,7 +145,8 @@ fn rows(
     legend: &[Key],
 ) -> (Drawing, impl Fn(f64) -> f64 + use<>) {
     let longest = drawn.iter().map(|class| fitted(&class.class, NAME).chars().count()).max().unwrap_or(1);
-    let (left, bottom) = (12.0 + 7.2 * longest as f64, TOP + ROW * drawn.len() as f64);
+    let left = 12.0 + 7.2 * longest as f64;
+    let bottom = TOP + ROW * drawn.len() as f64;
     let width = super::PANEL - left - 18.0;
     let mut drawing = Drawing::new(title, super::PANEL, bottom + 40.0 + 16.0 * legend.len() as f64);
     drawing.text((left, 16.0), "h", title);
@@ -183,8 +186,8 @@ fn errors(drawn: &[&ClassMetrics]) -> Drawing {
 
 fn confidences(drawn: &[&ClassMetrics]) -> Drawing {
     let is_mapped = drawn.iter().any(|class| class.named.after.is_some());
-    let said = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
-    let legend = [(said, 1), ("share that is right", 0)];
+    let confidence_label = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
+    let legend = [(confidence_label, 1), ("share that is right", 0)];
     let legend = legend.map(|(text, tone)| Key { text: text.to_owned(), tone, dashed: false });
     let axis = Axis::share("images predicted as the class, %");
     let (mut drawing, x) = rows("Confidence by class", drawn, &axis, &legend);

@@ -37,8 +37,8 @@ impl ConfusionMatrix {
     /// Counts labels against predictions.
     pub fn of(classes: &[String], labels: &[u32], predicted: &[u32]) -> Self {
         let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        for (&label, &said) in labels.iter().zip(predicted) {
-            *counts.entry((label, said)).or_default() += 1;
+        for (&label, &prediction) in labels.iter().zip(predicted) {
+            *counts.entry((label, prediction)).or_default() += 1;
         }
         let cell = |((label, predicted), count)| ConfusedPair { label, predicted, count };
         Self { classes: classes.to_vec(), cells: counts.into_iter().map(cell).collect() }
@@ -149,7 +149,8 @@ fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -
     drawing.text((gutter + all / 2.0, gutter + all + 20.0), "mid", "predicted class; per cent of the row");
     let position: BTreeMap<u32, usize> = drawn.iter().enumerate().map(|(at, &class)| (class, at)).collect();
     for (at, &class) in drawn.iter().enumerate() {
-        let (name, middle) = (fitted(matrix.name(class), NAME), gutter + side * (at as f64 + 0.5));
+        let name = fitted(matrix.name(class), NAME);
+        let middle = gutter + side * (at as f64 + 0.5);
         drawing.text((gutter - 6.0, middle + 4.0), "m end", &name);
         drawing.upright_text((middle + 4.0, gutter - 6.0), "m", &name);
     }
@@ -158,7 +159,8 @@ fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -
             continue;
         };
         let share = cell.count as f64 / samples.get(&cell.label).copied().unwrap_or(1).max(1) as f64;
-        let (x, y) = (gutter + side * across as f64, gutter + side * down as f64);
+        let x = gutter + side * across as f64;
+        let y = gutter + side * down as f64;
         let tone = if cell.label == cell.predicted { 'r' } else { 'w' };
         // More than eight shades are hard to distinguish.
         let shade = (share * 8.0).ceil().clamp(1.0, 8.0);

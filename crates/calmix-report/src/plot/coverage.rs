@@ -32,8 +32,8 @@ pub struct AnsweredShare {
 
 impl CoverageCurve {
     /// Computes the curve of these predictions.
-    pub fn of(said: &TopLabel) -> Self {
-        let curve = coverage_curve(said);
+    pub fn of(predictions: &TopLabel) -> Self {
+        let curve = coverage_curve(predictions);
         let mut points: Vec<AnsweredShare> = Vec::new();
         let mut wanted = 1;
         for point in curve {
@@ -46,13 +46,16 @@ impl CoverageCurve {
                 });
             }
         }
-        Self { aurc: aurc(said), points }
+        Self { aurc: aurc(predictions), points }
     }
 }
 
 /// The curves of all runs in one panel, after calibration if there is a calibrator.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
-    let (mut marks, mut legend, mut rows, mut most) = (Vec::new(), Vec::new(), Vec::new(), 0.0_f64);
+    let mut marks = Vec::new();
+    let mut legend = Vec::new();
+    let mut rows = Vec::new();
+    let mut most = 0.0_f64;
     for (tone, run) in runs.iter().enumerate() {
         let Some(evaluated) = &run.evaluated else { continue };
         let curve = evaluated.coverage.last();
@@ -103,9 +106,9 @@ mod tests {
 
     #[test]
     fn curve_is_thinned_and_keeps_its_last_point() {
-        let said =
+        let predictions =
             TopLabel::new((0..1_000).map(|i| f64::from(i) / 1_000.0).collect(), vec![true; 1_000]).unwrap();
-        let curve = CoverageCurve::of(&said);
+        let curve = CoverageCurve::of(&predictions);
         assert_eq!((curve.points.len(), curve.points[199].coverage), (200, 1.0));
         assert!((curve.points[0].coverage - 0.005).abs() < 1e-12);
         let tied = CoverageCurve::of(&TopLabel::new(vec![0.5; 9], vec![false; 9]).unwrap());

@@ -63,8 +63,8 @@ impl Examples {
                 name: found.map(|(name, _)| name.to_owned()),
                 label: name(predictions.labels[row]),
                 predicted: name(answers.before.predicted[row]),
-                confidence: answers.before.said.confidence()[row],
-                calibrated: answers.after.as_ref().map(|after| after.said.confidence()[row]),
+                confidence: answers.before.top_label.confidence()[row],
+                calibrated: answers.after.as_ref().map(|after| after.top_label.confidence()[row]),
                 images: found.map(|(_, images)| images.map(<[u8]>::to_vec)),
             }
         };

@@ -64,7 +64,8 @@ fn panel(kind: &str, histogram: &MarginHistogram, label: &str) -> Option<Drawing
         .filter_map(|bins| Some((bins.first()?.0, bins.iter().map(|bin| bin.1).sum::<u64>() as f64 / all)))
         .collect();
     let most = bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
-    let (first, last) = (bars.first()?.0, bars.last()?.0 + width);
+    let first = bars.first()?.0;
+    let last = bars.last()?.0 + width;
     let tone = |lower: f64| TONES[usize::from(is_easy(lower, width, median))];
     let bar = |&(lower, height): &(f64, f64)| {
         let inset = 0.04 * width;

@@ -52,7 +52,9 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| !run.pseudo_labels.is_empty()).collect();
     let last = curves.iter().flat_map(|(_, run)| run.pseudo_labels.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
-        let (mut marks, mut legend, mut most) = (Vec::new(), Vec::new(), 0.0_f64);
+        let mut marks = Vec::new();
+        let mut legend = Vec::new();
+        let mut most = 0.0_f64;
         for &(tone, run) in &curves {
             let points: Vec<_> = run
                 .pseudo_labels

@@ -45,8 +45,8 @@ pub struct BandedBin {
 
 impl ReliabilityDiagram {
     /// Computes the diagram of these predictions.
-    pub fn of(said: &TopLabel) -> Self {
-        let bins = reliability_bins(said, Binning::default());
+    pub fn of(predictions: &TopLabel) -> Self {
+        let bins = reliability_bins(predictions, Binning::default());
         let ece_15 = ece(&bins);
         let banded = bins.iter().map(|bin| {
             let some = |value: f64| (bin.count > 0).then_some(value);
@@ -63,9 +63,9 @@ impl ReliabilityDiagram {
             }
         });
         Self {
-            samples: said.len(),
-            mean_confidence: said.confidence().iter().sum::<f64>() / said.len().max(1) as f64,
-            accuracy: said.accuracy(),
+            samples: predictions.len(),
+            mean_confidence: predictions.confidence().iter().sum::<f64>() / predictions.len().max(1) as f64,
+            accuracy: predictions.accuracy(),
             ece_15,
             bins: banded.collect(),
         }
@@ -132,7 +132,8 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
 
 fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> crate::svg::Drawing {
     let mut marks = vec![PlotMark::Ideal((0.0, 0.0), (1.0, 1.0))];
-    let (mut shares, mut legend) = (Vec::new(), Vec::new());
+    let mut shares = Vec::new();
+    let mut legend = Vec::new();
     let most = shown
         .iter()
         .flat_map(|(_, _, diagram)| diagram.bins.iter().map(|bin| share_of(bin, diagram)))

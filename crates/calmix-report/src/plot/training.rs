@@ -63,7 +63,9 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?))).collect();
     let last = curves.iter().flat_map(|(_, _, curve)| curve.points.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {
-        let (mut marks, mut legend, mut most) = (Vec::new(), Vec::new(), 0.0_f64);
+        let mut marks = Vec::new();
+        let mut legend = Vec::new();
+        let mut most = 0.0_f64;
         for &(tone, run, curve) in &curves {
             let points: Vec<_> = curve.points.iter().map(|point| (point.step as f64, pick(point))).collect();
             most = points.iter().map(|point| point.1).fold(most, f64::max);

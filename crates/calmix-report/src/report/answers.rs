@@ -42,7 +42,7 @@ pub struct Answers {
     /// The predicted class of each image.
     pub predicted: Vec<u32>,
     /// The confidence of each prediction, and whether it is right.
-    pub said: TopLabel,
+    pub top_label: TopLabel,
 }
 
 impl Answers {
@@ -57,8 +57,8 @@ impl Answers {
     ) -> Result<BeforeAfter<Self>, MetricsError> {
         let answers = |logits: &[f32], temperature: f64| {
             let matrix = predictions.shaped(logits)?;
-            let said = TopLabel::from_logits(matrix, &predictions.labels, temperature)?;
-            Ok(Self { predicted: matrix.iter().map(|row| argmax(row) as u32).collect(), said })
+            let top_label = TopLabel::from_logits(matrix, &predictions.labels, temperature)?;
+            Ok(Self { predicted: matrix.iter().map(|row| argmax(row) as u32).collect(), top_label })
         };
         let mapped = map.map(|map| MappedLogits::of(predictions, map)).transpose()?;
         let after = mapped.map(|mapped| answers(&mapped.logits, mapped.temperature.value()));

@@ -73,16 +73,17 @@ impl Assessment {
 /// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough images for an ECE, the
 /// ECE comes first: over- and under-confidence can cancel in the means.
 fn says(its: &str, metrics: &Metrics, samples: u64) -> String {
-    let (said, right) = (measured(metrics.mean_confidence, None), measured(1.0 - metrics.error, None));
+    let confidence = measured(metrics.mean_confidence, None);
+    let right = measured(1.0 - metrics.error, None);
     let interval = ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.confidence_gap);
     let chance = interval.is_some_and(|interval| interval.low <= 0.0 && interval.high >= 0.0);
     let chance = if chance { ", which may be due to chance" } else { "" };
     let overall = format!("{}{chance}", over_or_under(metrics.confidence_gap));
     if samples < ENOUGH_FOR_ECE {
-        return format!("{its} mean confidence is {said} and its accuracy {right}: {overall}");
+        return format!("{its} mean confidence is {confidence} and its accuracy {right}: {overall}");
     }
     format!(
-        "{its} confidence is off by {:.1} points on average (ECE, 15 bins); its mean confidence is {said} and its accuracy \
+        "{its} confidence is off by {:.1} points on average (ECE, 15 bins); its mean confidence is {confidence} and its accuracy \
          {right}: {overall}",
         100.0 * metrics.ece_15
     )
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     /// Two classes at a confidence of 0.97, of which every fifth is wrong.
-    fn said(n: usize) -> Predictions {
+    fn made_predictions(n: usize) -> Predictions {
         Predictions {
             step: 1_000,
             split: EvalSet::Test,
@@ -147,7 +148,7 @@ mod tests {
     }
 
     fn assessment(n: usize, held_out: Option<&HeldOut>) -> Assessment {
-        Assessment::of(Some(&evaluate(&said(n), None, None).unwrap()), held_out, None)
+        Assessment::of(Some(&evaluate(&made_predictions(n), None, None).unwrap()), held_out, None)
     }
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
     fn precision_threshold_needs_enough_right_labels() {
         let of = |labels: Vec<u32>| {
             let n = labels.len();
-            let predictions = Predictions { labels, ..said(n) };
+            let predictions = Predictions { labels, ..made_predictions(n) };
             held_out::of_others(&predictions, &Calibrator::IDENTITY).unwrap()
         };
         let found = assessment(100, Some(&of(vec![0; 100])));

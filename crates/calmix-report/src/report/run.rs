@@ -89,7 +89,8 @@ impl RunReport {
         if !read::has_begun(folder) {
             return Err(ReportError::NotBegun(folder.to_owned()));
         }
-        let (summary, result) = (read::summary(folder)?, read::result(folder)?);
+        let summary = read::summary(folder)?;
+        let result = read::result(folder)?;
         let events = read::events(folder)?;
         let info = if result.is_some() { Some(read::model_info(folder)?) } else { None };
         let map = info.as_ref().and_then(|info| info.calibration.as_ref());
@@ -144,8 +145,8 @@ impl EvaluatedRun {
         Ok(Self {
             split: predictions.split,
             evaluation,
-            reliability: answers.map(|answers| ReliabilityDiagram::of(&answers.said)),
-            coverage: answers.map(|answers| CoverageCurve::of(&answers.said)),
+            reliability: answers.map(|answers| ReliabilityDiagram::of(&answers.top_label)),
+            coverage: answers.map(|answers| CoverageCurve::of(&answers.top_label)),
             confusion: ConfusionMatrix::of(
                 &predictions.classes,
                 &predictions.labels,

@@ -41,7 +41,8 @@ impl Axis {
         let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * decade).into_iter().find(|step| span / step <= 5.0);
         let step = step.unwrap_or(10.0 * decade);
         let digits = if step >= 1.0 && step.fract() == 0.0 { 0 } else { (2.0 - libm::log10(step)) as usize };
-        let (first, last) = (libm::floor(low / step + 1e-9) as i64, libm::ceil(high / step - 1e-9) as i64);
+        let first = libm::floor(low / step + 1e-9) as i64;
+        let last = libm::ceil(high / step - 1e-9) as i64;
         let tick = |n: i64| {
             let at = n as f64 * step;
             let text = format!("{at:.digits$}");

@@ -43,8 +43,10 @@ impl Drawing {
 
     /// Writes the drawing as an element of a page, which has [`STYLE`].
     pub fn element(&self) -> String {
-        let (width, height) = (number(self.width), number(self.height));
-        let (title, body) = (escaped(&self.title), &self.body);
+        let width = number(self.width);
+        let height = number(self.height);
+        let title = escaped(&self.title);
+        let body = &self.body;
         format!(
             "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
              aria-label=\"{title}\">{body}</svg>"
@@ -53,8 +55,10 @@ impl Drawing {
 
     /// Writes the drawing as an SVG file.
     pub fn file(&self) -> String {
-        let (width, height) = (number(self.width), number(self.height));
-        let (title, body) = (escaped(&self.title), &self.body);
+        let width = number(self.width);
+        let height = number(self.height);
+        let title = escaped(&self.title);
+        let body = &self.body;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
              height=\"{height}\" role=\"img\"><title>{title}</title><style>{STYLE}</style>\
@@ -64,13 +68,17 @@ impl Drawing {
 
     /// A text; `class` says how it looks and where it is anchored.
     pub fn text(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
-        let (x, y, text) = (number(x), number(y), escaped(text));
+        let x = number(x);
+        let y = number(y);
+        let text = escaped(text);
         let _ = write!(self.body, r#"<text x="{x}" y="{y}" class="{class}">{text}</text>"#);
     }
 
     /// A text that reads upwards.
     pub fn upright_text(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
-        let (x, y, text) = (number(x), number(y), escaped(text));
+        let x = number(x);
+        let y = number(y);
+        let text = escaped(text);
         let _ = write!(
             self.body,
             r#"<text transform="translate({x} {y}) rotate(-90)" class="{class}">{text}</text>"#

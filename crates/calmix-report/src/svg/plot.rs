@@ -138,7 +138,8 @@ impl Plot {
                     on.area(&outline, &format!("b{}", tone % TONES));
                 }
                 &PlotMark::Bar { from_to: (from, to), height: up, tone } => {
-                    let (place, size) = ((x(from), y(up)), (x(to) - x(from), top + height - y(up)));
+                    let place = (x(from), y(up));
+                    let size = (x(to) - x(from), top + height - y(up));
                     on.rectangle(place, size, &format!("f{}", tone % TONES));
                 }
                 &PlotMark::Whisker { from_to: (from, to), y: up, tone } => {

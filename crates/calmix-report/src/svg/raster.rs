@@ -26,7 +26,8 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, ReportError> {
         Options { font_family: "DejaVu Sans".to_owned(), fontdb: fonts.into(), ..Options::default() };
     let tree =
         Tree::from_str(&drawing.file(), &options).map_err(|error| ReportError::Raster(error.to_string()))?;
-    let (width, height) = (drawing.width as f32 * SCALE, drawing.height as f32 * SCALE);
+    let width = drawing.width as f32 * SCALE;
+    let height = drawing.height as f32 * SCALE;
     let empty = || ReportError::Raster("it has no size".to_owned());
     let mut image = Pixmap::new(width.ceil() as u32, height.ceil() as u32).ok_or_else(empty)?;
     resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut image.as_mut());

@@ -77,7 +77,8 @@ pub(super) fn verify(folder: &ConfinedPath, written: &Written) -> Result<(), Fil
     let path = folder.join(&written.name);
     let (mut file, length) = open(&path)?;
     check_length(&path, length, written)?;
-    let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; PIECE]);
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
     loop {
         match file.read(&mut piece) {
             Ok(0) => break,

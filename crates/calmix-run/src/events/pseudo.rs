@@ -39,7 +39,8 @@ impl PseudoLabelMetrics {
     /// Computes the metrics from 15 bins of equal width; `None` if all are empty.
     pub fn of(bins: &[ReliabilityBin]) -> Option<Self> {
         let samples = bins.iter().map(|bin| bin.count as u64).sum();
-        let (mean_confidence, confidence_gap) = (mean_confidence(bins), confidence_gap(bins));
+        let mean_confidence = mean_confidence(bins);
+        let confidence_gap = confidence_gap(bins);
         let right: f64 = bins.iter().map(|bin| bin.count as f64 * bin.accuracy).sum();
         (samples > 0).then(|| Self {
             samples,

@@ -128,7 +128,8 @@ impl Margins {
 }
 
 fn mean<'a>(numbers: impl Iterator<Item = &'a f64>) -> Option<f64> {
-    let (mut sum, mut n) = (0.0, 0_u32);
+    let mut sum = 0.0;
+    let mut n = 0_u32;
     for number in numbers {
         sum += number;
         n += 1;

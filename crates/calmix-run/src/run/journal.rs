@@ -63,7 +63,8 @@ impl Journal {
         let content = read(&path, &file, mark)?;
         // A checkpoint relies on the file, so its name must be as durable as its bytes.
         disk.sync_folder(&path.folder()).map_err(|error| FileError::new(path.folder(), error))?;
-        let (unsynced, length) = (Vec::new(), mark.length);
+        let unsynced = Vec::new();
+        let length = mark.length;
         let mut journal =
             Self { path, file, length, content, torn: true, unsynced, lost: false, disk, _lock: lock };
         journal.mend()?;

@@ -20,7 +20,8 @@ const TIMING: &str = "timing.jsonl";
 /// use calmix_run::events::{Event, Note};
 /// use calmix_run::sink::{JsonLines, Sink};
 ///
-/// let (mut events, mut timing) = (Vec::new(), Vec::new());
+/// let mut events = Vec::new();
+/// let mut timing = Vec::new();
 /// let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };
 /// JsonLines::new(&mut events, &mut timing).event(&Event::Note(note))?;
 /// assert_eq!(events, b"{\"event\":\"note\",\"step\":3,\"text\":\"so it is\",\"hint\":\"do this\"}\n");

@@ -129,7 +129,8 @@ impl<W: Write> Progress<W> {
             ProgressStyle::Terminal { .. } | ProgressStyle::Plain => ("", ""),
         };
         let Note { step, text, hint } = note;
-        let (text, hint) = (shown_lines(text), shown_lines(hint));
+        let text = shown_lines(text);
+        let hint = shown_lines(hint);
         // A note of step 0 is about the run as a whole, also of a run that is resumed later.
         let at = if *step == 0 { String::new() } else { format!(" at step {}", grouped(*step)) };
         self.line(&format!("{start}warning{at}: {text}{end}; {hint}"))

@@ -96,7 +96,8 @@ fn every_byte_of_the_manifest_counts() {
 #[test]
 fn misplaced_files_are_found() {
     let (_temp, run) = run_with(&[10, 20]);
-    let (other, folder) = (place(&run, 10), place(&run, 20));
+    let other = place(&run, 10);
+    let folder = place(&run, 20);
     for name in names(&folder) {
         let path = folder.join(&name);
         let whole = fs::read(&path).unwrap();
@@ -107,7 +108,8 @@ fn misplaced_files_are_found() {
 
     // The files of two processes, of one length, the wrong way round.
     let [a, b] = ["rank-0.json", "rank-1.json"].map(|name| folder.join(name));
-    let (was_a, was_b) = (fs::read(&a).unwrap(), fs::read(&b).unwrap());
+    let was_a = fs::read(&a).unwrap();
+    let was_b = fs::read(&b).unwrap();
     assert_eq!(was_a.len(), was_b.len());
     fs::write(&a, &was_b).unwrap();
     fs::write(&b, &was_a).unwrap();

@@ -135,10 +135,10 @@ fn several_processes_write_parts_and_one_commits() {
     let mut checkpoints = run.checkpoints(2);
 
     // A part that was written but not listed would be lost, and so would one that is listed twice.
-    for told in [0, 2] {
+    for listed in [0, 2] {
         let writer = checkpoints.begin(20).unwrap();
         let part = writer.parts().write("rank-0.json", b"0").unwrap();
-        writer.commit(identity(), Mark::start(), vec![part; told]).unwrap_err();
+        writer.commit(identity(), Mark::start(), vec![part; listed]).unwrap_err();
         assert_eq!(names(&folder.join("checkpoints")), ["step-000000010"]);
     }
 
@@ -183,7 +183,6 @@ fn the_format_is_pinned() {
 
     // The same JSON with a space more is damage. Another version's checkpoint is none: an older one must not replace it.
     drop(run);
-    let (_temp, folder) = (checkpoints, folder);
     let spaced = manifest(&json.replace("\"step\":7", "\"step\": 7"));
     fs::write(place.join("MANIFEST"), spaced).unwrap();
     assert!(matches!(newest(&folder.join("checkpoints")), Err(RunError::NoneUsable { .. })));
@@ -226,7 +225,8 @@ fn forged_manifests_are_refused() {
     // A part outside, with its true length and hash.
     let outside = "../step-000000010/rank-0.json";
     let bytes = fs::read(place(&folder, 20).join(outside)).unwrap();
-    let (length, hash) = (bytes.len(), blake3::hash(&bytes).to_hex());
+    let length = bytes.len();
+    let hash = blake3::hash(&bytes).to_hex();
     let entry = format!(r#""files":[{{"name":"{outside}","length":{length},"blake3":"{hash}"}},"#);
     let json = json.replace("\"files\":[", &entry);
     fs::write(&path, format!("{json}\n{}\n", blake3::hash(json.as_bytes()).to_hex())).unwrap();

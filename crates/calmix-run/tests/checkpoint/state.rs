@@ -111,7 +111,8 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir(to).unwrap();
     for name in names(from) {
-        let (from, to) = (from.join(&name), to.join(&name));
+        let from = from.join(&name);
+        let to = to.join(&name);
         if from.is_dir() {
             copy(&from, &to);
         } else {

@@ -9,7 +9,8 @@ use calmix_run::sink::{JsonLines, Sink};
 use crate::made;
 
 fn written(events: &[Event]) -> Vec<u8> {
-    let (mut file, mut timing) = (Vec::new(), Vec::new());
+    let mut file = Vec::new();
+    let mut timing = Vec::new();
     let mut sink = JsonLines::new(&mut file, &mut timing);
     for event in events {
         sink.event(event).unwrap();

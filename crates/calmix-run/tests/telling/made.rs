@@ -18,7 +18,8 @@ use calmix_run::events::{
 
 /// Logits of 60 samples and 7 classes, right more often than not.
 pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predictions {
-    let (n, classes) = (60, 7);
+    let n = 60;
+    let classes = 7;
     let mut stream = Seed(step).stream(Domain::Split, split as u64, model as u64);
     let labels: Vec<u32> = (0..n).map(|_| stream.index(classes) as u32).collect();
     let mut logits: Vec<f32> = (0..n * classes).map(|_| stream.normal() as f32).collect();
@@ -78,9 +79,9 @@ pub(crate) fn step(step: u64) -> Step {
 
 /// A temperature that 60 labels fitted.
 pub(crate) fn temperature(value: f64, fitted_on: FittedOn) -> FittedCalibrator {
-    let said = predictions(1, EvalSet::Validation, EvalModel::Ema);
+    let predictions = predictions(1, EvalSet::Validation, EvalModel::Ema);
     let temperature = Temperature::new(value).unwrap();
-    let logits = said.matrix().unwrap();
+    let logits = predictions.matrix().unwrap();
     FittedCalibrator {
         calibrator: Calibrator::Temperature { temperature },
         fitted_on,
@@ -89,8 +90,8 @@ pub(crate) fn temperature(value: f64, fitted_on: FittedOn) -> FittedCalibrator {
         tried: Vec::new(),
         changed_labels: 0,
         origin: None,
-        raw: Metrics::of(logits, &said.labels, Temperature::IDENTITY).unwrap(),
-        calibrated: Metrics::of(logits, &said.labels, temperature).unwrap(),
+        raw: Metrics::of(logits, &predictions.labels, Temperature::IDENTITY).unwrap(),
+        calibrated: Metrics::of(logits, &predictions.labels, temperature).unwrap(),
     }
 }
 
@@ -101,7 +102,8 @@ pub(crate) fn events() -> Vec<Event> {
     for at in 1..=10 {
         events.push(Event::Step(Box::new(step(at))));
         if at == 3 {
-            let (text, hint) = ("so \"it\" is".to_owned(), "do this\nthen that".to_owned());
+            let text = "so \"it\" is".to_owned();
+            let hint = "do this\nthen that".to_owned();
             events.push(Event::Note(Note { step: at, text, hint }));
         }
         for (split, model) in [
@@ -113,8 +115,9 @@ pub(crate) fn events() -> Vec<Event> {
             if at % 5 == 0 {
                 let map = temperature(1.25, FittedOn::HeldOut);
                 let how = Resampling { replicates: 50, level: 0.9 };
-                let said = predictions(at, split, model);
-                let seen = evaluate(&said, last.then_some(&map), last.then_some((how, Seed(3)))).unwrap();
+                let predictions = predictions(at, split, model);
+                let seen =
+                    evaluate(&predictions, last.then_some(&map), last.then_some((how, Seed(3)))).unwrap();
                 history.push(seen.clone());
                 events.push(Event::Evaluation(Box::new(seen)));
             }

@@ -29,16 +29,16 @@ fn numpy_finds_the_same_metrics() {
     command.arg(script);
     let mut expected = Vec::new();
     for step in 0..40 {
-        let mut said = made::predictions(step, EvalSet::Test, EvalModel::Ema);
+        let mut predictions = made::predictions(step, EvalSet::Test, EvalModel::Ema);
         if step % 4 == 0 {
             // A class that no sample has.
-            said.labels.iter_mut().filter(|label| **label == 3).for_each(|label| *label = 5);
+            predictions.labels.iter_mut().filter(|label| **label == 3).for_each(|label| *label = 5);
         }
         let temperature = 0.5 + 0.1 * step as f64;
         let map = made::temperature(temperature, FittedOn::HeldOut);
-        let seen = evaluate(&said, Some(&map), None).unwrap();
+        let seen = evaluate(&predictions, Some(&map), None).unwrap();
         let path = folder.path().join(step.to_string());
-        std::fs::write(&path, predictions_file::to_bytes(&said).unwrap()).unwrap();
+        std::fs::write(&path, predictions_file::to_bytes(&predictions).unwrap()).unwrap();
         let scaled = seen.calibrated.unwrap();
         assert_eq!(scaled.evaluated_by, EvaluatedBy::OtherLabels);
         for (temperature, metrics, bins) in
@@ -83,13 +83,17 @@ fn the_file_rebuilds_every_metric_of_the_event() {
     let events = made::events();
     let mut rebuilt = 0;
     for event in &events {
-        let Event::Evaluation(told) = event else { continue };
-        let bytes =
-            predictions_file::to_bytes(&made::predictions(told.step, told.split, told.model)).unwrap();
+        let Event::Evaluation(evaluation) = event else { continue };
+        let bytes = predictions_file::to_bytes(&made::predictions(
+            evaluation.step,
+            evaluation.split,
+            evaluation.model,
+        ))
+        .unwrap();
         let kept = predictions_file::from_bytes(&bytes).unwrap();
-        let temperature = told.calibrated.as_ref().and_then(|calibrated| calibrated.temperature);
+        let temperature = evaluation.calibrated.as_ref().and_then(|calibrated| calibrated.temperature);
         let map = temperature.map(|temperature| made::temperature(temperature.value(), FittedOn::HeldOut));
-        let how = told.intervals.map(|intervals| Resampling {
+        let how = evaluation.intervals.map(|intervals| Resampling {
             replicates: intervals.replicates as usize,
             level: intervals.level,
         });
@@ -103,11 +107,11 @@ fn the_file_rebuilds_every_metric_of_the_event() {
 /// The split that a calibrator was fitted on is evaluated by calibrators that were fitted without each of its labels.
 #[test]
 fn calibration_labels_do_not_evaluate_their_calibrator() {
-    let said = made::predictions(5, EvalSet::Validation, EvalModel::Ema);
-    let fitted = FittedCalibrator::fit(&said, FittedOn::HeldOut).unwrap();
-    let own = evaluate(&said, Some(&fitted), None).unwrap().calibrated.unwrap();
+    let predictions = made::predictions(5, EvalSet::Validation, EvalModel::Ema);
+    let fitted = FittedCalibrator::fit(&predictions, FittedOn::HeldOut).unwrap();
+    let own = evaluate(&predictions, Some(&fitted), None).unwrap().calibrated.unwrap();
     assert_eq!((own.evaluated_by, own.metrics), (EvaluatedBy::CrossFit, fitted.calibrated));
-    let other = Predictions { split: EvalSet::Test, ..said.clone() };
+    let other = Predictions { split: EvalSet::Test, ..predictions.clone() };
     let flattered = evaluate(&other, Some(&fitted), None).unwrap().calibrated.unwrap();
     assert_eq!(flattered.evaluated_by, EvaluatedBy::OtherLabels);
     assert!(flattered.metrics.nll < own.metrics.nll, "{flattered:?} {own:?}");
@@ -115,10 +119,10 @@ fn calibration_labels_do_not_evaluate_their_calibrator() {
 
 #[test]
 fn metrics_are_those_of_the_logits() {
-    let said = made::predictions(5, EvalSet::Test, EvalModel::Ema);
-    let seen = evaluate(&said, None, None).unwrap();
-    let logits = Matrix::new(&said.logits, 60, 7).unwrap();
-    assert_eq!(seen.metrics, Metrics::of(logits, &said.labels, Temperature::IDENTITY).unwrap());
+    let predictions = made::predictions(5, EvalSet::Test, EvalModel::Ema);
+    let seen = evaluate(&predictions, None, None).unwrap();
+    let logits = Matrix::new(&predictions.logits, 60, 7).unwrap();
+    assert_eq!(seen.metrics, Metrics::of(logits, &predictions.labels, Temperature::IDENTITY).unwrap());
     assert_eq!((seen.samples, seen.intervals, seen.calibrated), (60, None, None));
 }
 
@@ -129,7 +133,7 @@ fn models_and_temperatures_are_chosen_on_the_same_draws() {
     let live = Predictions { model: EvalModel::Live, ..ema.clone() };
     let other_split = Predictions { split: EvalSet::Validation, ..ema.clone() };
     let other_step = Predictions { step: 6, ..ema.clone() };
-    let nll = |said: &Predictions| evaluate(said, None, how).unwrap().intervals.unwrap().nll;
+    let nll = |predictions: &Predictions| evaluate(predictions, None, how).unwrap().intervals.unwrap().nll;
     assert_eq!(nll(&ema), nll(&live));
     assert_ne!(nll(&ema), nll(&other_split));
     assert_ne!(nll(&ema), nll(&other_step));
@@ -137,18 +141,18 @@ fn models_and_temperatures_are_chosen_on_the_same_draws() {
 
 #[test]
 fn the_bytes_are_the_same_every_time() {
-    let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
-    let bytes = predictions_file::to_bytes(&said).unwrap();
+    let predictions = made::predictions(5, EvalSet::Test, EvalModel::Live);
+    let bytes = predictions_file::to_bytes(&predictions).unwrap();
     for _ in 0..20 {
-        assert_eq!(predictions_file::to_bytes(&said).unwrap(), bytes);
+        assert_eq!(predictions_file::to_bytes(&predictions).unwrap(), bytes);
     }
-    assert_eq!(predictions_file::from_bytes(&bytes).unwrap(), said);
+    assert_eq!(predictions_file::from_bytes(&bytes).unwrap(), predictions);
 }
 
 #[test]
 fn a_file_cut_short_or_changed_is_refused() {
-    let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
-    let bytes = predictions_file::to_bytes(&said).unwrap();
+    let predictions = made::predictions(5, EvalSet::Test, EvalModel::Live);
+    let bytes = predictions_file::to_bytes(&predictions).unwrap();
     for end in 0..bytes.len() {
         assert!(predictions_file::from_bytes(&bytes[..end]).is_err(), "{end}");
     }
@@ -168,25 +172,26 @@ fn a_file_cut_short_or_changed_is_refused() {
 
 #[test]
 fn contradictions_are_not_written() {
-    let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
-    let refused = |said: Predictions| predictions_file::to_bytes(&said).unwrap_err().to_string();
-    let said_of = |change: fn(&mut Predictions)| {
-        let mut said = said.clone();
-        change(&mut said);
-        refused(said)
+    let predictions = made::predictions(5, EvalSet::Test, EvalModel::Live);
+    let refused =
+        |predictions: Predictions| predictions_file::to_bytes(&predictions).unwrap_err().to_string();
+    let refusal_of = |change: fn(&mut Predictions)| {
+        let mut predictions = predictions.clone();
+        change(&mut predictions);
+        refused(predictions)
     };
-    assert!(said_of(|said| said.ids.truncate(59)).ends_with("59 ids and 60 labels"));
-    assert!(said_of(|said| said.logits.truncate(5)).contains("60 samples of 7 classes"));
-    assert!(said_of(|said| said.labels[3] = 7).ends_with("row 3 has label 7, of 7 classes"));
+    assert!(refusal_of(|predictions| predictions.ids.truncate(59)).ends_with("59 ids and 60 labels"));
+    assert!(refusal_of(|predictions| predictions.logits.truncate(5)).contains("60 samples of 7 classes"));
+    assert!(refusal_of(|predictions| predictions.labels[3] = 7).ends_with("row 3 has label 7, of 7 classes"));
 }
 
 /// The folder of a run with a summary, and predictions of `times` sixty samples in it.
 fn run_with_predictions(folder: &Path, times: usize) -> Evaluation {
-    let mut said = made::predictions(10, EvalSet::Validation, EvalModel::Ema);
-    let seen = evaluate(&said, None, None).unwrap();
-    said.ids = said.ids.repeat(times);
-    said.labels = said.labels.repeat(times);
-    said.logits = said.logits.repeat(times);
+    let mut predictions = made::predictions(10, EvalSet::Validation, EvalModel::Ema);
+    let seen = evaluate(&predictions, None, None).unwrap();
+    predictions.ids = predictions.ids.repeat(times);
+    predictions.labels = predictions.labels.repeat(times);
+    predictions.logits = predictions.logits.repeat(times);
     let summary = RunSummary {
         dataset: "folder".into(),
         classes: 7,
@@ -206,7 +211,7 @@ fn run_with_predictions(folder: &Path, times: usize) -> Evaluation {
     std::fs::write(folder.join("summary.json"), serde_json::to_vec(&summary).unwrap()).unwrap();
     std::fs::create_dir_all(folder.join("predictions")).unwrap();
     let name = predictions_file::file_name(10, EvalSet::Validation, EvalModel::Ema);
-    std::fs::write(folder.join("predictions").join(name), predictions_file::to_bytes(&said).unwrap())
+    std::fs::write(folder.join("predictions").join(name), predictions_file::to_bytes(&predictions).unwrap())
         .unwrap();
     seen
 }

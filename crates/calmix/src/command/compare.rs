@@ -80,7 +80,8 @@ impl CompareArgs {
             let message = format!("--against {}: not one of the runs to compare", shown(against.display()));
             return Err(CliError::invalid(message).hint("list it among the runs, too").into());
         }
-        let (mut runs, mut unfinished) = (Vec::new(), 0);
+        let mut runs = Vec::new();
+        let mut unfinished = 0;
         for folder in &folders {
             let compared = compared(folder)?;
             unfinished += u64::from(compared.is_empty());

@@ -138,7 +138,8 @@ impl PrepareArgs {
             return print_json(&json);
         }
         let short = short.map(|short| format!("\nwarning: recipe {recipe}: {short}")).unwrap_or_default();
-        let (data, table) = (shell_quoted(folder), shell_quoted(target));
+        let data = shell_quoted(folder);
+        let table = shell_quoted(target);
         let file = Findings::FILE;
         // For images of one's own, calmix chooses the recipe.
         let named = if is_own_format(source) { String::new() } else { format!("{recipe} ") };

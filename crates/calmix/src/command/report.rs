@@ -140,7 +140,8 @@ impl ReportPaths {
             let message = format!("{}: the name of the page must end in .html", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output report.html").into());
         }
-        let (data, plots) = (page.with_extension("json"), page.with_extension(""));
+        let data = page.with_extension("json");
+        let plots = page.with_extension("");
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         if exists(page) && !begins_with(page, &[MARK]) {
             let message = format!("{} exists and is not a calmix report", shown(page.display()));

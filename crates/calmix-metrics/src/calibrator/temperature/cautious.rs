@@ -99,7 +99,8 @@ mod tests {
         ] {
             let logits = [margin, 0.0].repeat(n);
             let labels: Vec<u32> = (0..n).map(|i| u32::from(i < wrong)).collect();
-            let (found, wanted) = (fit(&logits, &labels).value(), by_search(&logits, &labels));
+            let found = fit(&logits, &labels).value();
+            let wanted = by_search(&logits, &labels);
             // Two points of the search are 1e-4 apart.
             assert!(
                 (libm::log(found) - libm::log(wanted)).abs() <= 1e-4,

@@ -7,12 +7,13 @@ const REFINEMENTS: u32 = 40;
 pub(super) fn golden_section(width: f64, steps: u32, objective: impl Fn(f64) -> f64) -> f64 {
     let values: Vec<f64> = (0..=steps).map(|step| objective(f64::from(step) * width)).collect();
     let least = (0..=steps).zip(&values).min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(step, _)| step);
-    let (mut low, mut high) =
-        (f64::from(least.saturating_sub(1)) * width, f64::from((least + 1).min(steps)) * width);
+    let mut low = f64::from(least.saturating_sub(1)) * width;
+    let mut high = f64::from((least + 1).min(steps)) * width;
     let section = 0.5 * (5.0_f64.sqrt() - 1.0);
     let inner = |low: f64, high: f64| (high - section * (high - low), low + section * (high - low));
     let (mut a, mut b) = inner(low, high);
-    let (mut of_a, mut of_b) = (objective(a), objective(b));
+    let mut of_a = objective(a);
+    let mut of_b = objective(b);
     for _ in 0..REFINEMENTS {
         if of_a <= of_b {
             (high, b, of_b) = (b, a, of_a);

@@ -80,7 +80,8 @@ mod tests {
         assert!((fit(0.0, 40, 20) - 1.1).abs() < 1e-6);
         // A quarter wrong at a margin of 3: the likeliest temperature is 3 / ln 3 = 2.73.
         let likeliest = 3.0 / 3.0_f64.ln();
-        let (few, many) = (fit(3.0, 12, 3), fit(3.0, 40_000, 10_000));
+        let few = fit(3.0, 12, 3);
+        let many = fit(3.0, 40_000, 10_000);
         assert!(few > 1.1 && few < 1.5, "{few}");
         assert!((many / likeliest - 1.0).abs() < 0.01, "{many}");
         // Never as cold as five right of five ask for.
@@ -89,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_search_finds_no_better_one() {
-        let (n, wrong) = (30, 9);
+        let n = 30;
+        let wrong = 9;
         let logits = [2.0_f32, 0.0].repeat(n);
         let labels: Vec<u32> = (0..n).map(|i| u32::from(i < wrong)).collect();
         let matrix = Matrix::new(&logits, n, 2).unwrap();

@@ -86,7 +86,8 @@ fn equal_mass(ties: &Ties, bins: NonZeroU16, confidence: &[f64], counts: &Counts
     let mut ranges: Vec<(f64, f64)> = Vec::new();
     let mut bin = vec![0; confidence.len()];
     // Ranks are compared with the end of the bin: a division for every run would cost the most here.
-    let (mut first, mut end) = (0, 0);
+    let mut first = 0;
+    let mut end = 0;
     for run in ties.runs() {
         let count: f64 = run.iter().map(|&row| counts.of_row()[row]).sum();
         if count == 0.0 {

@@ -8,8 +8,8 @@ use crate::measure::{Binning, Counts, ReliabilityBin, TopLabel};
 /// ```
 /// use calmix_metrics::measure::{Binned, Binning, Counts, TopLabel, ece};
 ///
-/// let said = TopLabel::new(vec![0.75, 0.25, 0.75], vec![true, false, false])?;
-/// let binned = Binned::new(&said, Binning::default());
+/// let predictions = TopLabel::new(vec![0.75, 0.25, 0.75], vec![true, false, false])?;
+/// let binned = Binned::new(&predictions, Binning::default());
 /// let mut counts = Counts::once(3);
 /// assert_eq!(ece(&binned.bins(&counts)), 0.25);
 /// counts.draw(&[2, 2]);
@@ -70,7 +70,8 @@ impl BinSums {
     /// The means, as a bin from `lower` to `upper`.
     pub(in crate::measure) fn bin(&self, (lower, upper): (f64, f64)) -> ReliabilityBin {
         let mean = |sum: f64| if self.count > 0.0 { sum / self.count } else { 0.0 };
-        let (confidence, accuracy) = (mean(self.probability), mean(self.happened));
+        let confidence = mean(self.probability);
+        let accuracy = mean(self.happened);
         ReliabilityBin { lower, upper, count: self.count as usize, confidence, accuracy }
     }
 }

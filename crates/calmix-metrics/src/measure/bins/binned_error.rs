@@ -39,9 +39,9 @@ mod tests {
     use crate::measure::{Binning, Edges, TopLabel, reliability_bins};
 
     fn example(n: u16) -> Vec<ReliabilityBin> {
-        let said = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
+        let confidence = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
         let right = vec![false, true, false, true, true, true, false, true];
-        let predictions = TopLabel::new(said, right).unwrap();
+        let predictions = TopLabel::new(confidence, right).unwrap();
         let bins = NonZeroU16::new(n).unwrap();
         let edges = Edges::LeftClosed;
         reliability_bins(&predictions, Binning::EqualWidth { bins, edges })

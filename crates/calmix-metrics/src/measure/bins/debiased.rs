@@ -34,7 +34,8 @@ mod tests {
 
     #[test]
     fn the_bias_of_a_calibrated_classifier_is_removed() {
-        let (mut plug_in, mut debiased) = (0.0, 0.0);
+        let mut plug_in = 0.0;
+        let mut debiased = 0.0;
         let repetitions = 400;
         for repetition in 0..repetitions {
             let mut stream = Seed(3).stream(Domain::Bootstrap, 0, repetition);

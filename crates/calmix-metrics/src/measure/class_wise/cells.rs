@@ -34,7 +34,8 @@ impl Cells {
     pub(super) fn new(probabilities: Matrix<'_>, labels: &[u32], widths: EqualWidth) -> Self {
         let bins = widths.ranges.len();
         let mut lowest = vec![0.0; probabilities.data().len()];
-        let (mut others, mut rows) = (Vec::new(), Vec::with_capacity(labels.len()));
+        let mut others = Vec::new();
+        let mut rows = Vec::with_capacity(labels.len());
         let classes = probabilities.width();
         for ((row, lowest), &label) in
             probabilities.iter().zip(lowest.chunks_exact_mut(classes.max(1))).zip(labels)

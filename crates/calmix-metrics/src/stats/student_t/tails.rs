@@ -55,7 +55,8 @@ fn front(ln_x: f64, y: f64, a: f64) -> f64 {
 
 /// ln Γ(a + ½) − ln Γ(a), carried up to where the asymptotic series has 1e-15 left.
 fn ln_gamma_ratio(a: f64) -> f64 {
-    let (mut a, mut lifted) = (a, 1.0);
+    let mut a = a;
+    let mut lifted = 1.0;
     while a < 24.0 {
         lifted *= a / (a + 0.5);
         a += 1.0;

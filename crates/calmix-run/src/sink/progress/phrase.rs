@@ -70,7 +70,8 @@ pub fn pseudo_in_words(pseudo: &PseudoLabelMetrics) -> String {
 /// Formats a duration by its largest units.
 pub fn rough_time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    let minutes = seconds / 60;
+    let hours = seconds / 3600;
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{minutes} min"),

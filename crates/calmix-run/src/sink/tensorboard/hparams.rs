@@ -24,7 +24,8 @@ pub(super) fn session_start(settings: &[(String, Hyperparameter)], started: Dura
     let mut info = Vec::new();
     for (name, setting) in settings {
         // An entry of a map; its value is a `google.protobuf.Value`.
-        let (mut value, mut entry) = (Vec::new(), Vec::new());
+        let mut value = Vec::new();
+        let mut entry = Vec::new();
         match setting {
             Hyperparameter::Number(number) => {
                 value.push(key(2, FIXED_64));

@@ -55,7 +55,9 @@ impl Message {
 
     /// `summary` with a `value` for a plugin: `tag`, an empty `tensor`, and `metadata` that names it and has its content.
     pub(super) fn plugin(&mut self, (plugin, tag): (&str, &str), content: &[u8]) {
-        let (mut data, mut metadata, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+        let mut data = Vec::new();
+        let mut metadata = Vec::new();
+        let mut shape = Vec::new();
         field(&mut data, 1, plugin.as_bytes());
         field(&mut data, 2, content);
         field(&mut metadata, 1, &data);
@@ -64,7 +66,8 @@ impl Message {
         let mut tensor = vec![key(1, VARINT), 1];
         field(&mut tensor, 2, &shape);
         field(&mut tensor, 5, &0_f32.to_le_bytes());
-        let (mut value, mut summary) = (Vec::new(), Vec::new());
+        let mut value = Vec::new();
+        let mut summary = Vec::new();
         field(&mut value, 1, tag.as_bytes());
         field(&mut value, 8, &tensor);
         field(&mut value, 9, &metadata);

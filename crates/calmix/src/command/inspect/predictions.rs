@@ -64,13 +64,15 @@ fn table(predictions: &Predictions, json: &Value) -> String {
     let text = |row: &Value, key: &str| shown(row[key].as_str().unwrap_or_default());
     let wrong = rows.iter().filter(|row| row["label"] != row["predicted"]).count() as u64;
     let line = |row: &Value| {
-        let (label, predicted) = (text(row, "label"), text(row, "predicted"));
-        let said =
+        let label = text(row, "label");
+        let predicted = text(row, "predicted");
+        let outcome =
             if label == predicted { "correct".to_owned() } else { format!("wrong, the label is {label}") };
         let confidence = percent(row["confidence"].as_f64().unwrap_or_default(), None);
-        format!("  {}  {predicted}, {confidence}: {said}\n", text(row, "sample"))
+        format!("  {}  {predicted}, {confidence}: {outcome}\n", text(row, "sample"))
     };
-    let (all, step) = (counted(rows.len() as u64, "prediction"), grouped(predictions.step));
+    let all = counted(rows.len() as u64, "prediction");
+    let step = grouped(predictions.step);
     format!(
         "{all} after step {step}\n{} wrong; the confidence is uncalibrated\n\n{}",
         grouped(wrong),

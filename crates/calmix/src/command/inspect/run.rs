@@ -166,7 +166,9 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
 fn changed(changes: Option<&[Difference]>) -> String {
     let lines = changes.unwrap_or_default().iter().enumerate().map(|(n, change)| {
         let title = if n == 0 { "changed" } else { "" };
-        let (key, was, is) = (&change.path, change.old.to_string(), change.new.to_string());
+        let key = &change.path;
+        let was = change.old.to_string();
+        let is = change.new.to_string();
         format!("{title:<10}{key} = {} (recipe: {})\n", shown(&is), shown(&was))
     });
     lines.collect::<Vec<_>>().concat()
