@@ -1,21 +1,28 @@
-//! Features of a frozen backbone: made once, kept in a cache, and read as the rows of batches.
+//! Features of a frozen backbone: made once and kept in a cache.
 //!
 //! The weights of the backbone are fixed, so its output for a view of an image never changes. A few views of every image pass
-//! the backbone once ([`ViewPixels`] loads them), the vectors go into a [`FeatureCache`] that runs share, and a batch
-//! holds vectors instead of pixels ([`FeatureViews`]).
+//! the backbone once ([`ViewPixels`] loads them), and the vectors go into a [`FeatureCache`] that runs share.
 //!
-//! A vector is f16 numbers, as little-endian bytes.
+//! A vector is f16 numbers, as little-endian bytes; [`widened`] makes f32 of them.
 
 mod cache;
 mod page;
 mod pixels;
-mod views;
 
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
 
 pub use cache::{FeatureCache, PageNeed};
 pub use pixels::ViewPixels;
-pub use views::{FeatureTable, FeatureViews};
+
+/// The numbers of vectors as f32.
+pub fn widened(vectors: &[u8]) -> Vec<f32> {
+    let halves: Vec<f16> = vectors.as_chunks().0.iter().map(|&number| f16::from_le_bytes(number)).collect();
+    let mut numbers = vec![0.0; halves.len()];
+    halves.convert_to_f32_slice(&mut numbers);
+    numbers
+}
 
 /// A view of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

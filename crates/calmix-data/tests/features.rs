@@ -6,12 +6,7 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calmix_core::rng::Seed;
-use calmix_data::error::DataError;
-use calmix_data::features::{
-    FORMAT, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed,
-};
-use calmix_data::loader::{ViewKey, Views};
+use calmix_data::features::{FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, widened};
 
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
@@ -289,35 +284,10 @@ fn numpy_reads_a_page() {
 }
 
 #[test]
-fn feature_visits_draw_views_and_evaluation_is_clean() {
-    let views = FeatureView::list(2, 3);
-    let ids: Vec<u64> = vec![3, 5, 9];
-    let need = PageNeed { ids: ids.clone(), views };
-    let training = FeatureTable { ids, weak: 2, strong: 3, bytes: BYTES, vectors: vectors(&need) };
-    let evaluation = FeatureTable {
-        ids: vec![8],
-        bytes: BYTES,
-        vectors: vector(8, FeatureView::Clean).into(),
-        ..FeatureTable::default()
-    };
-    let features = FeatureViews { training, evaluation, labels: vec![0, 0, 0, 4, 0, u32::MAX] };
-    let (mut weak, mut strong, mut seen) = ([0; BYTES], [0; BYTES], std::collections::BTreeSet::new());
-    for epoch in 0..60 {
-        let key = ViewKey { seed: Seed(1), epoch, id: 5 };
-        features.training(key, &mut (), &mut weak, Some(&mut strong)).unwrap();
-        assert!((10..12).contains(&weak[4]) && (20..23).contains(&strong[4]) && weak[0] == 5);
-        seen.insert((weak[4], strong[4]));
-        let (first, mut again) = (weak, [0; BYTES]);
-        features.training(key, &mut (), &mut again, None).unwrap();
-        assert_eq!(first, again);
-    }
-    assert_eq!(seen.len(), 6);
-    for id in [3, 8] {
-        features.evaluation(id, &mut (), &mut weak).unwrap();
-        assert_eq!(weak, vector(id, FeatureView::Clean));
-    }
-    assert!(matches!(features.evaluation(4, &mut (), &mut weak), Err(DataError::View { id: 4, .. })));
-    assert_eq!((features.label(3).unwrap(), features.label(5).unwrap()), (Some(4), None));
+fn vectors_are_widened_exactly() {
+    // 1, −2, the smallest positive f16 and the largest.
+    let vectors = [0x00, 0x3c, 0x00, 0xc0, 0x01, 0x00, 0xff, 0x7b];
+    assert_eq!(widened(&vectors), [1.0, -2.0, 2.0_f32.powi(-24), 65_504.0]);
 }
 
 #[test]

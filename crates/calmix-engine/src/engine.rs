@@ -23,7 +23,7 @@ use crate::weights::{self, Part};
 /// The settings of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The network and its images; a head reads vectors instead.
+    /// The network and its images.
     pub model: ModelSpec,
     /// The number of classes.
     pub classes: usize,

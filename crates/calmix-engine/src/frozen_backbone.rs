@@ -11,7 +11,6 @@ use crate::network::{Layout, Network};
 use crate::parameters::Flat;
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::predictor::PredictorSettings;
-use crate::projection::bytes;
 use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
@@ -101,6 +100,15 @@ fn fold(
         let _ = weights.at(layer.norm.bias).shallow_clone().f_sub_(&mean.f_mul(&scale)?)?;
     }
     Ok(())
+}
+
+/// The numbers of a tensor as bytes.
+fn bytes(tensor: &Tensor) -> Result<Vec<u8>, TchError> {
+    let tensor = tensor.f_contiguous()?;
+    let count = tensor.numel();
+    let mut bytes = vec![0; count * tensor.f_kind()?.elt_size_in_bytes()];
+    tensor.f_copy_data_u8(&mut bytes, count)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! From the bytes of a batch to the input of a network: images, uploaded as u8 and normalised on the device, channels-last; or
-//! vectors, as they are.
+//! From the bytes of a batch to the input of a network: images, uploaded as u8 and normalised on the device, channels-last.
 
 use calmix_recipe::model_spec::ModelSpec;
 use tch::{Device, Kind, TchError, Tensor};
@@ -7,16 +6,14 @@ use tch::{Device, Kind, TchError, Tensor};
 use crate::scalar::guarded;
 use crate::shard_plan::{Image, Mixture};
 
-/// What a row of a batch is.
+/// What a row of a batch is: an image of u8.
 #[derive(Debug)]
-pub(crate) enum Input {
-    /// An image, u8.
-    Image(Size, Normaliser),
-    /// A vector of f32 of this length: the features of a frozen backbone.
-    Vector(usize),
+pub(crate) struct Input {
+    pub(crate) size: Size,
+    pub(crate) normaliser: Normaliser,
 }
 
-/// Rows on the device: u8 pixels as (rows, height, width, 3), or f32 vectors as (rows, width).
+/// Rows on the device: u8 pixels as (rows, height, width, 3).
 #[derive(Debug)]
 pub(crate) struct InputRows(Tensor);
 
@@ -45,27 +42,17 @@ impl Size {
 impl Input {
     /// Bytes of a row.
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Image(size, _) => size.bytes(),
-            Self::Vector(width) => width * size_of::<f32>(),
-        }
+        self.size.bytes()
     }
 
-    /// Converts to the input of a network: images normalised, f32, (rows, 3, height, width) with the strides of
-    /// channels-last; vectors as they are.
+    /// Converts to the input of a network: normalised, f32, (rows, 3, height, width) with the strides of channels-last.
     fn read(&self, rows: &Tensor) -> Result<Tensor, TchError> {
-        match self {
-            Self::Image(_, normaliser) => normaliser.apply(rows),
-            Self::Vector(_) => Ok(rows.shallow_clone()),
-        }
+        self.normaliser.apply(rows)
     }
 
     /// The numbers of each row, in the order of its bytes, of what a network has read.
-    pub(crate) fn flat(&self, read: &Tensor) -> Result<Tensor, TchError> {
-        match self {
-            Self::Image(..) => read.f_permute([0, 2, 3, 1])?.f_flatten(1, -1),
-            Self::Vector(_) => Ok(read.shallow_clone()),
-        }
+    pub(crate) fn flat(read: &Tensor) -> Result<Tensor, TchError> {
+        read.f_permute([0, 2, 3, 1])?.f_flatten(1, -1)
     }
 }
 
@@ -76,16 +63,8 @@ impl InputRows {
             .iter()
             .map(|bytes| {
                 let rows = (bytes.len() / input.bytes().max(1)) as i64;
-                let part = match input {
-                    Input::Image(size, _) => {
-                        let shape = [rows, size.height as i64, size.width as i64, 3];
-                        Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?
-                    }
-                    Input::Vector(width) => {
-                        Tensor::f_from_data_size(bytes, &[rows, *width as i64], Kind::Float)?
-                    }
-                };
-                part.f_to_device(device)
+                let shape = [rows, input.size.height as i64, input.size.width as i64, 3];
+                Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?.f_to_device(device)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self(Tensor::f_cat(&parts, 0)?))
@@ -161,7 +140,7 @@ mod tests {
 
     fn images() -> Input {
         let normaliser = Normaliser::new([0.5, 0.25, 0.0], [0.5, 0.25, 1.0], Device::Cpu);
-        Input::Image(SIZE, normaliser.unwrap())
+        Input { size: SIZE, normaliser: normaliser.unwrap() }
     }
 
     fn numbers(tensor: &Tensor) -> Vec<f32> {
@@ -198,19 +177,5 @@ mod tests {
         let x = numbers(&mixed);
         // 0.25·(−1) + 0.75·1 in the first channel; the second mixture is row 2 alone.
         assert!((x[0] - 0.5).abs() < 1e-6 && (x[6] + 0.6).abs() < 1e-6, "{x:?}");
-    }
-
-    #[test]
-    fn vectors_are_read_and_mixed_as_they_are() {
-        let bytes = |numbers: [f32; 2]| numbers.map(f32::to_le_bytes).concat();
-        let input = Input::Vector(2);
-        let buffers = [bytes([1.0, -2.0]), bytes([3.0, 4.0])].concat();
-        let rows = InputRows::upload(&[&buffers], &input, Device::Cpu).unwrap();
-        assert_eq!(numbers(&rows.read(&input, 1, 1).unwrap()), [3.0, 4.0]);
-        let mix = Mixture { a: Image::Labelled(0), b: Image::Weak(1), lambda: 0.75, weight: 1.0 };
-        let place = |image| match image {
-            Image::Labelled(n) | Image::Weak(n) | Image::Partner(n) => n,
-        };
-        assert_eq!(numbers(&rows.mixed(&input, &[mix], place).unwrap()), [1.5, -0.5]);
     }
 }

@@ -79,7 +79,6 @@ mod parameters;
 mod placed_network;
 pub mod precision;
 pub mod predictor;
-pub mod projection;
 pub mod scalar;
 pub mod shard_plan;
 mod statistics;

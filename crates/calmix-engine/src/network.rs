@@ -4,7 +4,6 @@
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
 mod efficientnet_lite;
-mod head;
 pub(crate) mod layer;
 mod resnet;
 mod wide_resnet;
@@ -45,13 +44,12 @@ pub(crate) struct Output {
 pub struct Network {
     layers: NetworkLayers,
     layout: Layout,
-    vector_width: Option<usize>,
     channels_per_pixel: usize,
 }
 
-/// A whole network that turns images or vectors into logits and features.
+/// A whole network that turns images into logits and features.
 pub(crate) trait ForwardNetwork {
-    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass; vectors (rows, width).
+    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
     fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError>;
 }
 
@@ -68,12 +66,7 @@ impl Network {
     /// The network of that name for `classes` classes; names and shapes of its parameters depend on nothing else.
     pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
         let (layers, layout) = NetworkLayers::new(architecture, first, classes);
-        let vector_width = architecture.vector_width();
-        Self { layers, layout, vector_width, channels_per_pixel: architecture.channels_per_pixel() }
-    }
-
-    pub(crate) fn vector_width(&self) -> Option<usize> {
-        self.vector_width
+        Self { layers, layout, channels_per_pixel: architecture.channels_per_pixel() }
     }
 
     /// The size of its widest activations per pixel of an image: the memory of a pass is proportional to it.
@@ -99,13 +92,12 @@ impl Network {
         Ok(calmix_recipe::network::weights::check_backbone(&self.layout, file)?)
     }
 
-    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass; vectors (rows, width).
+    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
     pub(crate) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
         match &self.layers {
             NetworkLayers::WideResNet(layers) => layers.forward(images, pass),
             NetworkLayers::ResNet50(layers) => layers.forward(images, pass),
             NetworkLayers::EfficientNetLite(layers) => layers.forward(images, pass),
-            NetworkLayers::Head(layers) => layers.forward(images, pass),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::host_rows::HostRows;
-use crate::images::InputRows;
+use crate::images::{Input, InputRows};
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
 use crate::shard_plan::{Image, LocalPlan, Mixture};
@@ -137,7 +137,7 @@ impl Engine {
             let whole = observed.normalised(self, n, 0, shard_images(&shard))?;
             let images = Tensor::f_cat(&[&whole, &observed.mixed(self, &shard_plan.mixes)?], 0)?;
             let output = self.model().forward(&images, &observed.statistics[n], BatchNormMode::Train)?;
-            observed.fetch(self, method, &shard, &images, &output)?;
+            observed.fetch(method, &shard, &images, &output)?;
             second.push(output);
         }
         observed.second_pass = Some(second);
@@ -190,7 +190,7 @@ impl Observed {
         };
         let images = self.normalised(engine, n, 0, count)?;
         let output = engine.model().forward(&images, &self.statistics[n], mode)?;
-        self.fetch(engine, method, &shard, &images, &output)?;
+        self.fetch(method, &shard, &images, &output)?;
         if let FirstPass::Whole(kept) = &mut self.first_pass {
             kept.push(Some(output));
         }
@@ -200,7 +200,6 @@ impl Observed {
     /// Fetches the outputs for `[x; u_weak]`, which come first, from the device.
     fn fetch(
         &mut self,
-        engine: &Engine,
         method: &Method,
         shard: &ShardRows,
         images: &Tensor,
@@ -210,7 +209,7 @@ impl Observed {
         self.logits.add(&rows(&output.logits, 0, x + u)?, x)?;
         match method.similarity_space() {
             Some(Space::Feature) => self.features.add(&rows(&output.features, 0, x + u)?, x),
-            Some(Space::Pixel) => self.features.add(&engine.model().input.flat(&rows(images, 0, x + u)?)?, x),
+            Some(Space::Pixel) => self.features.add(&Input::flat(&rows(images, 0, x + u)?)?, x),
             Some(Space::Logit) | None => Ok(()),
         }
     }

@@ -71,10 +71,8 @@ impl PlacedNetwork {
         let &Placement { model, precision, norm_momentum, .. } = placement;
         let device = device::torch(placement.device);
         let statistics = RunningStatistics::initial(network.layout(), device)?;
-        let input = match network.vector_width() {
-            Some(width) => Input::Vector(width),
-            None => Input::Image(Size::of(&model), Normaliser::new(model.mean, model.std, device)?),
-        };
+        let normaliser = Normaliser::new(model.mean, model.std, device)?;
+        let input = Input { size: Size::of(&model), normaliser };
         let norm_eps = model.norm_eps;
         Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
     }
@@ -102,7 +100,7 @@ impl PlacedNetwork {
 
     /// Rows of a pass: always the same for this network and this size of images.
     fn rows_of(&self, pass: PredictPass) -> usize {
-        let Input::Image(size, _) = &self.input else { return pass.rows };
+        let size = self.input.size;
         let numbers = size.height * size.width * self.network.channels_per_pixel();
         (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, pass.rows)
     }

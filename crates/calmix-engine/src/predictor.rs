@@ -9,11 +9,9 @@ use calmix_recipe::precision::Precision;
 use crate::device;
 use crate::engine::Outputs;
 use crate::error::EngineError;
-use crate::frozen_backbone::FrozenBackbone;
 use crate::network::Network;
 use crate::parameters::Flat;
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
-use crate::projection::Projection;
 use crate::weights::{self, Part};
 
 /// The properties of a network that a file of weights does not contain.
@@ -38,8 +36,6 @@ impl From<&PredictorSettings> for Placement {
 #[derive(Debug)]
 pub struct Predictor {
     network: PlacedNetwork,
-    /// The backbone and projection that compute the input of a head; `None` for a whole network.
-    below: Option<(FrozenBackbone, Projection)>,
 }
 
 impl Predictor {
@@ -58,26 +54,7 @@ impl Predictor {
         let mut network = PlacedNetwork::new(network, &Placement::from(settings), parameters)?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
         weights::read(layers.layout(), Part::Network, file, parameters, Some(statistics))?;
-        Ok(Self { network, below: None })
-    }
-
-    /// A head on a frozen backbone: it reads images from now on.
-    ///
-    /// # Errors
-    /// If the head does not read what the projection makes, or the projection not what the backbone does.
-    pub fn on(self, backbone: FrozenBackbone, projection: Projection) -> Result<Self, EngineError> {
-        let reads = self.network.network.vector_width();
-        if reads != Some(projection.dimensions()) || projection.width() != backbone.width() {
-            let sentence = format!(
-                "a backbone of {} features, a projection from {} to {} and a head that reads {}",
-                backbone.width(),
-                projection.width(),
-                projection.dimensions(),
-                reads.unwrap_or(0)
-            );
-            return Err(EngineError::Misfit(sentence));
-        }
-        Ok(Self { below: Some((backbone, projection)), ..self })
+        Ok(Self { network })
     }
 
     /// Bytes of the longest file of weights of a network, without its metadata.
@@ -87,10 +64,7 @@ impl Predictor {
 
     /// Bytes of the pixels of a pass. More of them at once take no less time for each.
     pub fn pass_bytes(&self) -> usize {
-        match &self.below {
-            Some((backbone, _)) => backbone.pass_bytes(),
-            None => self.network.pass_bytes(PredictPass::EVALUATION),
-        }
+        self.network.pass_bytes(PredictPass::EVALUATION)
     }
 
     /// As [`Engine::predict`](crate::engine::Engine::predict).
@@ -98,11 +72,6 @@ impl Predictor {
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8]) -> Result<Outputs, EngineError> {
-        let predict =
-            |rows: &[u8]| self.network.predict(&self.network.parameters, rows, PredictPass::EVALUATION);
-        match &self.below {
-            Some((backbone, projection)) => predict(&projection.apply(&backbone.features(pixels)?)?),
-            None => predict(pixels),
-        }
+        self.network.predict(&self.network.parameters, pixels, PredictPass::EVALUATION)
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Batch {
     pub(crate) unlabelled_ids: Vec<u64>,
     /// The position of each unlabelled row's sample among the unlabelled samples.
     pub(crate) slots: Vec<u64>,
+    /// The class of each unlabelled row, where its pseudo-label can be evaluated.
+    pub(crate) truth: Vec<Option<u32>>,
     /// Weak views: of the labelled rows, then of the unlabelled ones.
     pub(crate) weak: Vec<f32>,
     /// Strong views of the unlabelled rows.
@@ -29,6 +31,7 @@ impl Batch {
         self.labels.clear();
         self.unlabelled_ids.clear();
         self.slots.clear();
+        self.truth.clear();
         self.weak.clear();
         self.strong.clear();
     }
@@ -41,6 +44,9 @@ pub(crate) struct Batches<'a> {
     seed: Seed,
     labelled: Stage,
     unlabelled: Option<(Stage, Membership)>,
+    /// The class of each row of the samples that is known, unless the row is trained on with its label too: of such rows
+    /// the head has memorised it.
+    truth: Vec<Option<u32>>,
 }
 
 /// An order of samples, and where it was last.
@@ -84,7 +90,11 @@ impl<'a> Batches<'a> {
             let order = membership.order(0).ok_or_else(missing)?;
             Some((Stage::new(order, settings.unlabelled_batch), membership))
         };
-        Ok(Self { samples, rows, seed, labelled, unlabelled })
+        let mut truth = samples.labels.to_vec();
+        for &row in &rows.labelled {
+            truth.get_mut(row).into_iter().for_each(|class| *class = None);
+        }
+        Ok(Self { samples, rows, seed, labelled, unlabelled, truth })
     }
 
     /// Draws the batch of a step into the place of the one before.
@@ -109,6 +119,7 @@ impl<'a> Batches<'a> {
             let id = samples.ids.get(row).copied().unwrap_or_default();
             batch.unlabelled_ids.push(id);
             batch.slots.push(slot);
+            batch.truth.push(self.truth.get(row).copied().flatten());
             let mut stream = self.seed.stream(Domain::FeatureView, epoch, id);
             let weak = drawn_view(1, samples.weak, &mut stream);
             let strong = drawn_view(1 + samples.weak, samples.strong, &mut stream);

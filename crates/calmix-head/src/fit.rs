@@ -8,7 +8,6 @@
 //! heads, and there are no folds.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Pairing;
@@ -24,6 +23,7 @@ use crate::error::HeadError;
 use crate::folds::folds;
 use crate::network::Head;
 use crate::parallel;
+use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
 use crate::training::{TrainedHead, train_checked};
@@ -87,6 +87,7 @@ impl HeadFit {
 /// One head to train: of a candidate, on some rows.
 struct Job {
     candidate: usize,
+    settings: HeadSettings,
     rows: TrainingRows,
     /// The rows it predicts; none for the head of the candidate itself.
     held_out: Vec<usize>,
@@ -95,60 +96,85 @@ struct Job {
 /// Trains the heads, on `threads` threads, calibrates them, and chooses one.
 ///
 /// # Errors
-/// If the input contradicts itself, a setting does not apply to heads, a number is not finite, or `stop` is set.
+/// If the input contradicts itself, a setting does not apply to heads, a number is not finite, or the fit has to stop.
 pub fn fit(
     samples: HeadSamples<'_>,
     rows: &TrainingRows,
     validation: Option<ValidationSamples<'_>>,
     settings: &HeadSettings,
     threads: usize,
-    stop: &AtomicBool,
+    progress: &FitProgress<'_>,
 ) -> Result<HeadFit, HeadError> {
     settings.check()?;
     samples.check(rows)?;
     let least = CalibratorKind::Temperature.least_labels();
     let validation = validation.filter(|validation| validation.labels.len() >= least);
     let candidates = candidates(settings);
+    let jobs = jobs(&samples, rows, &candidates, validation.is_none());
+    progress.begin(jobs.iter().map(|job| job.settings.steps).sum());
+    let trained = parallel::run(jobs.len(), threads, |n| {
+        let Job { rows, settings, .. } = &jobs[n];
+        train_checked(samples, rows, settings, progress)
+    });
+    let trained = trained.into_iter().collect::<Result<Vec<TrainedHead>, HeadError>>()?;
+    let mut heads = Vec::new();
+    for (candidate, (own, of_folds)) in candidates.iter().zip(by_candidate(&samples, &jobs, trained)?) {
+        let Some(trained) = own else { continue };
+        let predictions = match validation {
+            Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
+            None => out_of_fold(&samples, of_folds, settings.steps),
+        };
+        heads.push(FittedHead::new(candidate.0, trained, predictions, least)?);
+    }
+    Ok(choose(heads))
+}
+
+/// All heads to train: those of folds, if they are needed, and that of each candidate.
+fn jobs(
+    samples: &HeadSamples<'_>,
+    rows: &TrainingRows,
+    candidates: &[(Candidate, HeadSettings)],
+    needs_folds: bool,
+) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (candidate, (_, settings)) in candidates.iter().enumerate() {
         let rows = TrainingRows {
             labelled: rows.labelled.clone(),
             unlabelled: if settings.unlabelled_batch == 0 { Vec::new() } else { rows.unlabelled.clone() },
         };
-        if validation.is_none() {
-            for fold in folds(&samples, &rows, settings.folds, settings.seed) {
-                jobs.push(Job { candidate, rows: rows.without(&fold), held_out: fold });
-            }
+        let folds =
+            if needs_folds { folds(samples, &rows, settings.folds, settings.seed) } else { Vec::new() };
+        for held_out in folds {
+            let settings = HeadSettings { log_every: 0, ..*settings };
+            jobs.push(Job { candidate, settings, rows: rows.without(&held_out), held_out });
         }
-        jobs.push(Job { candidate, rows, held_out: Vec::new() });
+        jobs.push(Job { candidate, settings: *settings, rows, held_out: Vec::new() });
     }
-    let trained = parallel::run(jobs.len(), threads, |n| {
-        let Job { candidate, rows, .. } = &jobs[n];
-        train_checked(samples, rows, &candidates[*candidate].1, stop)
-    });
-    let trained = trained.into_iter().collect::<Result<Vec<TrainedHead>, HeadError>>()?;
+    jobs
+}
 
-    let mut own = vec![None; candidates.len()];
-    let mut of_folds = vec![BTreeMap::new(); candidates.len()];
+/// The logits of rows by a head that was trained without them.
+type FoldLogits = BTreeMap<usize, Vec<f32>>;
+
+/// The head of each candidate, and the logits of its heads of folds.
+fn by_candidate(
+    samples: &HeadSamples<'_>,
+    jobs: &[Job],
+    trained: Vec<TrainedHead>,
+) -> Result<Vec<(Option<TrainedHead>, FoldLogits)>, HeadError> {
+    let mut candidates: Vec<(Option<TrainedHead>, FoldLogits)> = Vec::new();
     for (job, trained) in jobs.iter().zip(trained) {
+        candidates.resize_with(candidates.len().max(job.candidate + 1), Default::default);
+        let (own, of_folds) = &mut candidates[job.candidate];
         if job.held_out.is_empty() {
-            own[job.candidate] = Some(trained);
+            *own = Some(trained);
         } else {
             let logits = logits_of(&trained.average, &samples.clean(&job.held_out))?;
             let logits = logits.chunks_exact(samples.classes.len().max(1)).map(<[f32]>::to_vec);
-            of_folds[job.candidate].extend(job.held_out.iter().copied().zip(logits));
+            of_folds.extend(job.held_out.iter().copied().zip(logits));
         }
     }
-    let mut heads = Vec::new();
-    for (((candidate, _), trained), of_folds) in candidates.into_iter().zip(own).zip(of_folds) {
-        let Some(trained) = trained else { continue };
-        let predictions = match validation {
-            Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
-            None => out_of_fold(&samples, of_folds, settings.steps),
-        };
-        heads.push(FittedHead::new(candidate, trained, predictions, least)?);
-    }
-    Ok(choose(heads))
+    Ok(candidates)
 }
 
 /// The head of the settings, and the one that is trained on the labels alone where the settings request it and it differs.
@@ -160,6 +186,7 @@ fn candidates(settings: &HeadSettings) -> Vec<(Candidate, HeadSettings)> {
         alone.method.base = Base::Supervised;
         alone.method.mixup.pairing = Pairing::None;
         alone.unlabelled_batch = 0;
+        alone.log_every = 0;
         candidates.push((Candidate::LabelsAlone, alone));
     }
     candidates
@@ -207,7 +234,7 @@ fn logits_of(head: &Head, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
 }
 
 /// The predictions of the heads of folds for the labels, by ascending id.
-fn out_of_fold(samples: &HeadSamples<'_>, rows: BTreeMap<usize, Vec<f32>>, step: u64) -> Predictions {
+fn out_of_fold(samples: &HeadSamples<'_>, rows: FoldLogits, step: u64) -> Predictions {
     let mut predictions = empty(samples, EvalSet::OutOfFold, step);
     for (row, logits) in rows {
         predictions.ids.push(samples.ids[row]);

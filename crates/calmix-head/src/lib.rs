@@ -10,8 +10,8 @@
 //! # Modules
 //!
 //! - what is trained on: [`samples`], [`projection`];
-//! - one head: [`network`], [`settings`], [`training`];
-//! - which head: [`mod@fit`].
+//! - one head: [`network`], [`model`] with its projection, [`settings`], [`training`];
+//! - which head: [`mod@fit`], and how far it is: [`progress`].
 #![deny(unsafe_code)]
 
 mod batch;
@@ -19,10 +19,12 @@ mod error;
 pub mod fit;
 mod folds;
 pub mod loss;
+pub mod model;
 pub mod network;
 mod optimiser;
 mod parallel;
 mod product;
+pub mod progress;
 pub mod projection;
 pub mod samples;
 pub mod settings;

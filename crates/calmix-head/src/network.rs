@@ -64,6 +64,11 @@ impl HeadShape {
         self.hidden.unwrap_or(self.width)
     }
 
+    /// The number of all weights.
+    pub fn numbers(&self) -> usize {
+        self.places().classifier_bias.end
+    }
+
     /// The number of weights that are decayed: those of matrices.
     pub(crate) fn decayed(&self) -> usize {
         self.places().classifier_weight.end
@@ -104,7 +109,7 @@ impl HeadShape {
 impl Head {
     /// A head before its first step: matrices are Xavier normal (Glorot and Bengio 2010), biases zero.
     pub fn initial(shape: HeadShape, seed: Seed) -> Self {
-        let mut numbers = vec![0.0; shape.places().classifier_bias.end];
+        let mut numbers = vec![0.0; shape.numbers()];
         for (n, parameter) in shape.parameters().into_iter().enumerate() {
             if let [to, from] = parameter.shape[..] {
                 let deviation = libm::sqrt(2.0 / (from + to) as f64);
@@ -120,7 +125,7 @@ impl Head {
     /// # Errors
     /// If it needs another number of them.
     pub fn new(shape: HeadShape, numbers: Vec<f32>) -> Result<Self, HeadError> {
-        let needed = shape.places().classifier_bias.end;
+        let needed = shape.numbers();
         if numbers.len() != needed {
             return Err(HeadError::Input(format!(
                 "a head of {needed} numbers, but there are {}",

@@ -116,3 +116,15 @@ impl TrainingRows {
         Self { labelled: kept(&self.labelled), unlabelled: kept(&self.unlabelled) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_out_rows_are_not_trained_on_without_their_label_either() {
+        let rows = TrainingRows { labelled: vec![0, 2, 4], unlabelled: vec![5, 4, 3, 2, 1] };
+        let kept = rows.without(&[2, 4]);
+        assert_eq!(kept, TrainingRows { labelled: vec![0], unlabelled: vec![5, 3, 1] });
+    }
+}

@@ -1,7 +1,5 @@
 //! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use calmix_core::loss::LossTerm;
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
@@ -10,12 +8,16 @@ use calmix_core::pair::Space;
 use calmix_core::plan::StepPlan;
 use calmix_core::planner::Planner;
 use calmix_core::schedule::RunStep;
+use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::mean_margins::Margins;
+use calmix_metrics::pseudo_labels::PseudoSums;
 
 use crate::batch::{Batch, Batches};
 use crate::error::HeadError;
 use crate::loss::{LossRows, Losses};
 use crate::network::{Head, HeadOutput, HeadShape};
 use crate::optimiser::{Optimiser, norm};
+use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
 
@@ -28,12 +30,14 @@ pub struct TrainedHead {
     pub live: Head,
     /// What some of the steps came to.
     pub log: Vec<StepLog>,
+    /// The margins of all samples, if the method uses them.
+    pub margins: SampleMargins,
 }
 
 /// What a step came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepLog {
-    /// The step.
+    /// The step, from 0.
     pub step: u64,
     /// The learning rate.
     pub rate: f64,
@@ -43,25 +47,30 @@ pub struct StepLog {
     pub total: f64,
     /// The norm of the gradient, before it was clipped.
     pub gradient_norm: f64,
-    /// The mean weight of the unlabelled rows.
-    pub in_use: f64,
+    /// The mean weight of the unlabelled rows; `None` if there are none.
+    pub in_use: Option<f64>,
     /// The number of mixtures.
     pub mixtures: usize,
+    /// The mean margins of the easy and the hard rows, if the method uses them.
+    pub margins: Option<Margins>,
+    /// The quality of the pseudo-labels, where classes are known: of this step, or in a log of all steps since the entry
+    /// before.
+    pub pseudo: PseudoSums,
 }
 
 /// Trains one head. The same input gives the same bits on the same kind of processor.
 ///
 /// # Errors
-/// If the input contradicts itself, a number is not finite, or `stop` is set.
+/// If the input contradicts itself, a number is not finite, or the fit has to stop.
 pub fn train(
     samples: HeadSamples<'_>,
     rows: &TrainingRows,
     settings: &HeadSettings,
-    stop: &AtomicBool,
+    progress: &FitProgress<'_>,
 ) -> Result<TrainedHead, HeadError> {
     settings.check()?;
     samples.check(rows)?;
-    train_checked(samples, rows, settings, stop)
+    train_checked(samples, rows, settings, progress)
 }
 
 /// As [`train`], for input that was checked: reading all vectors once more for every fold would be wasted.
@@ -69,21 +78,27 @@ pub(crate) fn train_checked(
     samples: HeadSamples<'_>,
     rows: &TrainingRows,
     settings: &HeadSettings,
-    stop: &AtomicBool,
+    progress: &FitProgress<'_>,
 ) -> Result<TrainedHead, HeadError> {
     let mut training = Training::start(samples, rows, settings)?;
     let mut log = Vec::new();
+    let mut pseudo = PseudoSums::default();
     for step in 0..settings.steps {
-        if stop.load(Ordering::Relaxed) {
+        if progress.has_to_stop() {
             return Err(HeadError::Stopped);
         }
         let entry = training.step(step)?;
-        if settings.log_every > 0 && (step + 1).is_multiple_of(settings.log_every) {
-            log.push(entry);
+        progress.step();
+        if settings.log_every > 0 {
+            pseudo.add_numbers(&entry.pseudo.numbers());
+            if (step + 1).is_multiple_of(settings.log_every) || step + 1 == settings.steps {
+                log.push(StepLog { pseudo: std::mem::take(&mut pseudo), ..entry });
+            }
         }
     }
+    let margins = training.margins();
     let Optimiser { live, average, .. } = training.optimiser;
-    Ok(TrainedHead { average, live, log })
+    Ok(TrainedHead { average, live, log, margins })
 }
 
 /// A head in training.
@@ -164,6 +179,18 @@ impl<'a> Training<'a> {
         &self.last
     }
 
+    /// The margins of all samples so far.
+    fn margins(&self) -> SampleMargins {
+        let mut margins = SampleMargins::default();
+        if let Some(store) = &self.planner.labelled.margins {
+            margins.add_labelled(store);
+        }
+        for store in self.planner.samples.shards.iter().filter_map(|shard| shard.margins.as_ref()) {
+            margins.add_unlabelled(store);
+        }
+        margins
+    }
+
     /// Takes a step.
     ///
     /// # Errors
@@ -198,11 +225,19 @@ impl<'a> Training<'a> {
         let rate = settings.schedule.at(at, settings.lr);
         self.optimiser.step(settings, rate, gradient_norm, &last.gradient);
         last.plan = self.planner.commit(planned);
-        let weights = &last.plan.pseudo.weights;
-        let in_use =
-            weights.iter().map(|&weight| f64::from(weight)).sum::<f64>() / weights.len().max(1) as f64;
-        let mixtures = last.plan.mixes.len();
-        Ok(StepLog { step, rate, losses: terms, total, gradient_norm, in_use, mixtures })
+        let is_logged = settings.log_every > 0;
+        let pseudo = is_logged.then(|| PseudoSums::of(&last.plan, seen.unlabelled.logits, &batch.truth));
+        Ok(StepLog {
+            step,
+            rate,
+            losses: terms,
+            total,
+            gradient_norm,
+            in_use: last.plan.feedback.in_use.mean(),
+            mixtures: last.plan.mixes.len(),
+            margins: last.plan.difficulty.as_ref().map(Margins::of),
+            pseudo: pseudo.unwrap_or_default(),
+        })
     }
 }
 

@@ -12,7 +12,8 @@
 //! | how uncertain is a metric, and is a difference significant? | [`stats`] |
 //! | how good are predictions, in all metrics at once? | [`metrics`] of [`predictions`]; with a fitted calibrator, and which evaluation is the result, [`mod@evaluate`] |
 //! | which labels fitted the calibrator of a model, or why is there none? | [`fitted_calibrator`] |
-//! | how easy were the samples of a run? | [`margin_histogram`] |
+//! | how easy were the samples of a run? | [`margin_histogram`], [`mean_margins`] of a step |
+//! | how good were the pseudo-labels of a run? | [`pseudo_labels`] |
 //! | which inputs are invalid? | [`error`] |
 #![forbid(unsafe_code)]
 
@@ -25,9 +26,11 @@ pub mod evaluate;
 pub mod fitted_calibrator;
 pub mod held_out;
 pub mod margin_histogram;
+pub mod mean_margins;
 pub mod measure;
 pub mod metrics;
 pub mod predictions;
+pub mod pseudo_labels;
 pub mod stats;
 
 /// Runs the README's examples as doctests of this crate.

@@ -1,7 +1,6 @@
 //! The names of networks and of their published variants.
 
 pub mod efficientnet_lite;
-pub mod head;
 pub mod layer;
 pub mod layers;
 pub mod layout;
@@ -17,11 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::field::{self, Form, SettingType, choice};
 use crate::problem::RecipeError;
 
-/// The largest width of a head's input, larger than the features of any backbone.
-const WIDEST: usize = 65_536;
-
-/// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`; a head on vectors,
-/// `head-linear-256`.
+/// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`.
 ///
 /// ```
 /// use calmix_recipe::network::Architecture;
@@ -39,8 +34,6 @@ pub enum Architecture {
     ResNet50,
     /// An EfficientNet-Lite.
     EfficientNetLite(EfficientNetLiteSize),
-    /// A head on the features of a frozen backbone.
-    Head(HeadShape),
 }
 
 /// The shape of WRN-d-k: a stem, stages of n blocks of two convolutions each, one shortcut convolution per stage.
@@ -64,15 +57,6 @@ pub enum EfficientNetLiteSize {
     Lite1,
     /// Deeper and wider than Lite0.
     Lite2,
-}
-
-/// A head and the width of its vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HeadShape {
-    /// The layers of the head.
-    pub kind: HeadKind,
-    /// The number of features per input vector.
-    pub width: usize,
 }
 
 choice! {
@@ -142,21 +126,6 @@ impl Architecture {
             Self::WideResNet(_) => norm_momentum::WIDE_RESNET,
             Self::ResNet50 => norm_momentum::RESNET50,
             Self::EfficientNetLite(_) => norm_momentum::EFFICIENTNET_LITE,
-            // It has no batch normalisation.
-            Self::Head(_) => 0.0,
-        }
-    }
-
-    /// Returns a head on vectors of `width` features.
-    pub fn head(kind: HeadKind, width: usize) -> Self {
-        Self::Head(HeadShape { kind, width })
-    }
-
-    /// Returns the number of features per row; `None` if rows are images.
-    pub fn vector_width(self) -> Option<usize> {
-        match self {
-            Self::Head(shape) => Some(shape.width),
-            _ => None,
         }
     }
 }
@@ -215,12 +184,13 @@ impl EfficientNetLiteSize {
     }
 }
 
-impl HeadShape {
-    /// `head-linear-256`.
-    fn named(name: &str) -> Option<Self> {
-        let (kind, width) = name.strip_prefix("head-")?.split_once('-')?;
-        let width = width.parse().ok().filter(|width| (1..=WIDEST).contains(width))?;
-        Some(Self { kind: kind.parse().ok()?, width })
+impl HeadKind {
+    /// Returns the number of units of its hidden layer, if it has one.
+    pub fn hidden(self) -> Option<usize> {
+        match self {
+            Self::Linear => None,
+            Self::Hidden => Some(256),
+        }
     }
 }
 
@@ -241,7 +211,6 @@ impl fmt::Display for Architecture {
             Self::WideResNet(WideResNetShape { depth, width, .. }) => write!(f, "wrn-{depth}-{width}"),
             Self::ResNet50 => f.write_str("resnet50"),
             Self::EfficientNetLite(size) => f.write_str(size.name()),
-            Self::Head(HeadShape { kind, width }) => write!(f, "head-{kind}-{width}"),
         }
     }
 }
@@ -263,7 +232,6 @@ impl FromStr for Architecture {
             "resnet50" | "resnet-50" => Some(Self::ResNet50),
             _ => EfficientNetLiteSize::named(name)
                 .map(Self::EfficientNetLite)
-                .or_else(|| HeadShape::named(name).map(Self::Head))
                 .or_else(|| WideResNetShape::named(name).map(Self::WideResNet)),
         };
         known.ok_or_else(|| unknown(name))

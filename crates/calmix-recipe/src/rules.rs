@@ -2,6 +2,7 @@
 
 use calmix_core::method::BaseLoss;
 use calmix_core::mixup::{PairWeight, PseudoTarget};
+use calmix_core::pair::Space;
 use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
 use calmix_core::schedule::{Start, StartRule};
 use calmix_data::split::HoldOut;
@@ -91,7 +92,7 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
 }
 
 fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
-    let Recipe { train, network, optimiser, selection, .. } = recipe;
+    let Recipe { train, network, method, optimiser, selection, .. } = recipe;
     if !recipe.has_head() {
         return Vec::new();
     }
@@ -100,6 +101,16 @@ fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             train.groups > 1 || train.shards > 1,
             if train.groups > 1 { "train.groups" } else { "train.shards" },
             "a head is trained in one process, with one group and one shard; set it to 1",
+        ),
+        error(
+            method.base_loss == BaseLoss::Twice,
+            "method.base_loss",
+            "the two passes of \"twice\" differ by batch normalisation, which a head does not have; use \"once\"",
+        ),
+        error(
+            method.similarity_space() == Some(Space::Pixel),
+            "method.mixup.guidance.space",
+            "a head reads vectors, not pixels; use \"feature\" or \"logit\"",
         ),
         error(
             *selection != Selection::Last,

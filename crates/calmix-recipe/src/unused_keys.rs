@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use calmix_core::method::BaseLoss;
 use calmix_data::split::HoldOut;
 use toml::Value;
 
@@ -88,8 +87,15 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     }
     if recipe.has_head() {
         let why = "network.train is head";
-        if recipe.method.base_loss == BaseLoss::Once {
-            unused.push(("train.step", format!("{why}, and a head has no batch normalisation")));
+        unused.push(("train.step", format!("{why}, and a head has no batch normalisation")));
+        for key in ["train.non_finite", "train.non_finite_skips"] {
+            unused.push((key, format!("{why}, and a step of a head that is not finite ends the run")));
+        }
+        for key in ["checkpoint.every", "checkpoint.keep", "checkpoint.on_failure"] {
+            unused.push((key, format!("{why}, and a head is trained within seconds, without checkpoints")));
+        }
+        for key in ["evaluate.every", "evaluate.window", "evaluate.online", "evaluate.batch"] {
+            unused.push((key, format!("{why}, and a head is evaluated at the end")));
         }
         unused.push(("network.norm_momentum", format!("{why}, and its backbone is frozen")));
         unused.push((

@@ -27,21 +27,20 @@
 
 mod number;
 mod pace;
-mod pseudo;
 mod starvation;
 mod step;
 
 use std::collections::BTreeMap;
 
 use calmix_metrics::evaluate::{Evaluation, Selected, Selection};
+use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 
 pub use pace::{Exchange, Pace, Pacer, Reading};
-pub use pseudo::{ImpurityOf, PseudoLabelMetrics};
 pub use starvation::Starvation;
-pub use step::{EasyHard, Loss, Margins, Step};
+pub use step::{Loss, Step};
 
 /// An event of a run, the same in every repetition of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

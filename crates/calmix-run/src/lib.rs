@@ -27,6 +27,7 @@ pub mod csv_line;
 pub mod error;
 pub mod events;
 pub mod examples;
+pub mod head_files;
 pub mod inspect;
 pub mod measured;
 pub mod model_info;

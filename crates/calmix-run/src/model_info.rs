@@ -4,11 +4,12 @@
 //! this file they can be used without the recipe, and a file that was swapped, cut or damaged is found. The same stands
 //! in the metadata of the weights, for a file that travels alone.
 
+use calmix_head::network::HeadShape;
 use calmix_io::class_names;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::HeldOut;
 use calmix_recipe::model_spec::ModelSpec;
-use calmix_recipe::network::Architecture;
+use calmix_recipe::network::HeadKind;
 use calmix_recipe::precision::Precision;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RunError;
 
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The key of the metadata.
 const KEY: &str = "calmix";
@@ -64,8 +65,8 @@ pub struct ModelInfo {
 /// A model that is a head on a frozen backbone: `network` is the backbone then, and the weights are the head's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadInfo {
-    /// The head.
-    pub network: Architecture,
+    /// Its layers.
+    pub kind: HeadKind,
     /// The number format that the backbone computes in.
     pub precision: Precision,
     /// The number of features of the backbone.
@@ -76,6 +77,13 @@ pub struct HeadInfo {
     pub backbone: String,
     /// BLAKE3 of `projection.safetensors`, in hexadecimal.
     pub projection: String,
+}
+
+impl HeadInfo {
+    /// The sizes of the head, for that many classes.
+    pub fn shape(&self, classes: usize) -> HeadShape {
+        HeadShape { width: self.dimensions as usize, hidden: self.kind.hidden(), classes }
+    }
 }
 
 impl ModelInfo {
@@ -284,7 +292,7 @@ mod tests {
             (
                 ModelInfo {
                     head: Some(HeadInfo {
-                        network: "head-linear-256".parse().unwrap(),
+                        kind: HeadKind::Linear,
                         precision: Precision::Bf16,
                         features: 1_280,
                         dimensions: 256,

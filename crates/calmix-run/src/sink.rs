@@ -32,6 +32,17 @@ pub struct FeatureProgress {
     pub seconds: f64,
 }
 
+/// The progress of training heads, which are several: of folds, and of the labels alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeadProgress {
+    /// Steps that all heads have taken together.
+    pub steps: u64,
+    /// Steps in total.
+    pub total: u64,
+    /// Seconds since the start.
+    pub seconds: f64,
+}
+
 /// Receives the events and the pace of a run.
 pub trait Sink {
     /// Takes an event. Events are the same in every repetition of a run.
@@ -69,6 +80,15 @@ pub trait Sink {
     /// # Errors
     /// If it cannot be written.
     fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
+        let _ = progress;
+        Ok(())
+    }
+
+    /// Takes the progress of training heads on frozen features.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn heads(&mut self, progress: &HeadProgress) -> Result<(), RunError> {
         let _ = progress;
         Ok(())
     }

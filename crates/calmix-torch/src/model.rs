@@ -20,17 +20,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView, Scratch};
+use calmix_data::features::widened;
 use calmix_data::image::Image;
 use calmix_data::shrink::shrunk;
 use calmix_engine::device;
 use calmix_engine::device::set_threads;
 use calmix_engine::frozen_backbone::FrozenBackbone;
 use calmix_engine::predictor::{Predictor, PredictorSettings};
-use calmix_engine::projection::Projection;
+use calmix_head::model::HeadModel;
+use calmix_head::projection::Projection;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
-use calmix_recipe::model_spec::ModelSpec;
+use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
@@ -66,11 +68,30 @@ pub struct Prediction {
     pub abstain: Option<bool>,
 }
 
+/// What turns views into logits.
+#[derive(Debug)]
+enum ModelNetwork {
+    /// A network that was trained as a whole.
+    Whole(Box<Predictor>),
+    /// A head on the projected features of a frozen backbone.
+    Head(Box<FrozenBackbone>, HeadModel),
+}
+
+impl ModelNetwork {
+    /// One row of logits for each view.
+    fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
+        match self {
+            Self::Whole(predictor) => Ok(predictor.predict(views)?.logits),
+            Self::Head(backbone, head) => Ok(head.logits(&widened(&backbone.features(views)?))?),
+        }
+    }
+}
+
 /// The model of a finished run.
 #[derive(Debug)]
 pub struct Model {
     info: ModelInfo,
-    predictor: Predictor,
+    network: ModelNetwork,
     transform: Arc<Augment>,
     map: Calibrator,
     guarantee: Guarantee,
@@ -121,10 +142,12 @@ impl Model {
         })?;
 
         let classes = info.classes.len();
-        let of_weights = info.head.as_ref().map_or(info.model.network, |head| head.network);
-        let longest = Predictor::longest_weights(of_weights, info.model.block, classes) + LONGEST_METADATA;
+        let longest = match &info.head {
+            Some(head) => longest_head(head.shape(classes)),
+            None => Predictor::longest_weights(info.model.network, info.model.block, classes),
+        };
         let path = paths.file(RunFile::Model)?;
-        let weights = safe_open::read(&path, longest)?;
+        let weights = safe_open::read(&path, longest + LONGEST_METADATA)?;
         let in_weights =
             |problem: String| ModelError::File(FileError::new(&path, FileProblem::Format(problem)));
         let embedded = ModelInfo::embedded(&weights).map_err(|error| in_weights(error.to_string()))?;
@@ -138,21 +161,24 @@ impl Model {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         set_threads(options.threads.unwrap_or_else(cores));
         let settings = PredictorSettings { model: info.model, classes, device };
-        let model = ModelSpec { network: of_weights, ..info.model };
-        let predictor = Predictor::new(&PredictorSettings { model, ..settings }, &weights);
-        let mut predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
-        if let Some(head) = &info.head {
-            let (backbone, projection) = below_head(&paths, head, &settings)?;
-            let on = predictor.on(backbone, projection);
-            predictor = on.map_err(|error| wrong(error.to_string()))?;
-        }
+        let network = if let Some(of_head) = &info.head {
+            let (backbone, projection) = below_head(&paths, of_head, &settings)?;
+            let head = read_head(&weights, of_head.shape(classes));
+            let head = head.map_err(|problem| FileError::new(&path, problem))?;
+            let head = HeadModel::new(projection, head).map_err(|error| wrong(error.to_string()))?;
+            ModelNetwork::Head(Box::new(backbone), head)
+        } else {
+            let predictor = Predictor::new(&settings, &weights);
+            let predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
+            ModelNetwork::Whole(Box::new(predictor))
+        };
         let map = info.calibration.as_ref().map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
         Guarantee::check(options)?;
         let guarantee = Guarantee::new(info.held_out.as_ref(), &info.classes, options);
         let guarantee = guarantee.map_err(|error| wrong(format!("held_out: {error}")))?;
         let transform = Arc::new(transform);
         let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
-        Ok(Self { info, predictor, transform, map, guarantee, batch, weights: path.to_path_buf() })
+        Ok(Self { info, network, transform, map, guarantee, batch, weights: path.to_path_buf() })
     }
 
     /// The names of the classes, in the order of the probabilities.
@@ -187,7 +213,10 @@ impl Model {
 
     /// The bytes of the views in one pass through the network. A larger pass is not faster per image.
     pub fn pass_bytes(&self) -> usize {
-        self.predictor.pass_bytes()
+        match &self.network {
+            ModelNetwork::Whole(predictor) => predictor.pass_bytes(),
+            ModelNetwork::Head(backbone, _) => backbone.pass_bytes(),
+        }
     }
 
     /// Predicts images of any size.
@@ -223,7 +252,7 @@ impl Model {
     /// # Errors
     /// As [`predict_views`](Self::predict_views).
     pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
-        let logits = self.predictor.predict(views)?.logits;
+        let logits = self.network.logits(views)?;
         if logits.iter().all(|logit| logit.is_finite()) {
             Ok(logits)
         } else {
@@ -274,10 +303,10 @@ fn below_head(
     let path = paths.file(RunFile::Backbone)?;
     let backbone = backbone.map_err(|error| ModelError::of_weights(error, &path))?;
     let width = backbone.width();
-    let projection = read(RunFile::Projection, Projection::longest_file(width), &head.projection)?;
-    let projection = Projection::from_file(&projection, width, head.dimensions as usize);
+    let projection = read(RunFile::Projection, longest_projection(width), &head.projection)?;
+    let projection = read_projection(&projection, width, head.dimensions as usize);
     let path = paths.file(RunFile::Projection)?;
-    Ok((backbone, projection.map_err(|error| ModelError::of_weights(error, &path))?))
+    Ok((backbone, projection.map_err(|problem| FileError::new(path, problem))?))
 }
 
 /// A hash of the logits (FNV-1a) that seeds randomised prediction sets: the same image always has the same set.

@@ -8,7 +8,7 @@ use calmix::metrics::evaluate::Evaluation;
 use calmix::recipe::Recipe;
 use calmix::run::error::RunError;
 use calmix::run::events::{Event, Pace};
-use calmix::run::sink::{FeatureProgress, Progress, Sink};
+use calmix::run::sink::{FeatureProgress, HeadProgress, Progress, Sink};
 use calmix::terminal::{self, status, warn_at_once};
 
 use crate::quicker::quicker;
@@ -27,9 +27,9 @@ pub(crate) struct ProgressSink {
     /// Whether the user resumes the run: then a start at the first step is announced, too.
     is_resumed: bool,
     first_step: u64,
-    /// When the progress of features was last shown.
-    features_shown: Instant,
-    features_every: Duration,
+    /// When the progress of features or heads was last shown.
+    shown: Instant,
+    shown_every: Duration,
 }
 
 impl ProgressSink {
@@ -45,8 +45,8 @@ impl ProgressSink {
             recipe: Some(Box::new(recipe.clone())),
             is_resumed: false,
             first_step: 0,
-            features_shown: Instant::now(),
-            features_every: Duration::from_secs(every),
+            shown: Instant::now(),
+            shown_every: Duration::from_secs(every),
         }
     }
 
@@ -106,8 +106,8 @@ impl Sink for ProgressSink {
     }
 
     fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
-        if !self.is_quiet && self.features_shown.elapsed() >= self.features_every {
-            self.features_shown = Instant::now();
+        if !self.is_quiet && self.shown.elapsed() >= self.shown_every {
+            self.shown = Instant::now();
             let FeatureProgress { done, total, seconds } = *progress;
             let rate = done as f64 / seconds.max(1e-9);
             let left = rough_time((total - done) as f64 / rate.max(1e-9));
@@ -116,6 +116,21 @@ impl Sink for ProgressSink {
                 grouped(done),
                 grouped(total),
                 grouped(rate.round() as u64)
+            ));
+        }
+        Ok(())
+    }
+
+    fn heads(&mut self, progress: &HeadProgress) -> Result<(), RunError> {
+        if !self.is_quiet && self.shown.elapsed() >= self.shown_every {
+            self.shown = Instant::now();
+            let HeadProgress { steps, total, seconds } = *progress;
+            let rate = steps as f64 / seconds.max(1e-9);
+            let left = rough_time((total - steps) as f64 / rate.max(1e-9));
+            terminal::status_in_place(&format!(
+                "heads: {} of {} steps, {left} left",
+                grouped(steps),
+                grouped(total)
             ));
         }
         Ok(())

@@ -28,6 +28,7 @@
 mod data;
 mod error;
 mod eval;
+mod head;
 mod lifecycle;
 mod mistake;
 mod ranks;
@@ -291,12 +292,13 @@ impl<'a> Trainer<'a> {
             }
             (None, None) => self.follow(&received.recipe, found, asked, folder)?,
         };
-        let step = opened.found.as_ref().map_or(0, |found| found.checkpoint.step());
-        match self.begin(opened) {
-            // While the features were computed.
-            Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step }),
-            begun => begun?.run(),
+        if opened.recipe.recipe.has_head() {
+            return match self.run_head(opened) {
+                Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step: 0 }),
+                ran => ran,
+            };
         }
+        self.begin(opened)?.run()
     }
 }
 

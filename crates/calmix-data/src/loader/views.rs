@@ -6,8 +6,8 @@ use super::ImageSource;
 use super::transform::{Transform, ViewKey};
 use crate::error::DataError;
 
-/// The views of samples, as the rows of a batch: pixels of augmented images ([`ImageViews`]), or vectors of frozen
-/// features ([`FeatureViews`](crate::features::FeatureViews)).
+/// The views of samples, as the rows of a batch: pixels of augmented images ([`ImageViews`]), or of the several
+/// views whose features are made ([`ViewPixels`](crate::features::ViewPixels)).
 ///
 /// A view is `bytes()` bytes and a pure function of its arguments.
 pub trait Views: Send + Sync {

@@ -11,6 +11,7 @@ use calmix_core::preset;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::schedule::Start;
 use calmix_head::fit::{Candidate, HeadFit, ValidationSamples};
+use calmix_head::progress::FitProgress;
 use calmix_head::projection::Projection;
 use calmix_head::settings::HeadSettings;
 use calmix_head::{HeadError, fit};
@@ -25,7 +26,14 @@ fn softmatch() -> Method {
 }
 
 fn fit_with(scene: &Scene, settings: &HeadSettings, threads: usize) -> Result<HeadFit, HeadError> {
-    fit(scene.samples(), &scene.rows(true), None, settings, threads, &AtomicBool::new(false))
+    fit(
+        scene.samples(),
+        &scene.rows(true),
+        None,
+        settings,
+        threads,
+        &FitProgress::new(&AtomicBool::new(false)),
+    )
 }
 
 fn bits(fit: &HeadFit) -> Vec<u32> {
@@ -87,8 +95,11 @@ fn validation_samples_take_the_place_of_folds() {
         labels: &labels,
     };
     let stop = AtomicBool::new(false);
+    let progress = FitProgress::new(&stop);
     let settings = settings(softmatch());
-    let fitted = fit(samples, &scene.rows(true), Some(validation), &settings, 2, &stop).expect("a head");
+    let fitted = fit(samples, &scene.rows(true), Some(validation), &settings, 2, &progress).expect("a head");
+    // Two heads, and none of folds.
+    assert_eq!((progress.steps(), progress.total()), (2 * settings.steps, 2 * settings.steps));
     let predictions = &fitted.head().expect("kept").predictions;
     assert_eq!((predictions.split, predictions.labels.len()), (EvalSet::Validation, 60));
 }
@@ -104,11 +115,12 @@ fn what_does_not_apply_is_refused_in_words() {
     let steep = HeadSettings { lr: 1e38, ..settings(softmatch()) };
     assert!(refused(steep).contains("finite"), "a learning rate that overflows");
     let stop = AtomicBool::new(true);
+    let stop = FitProgress::new(&stop);
     let stopped = fit(scene.samples(), &scene.rows(true), None, &settings(softmatch()), 1, &stop);
     assert!(matches!(stopped, Err(HeadError::Stopped)));
     let mut samples = scene.samples();
     samples.labels = &samples.labels[1..];
-    let uneven = fit(samples, &scene.rows(true), None, &settings(softmatch()), 1, &AtomicBool::new(false));
+    let uneven = fit(samples, &scene.rows(true), None, &settings(softmatch()), 1, &stop);
     assert!(uneven.expect_err("refused").to_string().contains("199 labels"));
     let broken = [1.0, f32::NAN];
     let projection = Projection::fit(Matrix::new(&broken, 1, 2).expect("a row"), 1);

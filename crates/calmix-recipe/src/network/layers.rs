@@ -1,7 +1,6 @@
 //! The layers of every architecture, and how wide their activations are.
 
 use super::efficientnet_lite::{self, EfficientNetLite};
-use super::head::HeadLayers;
 use super::layout::{Layout, LayoutBuilder};
 use super::resnet::{self, ResNet50};
 use super::wide_resnet::{self, WideResNet};
@@ -16,8 +15,6 @@ pub enum NetworkLayers {
     ResNet50(ResNet50),
     /// An EfficientNet-Lite.
     EfficientNetLite(EfficientNetLite),
-    /// A head on feature vectors.
-    Head(HeadLayers),
 }
 
 impl NetworkLayers {
@@ -32,7 +29,6 @@ impl NetworkLayers {
             Architecture::EfficientNetLite(size) => {
                 Self::EfficientNetLite(EfficientNetLite::new(size, classes, &mut builder))
             }
-            Architecture::Head(shape) => Self::Head(HeadLayers::new(shape, classes, &mut builder)),
         };
         (layers, builder.layout)
     }
@@ -45,8 +41,6 @@ impl Architecture {
             Self::WideResNet(shape) => wide_resnet::channels_per_pixel(shape),
             Self::ResNet50 => resnet::CHANNELS_PER_PIXEL,
             Self::EfficientNetLite(_) => efficientnet_lite::CHANNELS_PER_PIXEL,
-            // It reads no pixels.
-            Self::Head(_) => 0,
         }
     }
 }

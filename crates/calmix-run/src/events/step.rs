@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use calmix_core::plan::Difficulty;
+use calmix_core::loss::{LossKind, LossTerm};
+use calmix_metrics::mean_margins::Margins;
+use calmix_metrics::pseudo_labels::{ImpurityOf, PseudoLabelMetrics};
 use serde::{Deserialize, Serialize};
 
 use super::number;
-use super::{ImpurityOf, PseudoLabelMetrics};
 
 /// One update of the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,26 +71,28 @@ pub struct Loss {
     pub further: BTreeMap<String, f32>,
 }
 
-/// Mean margins of the halves of a batch: AUM of the labelled, APM of the unlabelled samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Margins {
-    /// The mean margins (AUM) of the labelled rows.
-    pub labelled: EasyHard,
-    /// The mean margins (APM) of the unlabelled rows.
-    pub unlabelled: EasyHard,
-}
-
-/// The mean of each half; `None` if it is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EasyHard {
-    /// The mean margin of the easy rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub easy: Option<f64>,
-    /// The mean margin of the hard rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hard: Option<f64>,
+impl Loss {
+    /// The loss of a step, from the value of each term before its weight.
+    pub fn of<'a>(
+        total: f64,
+        terms: impl IntoIterator<Item = (&'a LossTerm, &'a f64)>,
+        has_unlabelled: bool,
+        has_mixtures: bool,
+    ) -> Self {
+        let mut loss = Self { total: total as f32, ..Self::default() };
+        for (LossTerm { kind, weight }, value) in terms {
+            let value = (weight * value) as f32;
+            match kind {
+                LossKind::Labelled => loss.labelled = value,
+                LossKind::Unlabelled => loss.unlabelled = Some(value).filter(|_| has_unlabelled),
+                LossKind::Mixup(_) => loss.mix = Some(value).filter(|_| has_mixtures),
+                further => {
+                    loss.further.insert(further.name().replace(' ', "_"), value);
+                }
+            }
+        }
+        loss
+    }
 }
 
 impl Step {
@@ -109,50 +112,5 @@ impl Step {
             skipped: None,
             overflows: None,
         }
-    }
-}
-
-impl Margins {
-    /// Averages the margins of a plan.
-    pub fn of(difficulty: &Difficulty) -> Self {
-        let half = |margins: &[f64], rows: &[usize]| mean(rows.iter().filter_map(|&row| margins.get(row)));
-        let halves = |margins: &[f64], of: &calmix_core::split::Halves| EasyHard {
-            easy: half(margins, &of.easy),
-            hard: half(margins, &of.hard),
-        };
-        Self {
-            labelled: halves(&difficulty.aum, &difficulty.labelled),
-            unlabelled: halves(&difficulty.apm, &difficulty.unlabelled),
-        }
-    }
-}
-
-fn mean<'a>(numbers: impl Iterator<Item = &'a f64>) -> Option<f64> {
-    let mut sum = 0.0;
-    let mut n = 0_u32;
-    for number in numbers {
-        sum += number;
-        n += 1;
-    }
-    (n > 0).then(|| sum / f64::from(n))
-}
-
-#[cfg(test)]
-mod tests {
-    use calmix_core::split::Halves;
-
-    use super::*;
-
-    #[test]
-    fn margins_are_means_of_halves() {
-        let difficulty = Difficulty {
-            aum: vec![1.0, 4.0, 3.0],
-            apm: vec![],
-            labelled: Halves { easy: vec![1, 2], hard: vec![0] },
-            unlabelled: Halves::default(),
-        };
-        let margins = Margins::of(&difficulty);
-        assert_eq!(margins.labelled, EasyHard { easy: Some(3.5), hard: Some(1.0) });
-        assert_eq!(margins.unlabelled, EasyHard { easy: None, hard: None });
     }
 }

@@ -7,14 +7,14 @@ use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::{evaluate, select};
 use calmix_metrics::fitted_calibrator::{FitRule, FittedCalibrator, FittedOn};
+use calmix_metrics::mean_margins::{EasyHard, Margins};
 use calmix_metrics::metrics::{Metrics, Resampling};
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
+use calmix_metrics::pseudo_labels::{ImpurityOf, PseudoLabelMetrics};
 use calmix_recipe::Selection;
 
-use calmix_run::events::{
-    EasyHard, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoLabelMetrics, Step,
-};
+use calmix_run::events::{Event, Finished, Loss, Note, Pace, Step};
 
 /// Logits of 60 samples and 7 classes, right more often than not.
 pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predictions {

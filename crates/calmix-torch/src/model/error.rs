@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_data::error::DataError;
 use calmix_engine::error::EngineError;
+use calmix_head::HeadError;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
@@ -18,6 +19,9 @@ pub enum ModelError {
     /// The network or its device failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The head failed.
+    #[error(transparent)]
+    Head(#[from] HeadError),
     /// The coverage or the precision is out of range.
     #[error(transparent)]
     Calibration(#[from] MetricsError),

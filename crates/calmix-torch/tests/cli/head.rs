@@ -5,10 +5,11 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use calmix_torch::run::predictions_file;
+use calmix_torch::run::{predictions_file, read};
 use serde_json::Value;
 
 use crate::fixture::Fixture;
+use crate::together::{contents, is_same};
 use crate::workspace::{CommandOutput, TINY, Workspace};
 
 pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
@@ -233,6 +234,35 @@ fn killed_makers_leave_a_cache_that_ends_the_same() {
         );
     }
     assert!(pages(&workspace, "killed") == wanted);
+}
+
+/// A head is trained anew after a kill, whenever that was: the folder ends with the same bytes.
+#[test]
+fn killed_head_ends_in_the_same_bytes() {
+    let workspace = Fixture::Weights.copy();
+    // A run that goes on keeps its features in its own folder.
+    let settings = ["--set", "train.steps=600", "--set", "network.cache="];
+    let training = |run| workspace.head_training(&[&["--run-dir", run], &settings[..]].concat());
+    let start = Instant::now();
+    workspace.end(training("whole")).with_code(0);
+    let whole_time = start.elapsed();
+    let whole = contents(&workspace.path("whole"));
+    let mut kills = 0;
+    for moment in 1..=20_u32 {
+        let mut command = training("killed");
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole_time * moment / 21);
+        running.kill().unwrap();
+        kills += u32::from(!running.wait().unwrap().success());
+        if read::has_begun(&workspace.path("killed")) {
+            workspace.run(&["resume", "killed"]).with_code(0);
+        } else {
+            workspace.end(training("killed")).with_code(0);
+        }
+        is_same(&workspace.path("killed"), &whole, &format!("killed at {moment} of 21"));
+        fs::remove_dir_all(workspace.path("killed")).unwrap();
+    }
+    assert!(kills > 10, "only {kills} were killed before their end");
 }
 
 /// SIGTERM between two pages, while images are ready before the backbone needs them: the work ends there, and goes on with

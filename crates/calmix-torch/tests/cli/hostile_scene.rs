@@ -11,6 +11,8 @@ use crate::library::Library;
 use crate::measured::{Ended, Worst, measured};
 use crate::workspace::Workspace;
 
+/// The command that goes on with a run.
+const RESUME: &str = "resume";
 /// What stands in a place instead of the file or folder that belongs there.
 pub(crate) const KINDS: &[&str] = &["file", "folder", "endless", "pipe", "hard link"];
 
@@ -24,20 +26,29 @@ pub(crate) struct Scene {
 impl Scene {
     /// A run of a whole network.
     pub(crate) fn of_network() -> Self {
-        Self::new(Fixture::Garments.copy(), "first", &["inspect", "evaluate", "report", "resume"])
+        let scene = Self::new(Fixture::Garments.copy(), "first", &["inspect", "evaluate", "report", RESUME]);
+        // As a run that was killed after its first checkpoint, with the model of its end.
+        fs::remove_dir_all(scene.workspace.path("honest/checkpoints/step-000000008")).unwrap();
+        scene
     }
 
     /// A run of a head on frozen features, which has them in its folder.
     pub(crate) fn of_head() -> Self {
-        Self::new(Fixture::Head.copy(), "run", &["inspect", "evaluate", "report", "predict", "resume"])
+        Self::new(Fixture::Head.copy(), "run", &["inspect", "evaluate", "report", "predict", RESUME])
     }
 
     fn new(workspace: Workspace, run: &str, commands: &'static [&'static str]) -> Self {
         fs::rename(workspace.path(run), workspace.path("honest")).unwrap();
-        // As a run that was killed after its first checkpoint, with the model of its end.
-        fs::remove_dir_all(workspace.path("honest/checkpoints/step-000000008")).unwrap();
         workspace.outside();
         Self { workspace, commands }
+    }
+
+    /// Takes the result of a run away, as if it had been killed before, unless something else is in its place: a head goes on.
+    pub(crate) fn unfinish(run: &Path) {
+        let result = run.join("result.json");
+        if result.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            fs::remove_file(result).unwrap();
+        }
     }
 
     /// A copy of the honest run.
@@ -128,7 +139,10 @@ impl<'a> Reader<'a> {
         for command in scene.commands {
             // Peaks are sampled, and a short one may be missed.
             let [first, second] = [0, 1].map(|_| {
-                scene.copy();
+                let run = scene.copy();
+                if *command == RESUME {
+                    Scene::unfinish(&run);
+                }
                 reader.run(command)
             });
             reader.honest.push(Ended { peak: first.peak.max(second.peak), ..second });
@@ -151,8 +165,12 @@ impl<'a> Reader<'a> {
     #[track_caller]
     pub(crate) fn endures(&mut self, what: &str, damage: impl Fn(&Path)) -> Vec<String> {
         let mut said = Vec::new();
-        damage(&self.scene.copy());
+        let run = self.scene.copy();
+        damage(&run);
         for (n, command) in self.scene.commands.iter().enumerate() {
+            if *command == RESUME {
+                Scene::unfinish(&run);
+            }
             let before = outside_of(&self.scene.workspace);
             let ended = self.run(command);
             let what = format!("{command}, {what}");

@@ -3,10 +3,10 @@
 
 pub(super) mod feature_work;
 pub(super) mod frozen_features;
+pub(super) mod head_vectors;
 pub(super) mod make_features;
 pub(super) mod next_batch;
 pub(super) mod pretrained;
-pub(super) mod run_views;
 pub(super) mod splits;
 pub(super) mod train_data;
 pub(super) mod trained_images;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use calmix_data::error::DataError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
+use calmix_head::HeadError;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
@@ -43,6 +44,15 @@ pub enum TrainError {
     /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A run has no result yet.
+    #[error("{}: the run has not finished, and a head is evaluated when it has; resume the run", path.display())]
+    Unfinished {
+        /// The folder of the run.
+        path: PathBuf,
+    },
+    /// A head cannot be trained or used.
+    #[error(transparent)]
+    Head(#[from] HeadError),
     /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] MetricsError),

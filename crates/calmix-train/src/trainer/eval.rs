@@ -2,6 +2,5 @@
 
 pub(super) mod evaluate;
 pub(super) mod final_evaluation;
-pub(super) mod head;
 pub(super) mod reevaluate;
 pub(super) mod report_files;

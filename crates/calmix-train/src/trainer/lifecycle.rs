@@ -6,6 +6,7 @@ pub(super) mod evaluation;
 pub(super) mod event_writer;
 pub(super) mod finish;
 pub(super) mod open_run;
+pub(super) mod result_files;
 pub(super) mod run_log;
 pub(super) mod save;
 pub(super) mod timer;

@@ -19,6 +19,7 @@ impl TrainError {
             Self::Processes(error) => error.kind(),
             Self::Start(_)
             | Self::NotBegun { .. }
+            | Self::Unfinished { .. }
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
             | Self::OtherSplit { .. }

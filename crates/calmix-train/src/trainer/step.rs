@@ -5,7 +5,6 @@ pub(super) mod engine_settings;
 pub(super) mod exchange;
 pub(super) mod memory;
 pub(super) mod partners;
-pub(super) mod pseudo_sums;
 pub(super) mod step_stats;
 pub(super) mod step_traffic;
 pub(super) mod stepper;

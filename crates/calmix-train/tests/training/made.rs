@@ -51,12 +51,18 @@ impl Bench {
 
     /// Trains until some steps are done, and no further.
     pub(crate) fn train_until(&self, name: &str, steps: u64, settings: &[&str]) -> PathBuf {
+        let (folder, outcome) = self.stop_at(name, steps, settings);
+        assert_eq!(outcome, Outcome::Stopped { step: steps });
+        folder
+    }
+
+    /// Trains until the event of a step requests a stop.
+    pub(crate) fn stop_at(&self, name: &str, steps: u64, settings: &[&str]) -> (PathBuf, Outcome) {
         let folder = self.folder(name);
         let stop = AtomicBool::new(false);
         let trainer = stopping(Trainer::new(&stop), steps, &stop);
         let outcome = trainer.start(&self.recipe(settings), &folder).unwrap();
-        assert_eq!(outcome, Outcome::Stopped { step: steps });
-        folder
+        (folder, outcome)
     }
 }
 

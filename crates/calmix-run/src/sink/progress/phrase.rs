@@ -3,7 +3,7 @@
 use calmix_io::counted::counted;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Interval, LEVEL, Metrics};
 
-use crate::events::PseudoLabelMetrics;
+use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 
 /// Formats a share as per cent, five columns wide.
 pub(super) fn percent(share: f64) -> String {

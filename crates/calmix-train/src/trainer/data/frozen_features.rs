@@ -5,28 +5,31 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use calmix_core::matrix::Matrix;
 use calmix_data::error::DataError;
 use calmix_data::features::{
-    self, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed, ViewPixels,
+    self, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, widened,
 };
 use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Warn};
 use calmix_engine::frozen_backbone::FrozenBackbone;
 
 use calmix_engine::predictor::PredictorSettings;
-use calmix_engine::projection::Projection;
+use calmix_head::projection::Projection;
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
-use calmix_recipe::network::Architecture;
 use calmix_recipe::precision::Precision;
+use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
 
 use serde_json::json;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
+use super::head_vectors::{HeadVectors, VectorTable};
 use super::pretrained::Pretrained;
 use super::train_data::NeededSamples;
 use crate::trainer::error::TrainError;
@@ -35,6 +38,8 @@ use crate::trainer::error::TrainError;
 const BATCH: u32 = 16;
 /// The most samples that a projection is fitted on.
 const FITTED: usize = 20_000;
+/// Rows of features that are projected at once.
+const ROWS: usize = 256;
 
 /// A frozen backbone and the cache of its features.
 pub(crate) struct FrozenFeatures {
@@ -50,20 +55,6 @@ pub(crate) struct FrozenFeatures {
     /// Whether the cache can be written; `false` once a write has failed.
     is_writable: bool,
     warn: Warn,
-}
-
-/// The backbone and the projection below a head.
-#[derive(Debug)]
-pub(crate) struct HeadInput {
-    pub(crate) projection: Projection,
-    pub(crate) info: HeadInfo,
-}
-
-impl HeadInput {
-    /// The head of a recipe.
-    pub(crate) fn architecture(&self, recipe: &Recipe) -> Architecture {
-        Architecture::head(recipe.network.head, self.projection.dimensions())
-    }
 }
 
 impl FrozenFeatures {
@@ -246,9 +237,8 @@ impl FrozenFeatures {
         &mut self,
         recipe: &Recipe,
         needed: &NeededSamples,
-        labels: Vec<u32>,
         work: &mut FeatureWork<'_>,
-    ) -> Result<(FeatureViews, HeadInput), TrainError> {
+    ) -> Result<HeadVectors, TrainError> {
         let damaged = self.cache.damaged();
         let mut training = self.cache.read(&needed.training, &self.views)?;
         let mut evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
@@ -263,27 +253,21 @@ impl FrozenFeatures {
             evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
         }
         let projection = self.projection(recipe, &training)?;
-        let file = projection.to_file()?;
-        let (width, dimensions) = (projection.width(), projection.dimensions());
         let info = HeadInfo {
             precision: self.precision,
-            network: Architecture::head(recipe.network.head, dimensions),
-            features: width as u32,
-            dimensions: dimensions as u32,
+            kind: recipe.network.head,
+            features: projection.width() as u32,
+            dimensions: projection.dimensions() as u32,
             backbone: self.file.hash.clone(),
-            projection: ModelInfo::hash(&file),
+            projection: ModelInfo::hash(&projection_bytes(&projection)?),
         };
-        let bytes = dimensions * size_of::<f32>();
-        let table = |(ids, vectors): (Vec<u64>, Vec<u8>), weak, strong| -> Result<_, TrainError> {
-            Ok(FeatureTable { ids, weak, strong, bytes, vectors: projection.apply(&vectors)? })
+        let table = |(ids, vectors): (Vec<u64>, Vec<u8>), views: usize| -> Result<_, TrainError> {
+            let vectors = projected(&projection, &vectors)?;
+            Ok(VectorTable { ids, vectors, width: views * projection.dimensions() })
         };
-        let (weak, strong) = (recipe.network.weak_views as u8, recipe.network.strong_views as u8);
-        let views = FeatureViews {
-            training: table(training, weak, strong)?,
-            evaluation: table(evaluation, 0, 0)?,
-            labels,
-        };
-        Ok((views, HeadInput { projection, info }))
+        let training = table(training, self.views.len())?;
+        let evaluation = table(evaluation, 1)?;
+        Ok(HeadVectors { projection, info, training, evaluation })
     }
 
     /// The run's own projection, or one that is fitted to the clean views of what is trained on.
@@ -296,24 +280,26 @@ impl FrozenFeatures {
             (FrozenBackbone::width_of(&self.settings), recipe.network.dimensions as usize);
         // Without samples to fit one to, there has to be one.
         if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
-            let file = safe_open::read(own, Projection::longest_file(width))?;
-            return Ok(Projection::from_file(&file, width, dimensions)?);
+            let file = safe_open::read(own, longest_projection(width))?;
+            let projection = read_projection(&file, width, dimensions);
+            return Ok(projection.map_err(|problem| FileError::new(own, problem))?);
         }
         // An analysis takes seconds, and runs with the same samples share it.
         let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
-        if let Some(file) = self.cache.kept(&name, Projection::longest_file(width)) {
-            return Ok(Projection::from_file(&file, width, dimensions)?);
+        let kept = self.cache.kept(&name, longest_projection(width));
+        if let Some(kept) = kept.and_then(|file| read_projection(&file, width, dimensions).ok()) {
+            return Ok(kept);
         }
         let each = 2 * width;
         let row = each * self.views.len();
         // Evenly spaced samples, if there are more than needed.
         let stride = ids.len().div_ceil(FITTED).max(1);
-        let clean: Vec<u8> =
-            vectors.chunks_exact(row.max(1)).step_by(stride).flat_map(|row| &row[..each]).copied().collect();
-        let projection = Projection::fit(&clean, width, dimensions)?;
+        let rows = vectors.chunks_exact(row.max(1)).step_by(stride);
+        let clean: Vec<f32> = rows.flat_map(|row| widened(&row[..each])).collect();
+        let projection = Projection::fit(matrix(&clean, width)?, dimensions)?;
         if self.is_writable
-            && let Err(error) = self.cache.keep_checked(&name, &projection.to_file()?)
+            && let Err(error) = self.cache.keep_checked(&name, &projection_bytes(&projection)?)
         {
             self.do_without_cache(&error);
         }
@@ -321,7 +307,7 @@ impl FrozenFeatures {
     }
 
     /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
-    pub(crate) fn keep(&mut self, run: &Run, input: &HeadInput) -> Result<(), TrainError> {
+    pub(crate) fn keep(&mut self, run: &Run, projection: &Projection) -> Result<(), TrainError> {
         let backbone = self.file.bytes();
         match self.is_writable.then(|| self.cache.keep("backbone.safetensors", backbone)) {
             Some(Ok(shared)) => run.share(RunFile::Backbone, &shared, backbone)?,
@@ -331,7 +317,21 @@ impl FrozenFeatures {
                 self.do_without_cache(&error);
             }
         }
-        run.write(RunFile::Projection, &input.projection.to_file()?)?;
+        run.write(RunFile::Projection, &projection_bytes(projection)?)?;
         Ok(())
     }
+}
+
+/// The vectors of features in f16, block by block: f32 numbers of all features would be several times as much memory.
+fn projected(projection: &Projection, features: &[u8]) -> Result<Vec<f32>, TrainError> {
+    let each = 2 * projection.width();
+    let mut vectors = Vec::with_capacity(features.len() / each.max(1) * projection.dimensions());
+    for block in features.chunks((ROWS * each).max(1)) {
+        vectors.extend(projection.apply(matrix(&widened(block), projection.width())?)?);
+    }
+    Ok(vectors)
+}
+
+fn matrix(numbers: &[f32], width: usize) -> Result<Matrix<'_>, TrainError> {
+    Ok(Matrix::new(numbers, numbers.len() / width.max(1), width)?)
 }

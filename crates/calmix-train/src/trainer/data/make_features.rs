@@ -12,7 +12,8 @@ use calmix_run::run::{Paths, Run};
 use calmix_run::sink::Sink;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
-use super::frozen_features::{FrozenFeatures, HeadInput};
+use super::frozen_features::FrozenFeatures;
+use super::head_vectors::HeadVectors;
 use super::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
@@ -55,22 +56,20 @@ pub(crate) fn make_features(
     frozen.make(&data.needed(), part, &mut watch.work(&data))
 }
 
-/// The data of a run as features of its frozen backbone, computing those that are missing; unchanged if the
-/// whole network is trained.
-pub(crate) fn in_features(
+/// The vectors that the head of a run is trained on, computing the features that are missing.
+pub(crate) fn vectors_of_run(
     recipe: &Recipe,
-    data: TrainData,
-    run: Option<&Run>,
+    data: &TrainData,
+    run: &Run,
     watch: FeatureWatch<'_, '_>,
-) -> Result<(TrainData, Option<HeadInput>), TrainError> {
-    let Some(run) = run.filter(|_| recipe.has_head()) else { return Ok((data, None)) };
+) -> Result<HeadVectors, TrainError> {
     let place = FeaturePlace::Run(run.paths());
     let mut frozen = FrozenFeatures::open(recipe, place, &data.fingerprint, Arc::clone(watch.warn))?;
-    let mut work = watch.work(&data);
+    let mut work = watch.work(data);
     let needed = data.needed();
     frozen.make(&needed, PageShard::WHOLE, &mut work)?;
-    let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), &mut work)?;
+    let vectors = frozen.load(recipe, &needed, &mut work)?;
     drop(work);
-    frozen.keep(run, &input)?;
-    Ok((data.with_features(views), Some(input)))
+    frozen.keep(run, &vectors.projection)?;
+    Ok(vectors)
 }

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use calmix_core::sharding::{Partition, ShardRows};
+use calmix_data::augment::Augment;
 use calmix_data::error::DataError;
-use calmix_data::loader::{Loader, PooledBatch, TrainBatch};
+use calmix_data::loader::{ImageViews, Loader, PooledBatch, TrainBatch};
 use calmix_dist::ProcessGroup;
 
-use super::run_views::RunViews;
 use super::train_data::TrainData;
 
 /// How long processes that have to stop wait for a batch: with it, all of them can complete the step as usual.
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// # Errors
 /// Why there is none; [`DataError::Interrupted`] if the run has to `stop`.
 pub(crate) fn next_batch(
-    batches: &mut Loader<RunViews>,
+    batches: &mut Loader<ImageViews<Augment>>,
     step: u64,
     processes: &ProcessGroup,
     stop: &AtomicBool,

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use calmix_core::order::Membership;
 use calmix_core::rng::Seed;
-use calmix_data::augment::{Augment, Scratch};
+use calmix_data::augment::Augment;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::features::FeatureViews;
 use calmix_data::loader::{
     EvalLoader, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleIds, SampleStream, Training,
     Views, Workers,
@@ -29,7 +28,6 @@ use calmix_run::checkpoint::Identity;
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::run::{Paths, RunFile};
 
-use super::run_views::RunViews;
 use super::splits::{draw_split, own_validation, unlabelled};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
@@ -58,6 +56,9 @@ pub(crate) struct NeededSamples {
     pub(crate) evaluation: Vec<u64>,
 }
 
+/// Loads the images of an evaluation.
+pub(crate) type EvalBatches = EvalLoader<ImageViews<Augment>>;
+
 /// A dataset that is open and split.
 #[derive(Clone)]
 pub(crate) struct TrainData {
@@ -68,8 +69,6 @@ pub(crate) struct TrainData {
     pub(crate) shrunk: Option<u32>,
     pub(crate) split: LabelSplit,
     pub(crate) split_hash: String,
-    /// The labels that are trained on: those of the split, or fewer in a fold.
-    labelled: Vec<u64>,
     unlabelled: SampleIds,
     /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file.
     classes_of: Vec<u32>,
@@ -77,7 +76,7 @@ pub(crate) struct TrainData {
     fitted_on: FittedOn,
     test: Option<Range<u64>>,
     pub(crate) augment: Arc<Augment>,
-    views: Arc<RunViews>,
+    views: Arc<ImageViews<Augment>>,
     pub(crate) workers: Workers,
 }
 
@@ -152,8 +151,6 @@ impl TrainData {
             if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
         let augment = Arc::new(recipe.augment.resolve());
         let views = ImageViews::new(Arc::clone(&images), Arc::clone(&augment));
-        let views = Arc::new(RunViews::Images(views));
-        let labelled = split.labelled().to_vec();
         let workers = recipe.loader.workers(processes);
         Ok(Self {
             images,
@@ -162,7 +159,6 @@ impl TrainData {
             shrunk,
             split,
             split_hash,
-            labelled,
             unlabelled,
             classes_of,
             validation,
@@ -176,13 +172,13 @@ impl TrainData {
 
     /// The samples that a run on frozen features needs.
     pub(crate) fn needed(&self) -> NeededSamples {
-        let unlabelled = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
-        let mut training: Vec<u64> = self.labelled.iter().copied().chain(unlabelled).collect();
+        let mut training = self.unlabelled_ids();
+        training.extend(self.labelled());
         training.sort_unstable();
         training.dedup();
-        let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
-        let evaluating = validation.chain(self.test.clone().unwrap_or_default());
-        let mut evaluation: Vec<u64> = evaluating.filter(|id| training.binary_search(id).is_err()).collect();
+        let mut evaluation = self.ids_of(EvalSet::Validation);
+        evaluation.extend(self.test.clone().unwrap_or_default());
+        evaluation.retain(|id| training.binary_search(id).is_err());
         evaluation.sort_unstable();
         evaluation.dedup();
         NeededSamples { training, evaluation }
@@ -190,58 +186,43 @@ impl TrainData {
 
     /// The samples that an evaluation needs, without training.
     pub(crate) fn needed_to_evaluate(&self) -> NeededSamples {
-        let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
-        let test = self.test.clone().unwrap_or_default();
-        let mut evaluation: Vec<u64> = self.labelled.iter().copied().chain(validation).chain(test).collect();
+        let mut evaluation = self.ids_of(EvalSet::Validation);
+        evaluation.extend(self.test.clone().unwrap_or_default());
         evaluation.sort_unstable();
         evaluation.dedup();
         NeededSamples { training: Vec::new(), evaluation }
     }
 
-    /// The class of every sample of the dataset.
-    pub(crate) fn classes_of(&self) -> &[u32] {
-        &self.classes_of
-    }
-
     /// The labels that are trained on.
     pub(crate) fn labelled(&self) -> &[u64] {
-        &self.labelled
-    }
-
-    /// The clean views of some samples, one after the other.
-    pub(crate) fn clean_rows(&self, ids: &[u64]) -> Result<Vec<u8>, TrainError> {
-        let (mut rows, mut row, mut scratch) = (Vec::new(), vec![0; self.views.bytes()], Scratch::default());
-        for &id in ids {
-            self.views.evaluation(id, &mut scratch, &mut row)?;
-            rows.extend_from_slice(&row);
-        }
-        Ok(rows)
-    }
-
-    /// The same data in features.
-    pub(crate) fn with_features(self, features: FeatureViews) -> Self {
-        Self { views: Arc::new(RunViews::Features(features)), ..self }
-    }
-
-    /// The same data without some labelled samples, which are not trained on without their label either.
-    pub(crate) fn without(&self, held_out: &[u64]) -> Self {
-        let kept = |id: &u64| held_out.binary_search(id).is_err();
-        let unlabelled =
-            (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).filter(kept);
-        let unlabelled: Vec<u64> = unlabelled.collect();
-        let labelled = self.labelled.iter().copied().filter(kept).collect();
-        Self { labelled, unlabelled: unlabelled.as_slice().into(), ..self.clone() }
-    }
-
-    /// The same data without unlabelled samples.
-    pub(crate) fn labelled_alone(&self) -> Self {
-        Self { unlabelled: SampleIds::default(), ..self.clone() }
+        self.split.labelled()
     }
 
     /// The class of a sample, if known.
     pub(crate) fn class_of(&self, id: u64) -> Option<u32> {
         let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
         class.copied().filter(|&class| class != NO_LABEL)
+    }
+
+    /// The samples of a split, in order.
+    pub(crate) fn ids_of(&self, split: EvalSet) -> Vec<u64> {
+        let samples = self.samples(split);
+        (0..samples.len()).filter_map(|index| samples.id(index)).collect()
+    }
+
+    /// The samples that are trained on without a label, in order.
+    pub(crate) fn unlabelled_ids(&self) -> Vec<u64> {
+        (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).collect()
+    }
+
+    fn samples(&self, split: EvalSet) -> SampleIds {
+        match split {
+            // Heads of folds predict these.
+            EvalSet::OutOfFold => SampleIds::default(),
+            EvalSet::Validation => self.validation.clone(),
+            EvalSet::Labelled => self.labelled().into(),
+            EvalSet::Test => self.test.clone().unwrap_or_default().into(),
+        }
     }
 
     /// The number of validation samples: held out, or of the dataset's own split.
@@ -283,7 +264,7 @@ impl TrainData {
     /// The class of an unlabelled sample whose pseudo-label can be evaluated: one that the dataset knows, of a sample that is
     /// not also trained on with its label. Other implementations count those too, although the network has memorised them.
     pub(crate) fn evaluated_class(&self, id: u64) -> Option<u32> {
-        let labelled = self.labelled.binary_search(&id).is_ok();
+        let labelled = self.labelled().binary_search(&id).is_ok();
         if labelled { None } else { self.class_of(id) }
     }
 
@@ -302,7 +283,7 @@ impl TrainData {
         recipe: &Recipe,
         layout: &ParallelLayout,
         steps: Range<u64>,
-    ) -> Result<Loader<RunViews>, TrainError> {
+    ) -> Result<Loader<ImageViews<Augment>>, TrainError> {
         let train = &recipe.train;
         // How many may be corrupt is counted over all processes.
         let corrupt = match recipe.loader.corrupt() {
@@ -312,7 +293,7 @@ impl TrainData {
         let training = Training {
             sharding: layout.sharding(),
             shards: layout.shards(),
-            labelled: SampleStream { ids: self.labelled.as_slice().into(), batch: train.batch },
+            labelled: SampleStream { ids: self.labelled().into(), batch: train.batch },
             unlabelled: SampleStream { ids: self.unlabelled.clone(), batch: recipe.unlabelled() },
             corrupt,
             ..Training::new(Seed(train.seed), steps)
@@ -327,15 +308,8 @@ impl TrainData {
         recipe: &Recipe,
         split: EvalSet,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
-        let samples: SampleIds = match split {
-            // Heads of folds predict these.
-            EvalSet::OutOfFold => SampleIds::default(),
-            EvalSet::Validation => self.validation.clone(),
-            EvalSet::Labelled => self.labelled.as_slice().into(),
-            EvalSet::Test => self.test.clone().unwrap_or_default().into(),
-        };
-        self.in_batches(recipe, &samples, processes)
+    ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
+        self.in_batches(recipe, &self.samples(split), processes)
     }
 
     /// The unlabelled samples whose pseudo-label can be evaluated, in the same way.
@@ -343,9 +317,9 @@ impl TrainData {
         &self,
         recipe: &Recipe,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
-        let all = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
-        let evaluated: Vec<u64> = all.filter(|&id| self.evaluated_class(id).is_some()).collect();
+    ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
+        let mut evaluated = self.unlabelled_ids();
+        evaluated.retain(|&id| self.evaluated_class(id).is_some());
         self.in_batches(recipe, &evaluated.as_slice().into(), processes)
     }
 
@@ -354,7 +328,7 @@ impl TrainData {
         recipe: &Recipe,
         samples: &SampleIds,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
+    ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
         if samples.is_empty() {
             return Ok(None);
         }

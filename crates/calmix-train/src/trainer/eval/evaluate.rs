@@ -6,7 +6,7 @@ use std::sync::Arc;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
-use calmix_data::loader::{EvalBatch, EvalLoader, PooledBatch};
+use calmix_data::loader::{EvalBatch, PooledBatch, SkippedSample};
 use calmix_engine::engine::{Engine, Weights};
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::evaluate::Evaluation;
@@ -16,11 +16,10 @@ use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
+use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_recipe::Recipe;
-use calmix_run::events::PseudoLabelMetrics;
 
-use crate::trainer::data::run_views::RunViews;
-use crate::trainer::data::train_data::TrainData;
+use crate::trainer::data::train_data::{EvalBatches, TrainData};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::collect_results::broadcast_result;
 use crate::trainer::ranks::eval_stop::EvalStop;
@@ -53,9 +52,8 @@ pub(crate) enum EvalMode<'a> {
     MetricsOnly,
     /// The metrics with their intervals, and a calibrator that is fitted here: of the resulting model.
     Final,
-    /// The metrics with their intervals, with a calibrator that was fitted elsewhere; for a head also on the predictions of the
-    /// heads of folds for the labels.
-    With { fitted: &'a Fitted, out_of_fold: Option<&'a Predictions> },
+    /// The metrics with their intervals, with a calibrator that was fitted elsewhere.
+    With(&'a Fitted),
 }
 
 /// The number of replicates after which several processes agree on whether to stop.
@@ -74,11 +72,11 @@ pub(crate) fn evaluate_model(
     stop: EvalStop<'_>,
 ) -> Result<EvalOutput, TrainError> {
     let processes = stop.processes;
-    let mut skipped = Vec::new();
+    let mut left_out = Vec::new();
     let mut predict = |split| {
         let found = predict(engine, recipe, data, split, (step, model), stop)?;
         Ok::<_, TrainError>(found.map(|(seen, corrupt)| {
-            skipped.push((split, corrupt));
+            left_out.push((split, corrupt));
             seen
         }))
     };
@@ -86,10 +84,8 @@ pub(crate) fn evaluate_model(
     for split in [EvalSet::Validation, EvalSet::Test] {
         predictions.extend(predict(split)?);
     }
-    let seed = Seed(recipe.train.seed);
     let mut output = EvalOutput::default();
-    let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
-    let resampling = (mode != EvalMode::MetricsOnly && how.replicates > 0).then_some((how, seed));
+    let has_intervals = mode != EvalMode::MetricsOnly;
     if mode == EvalMode::Final {
         let held_out = predictions.iter().find(|seen| seen.split == EvalSet::Validation);
         let least = CalibratorKind::Temperature.least_labels();
@@ -99,38 +95,70 @@ pub(crate) fn evaluate_model(
             broadcast_result(processes, (processes.rank() == 0).then_some(Ok::<_, TrainError>(enough)))?;
         let labelled = if enough { None } else { predict(EvalSet::Labelled)? };
         if processes.rank() > 0 {
-            resampling.map_or(Ok(()), |_| stop.wait_for_first())?;
+            resampling(recipe).map_or(Ok(()), |_| stop.wait_for_first())?;
             return Ok(output);
         }
         let held_out = held_out.map(|seen| (seen, data.fitted_on()));
         output.fitted = Some(Fitted::of(held_out, labelled.as_ref())?);
         predictions.extend(labelled);
     }
-    if let EvalMode::With { fitted, out_of_fold } = mode {
+    if let EvalMode::With(fitted) = mode {
         output.fitted = Some(fitted.clone());
-        predictions.extend(out_of_fold.cloned());
     }
     if processes.rank() > 0 {
         return Ok(output);
     }
-    let (mut replicates, over) = (0_u32, RefCell::new(None));
+    output.predictions = predictions;
+    let resampling = resampling(recipe).filter(|_| has_intervals);
+    measure(output, &left_out, resampling, stop)
+}
+
+/// Computes the metrics of predictions that were made with a calibrator, with their intervals.
+///
+/// # Errors
+/// [`TrainError::Abandoned`] if `stop` requests it.
+pub(crate) fn evaluate_predictions(
+    output: EvalOutput,
+    left_out: &[(EvalSet, LeftOut)],
+    recipe: &Recipe,
+    stop: EvalStop<'_>,
+) -> Result<EvalOutput, TrainError> {
+    measure(output, left_out, resampling(recipe), stop)
+}
+
+/// How intervals are computed; `None` if the recipe wants none.
+fn resampling(recipe: &Recipe) -> Option<(Resampling, Seed)> {
+    let replicates = recipe.evaluate.bootstrap as usize;
+    let how = Resampling { replicates, ..Resampling::default() };
+    (replicates > 0).then_some((how, Seed(recipe.train.seed)))
+}
+
+/// Adds the metrics of the predictions, on rank 0.
+fn measure(
+    mut output: EvalOutput,
+    left_out: &[(EvalSet, LeftOut)],
+    resampling: Option<(Resampling, Seed)>,
+    stop: EvalStop<'_>,
+) -> Result<EvalOutput, TrainError> {
+    let mut replicates = 0_u32;
+    let over = RefCell::new(None);
     let mut is_over = || {
         replicates = replicates.wrapping_add(1);
-        if processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
+        if stop.processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
             *over.borrow_mut() = stop.check().err();
         }
         over.borrow().is_some()
     };
-    for seen in predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
+    for seen in output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
         let evaluation = evaluate_unless(seen, output.map(), resampling, &mut is_over)?;
         let mut evaluation = evaluation.ok_or_else(|| over.take().unwrap_or(TrainError::Abandoned))?;
-        let corrupt = skipped.iter().find(|(split, _)| *split == seen.split);
+        let corrupt = left_out.iter().find(|(split, _)| *split == seen.split);
         evaluation.skipped = corrupt.map_or(0, |(_, corrupt)| corrupt.samples);
         output.evaluations.push(evaluation);
     }
-    output.corrupt = skipped.into_iter().map(|(_, corrupt)| corrupt.first).find(|first| !first.is_empty());
+    let first = left_out.iter().map(|(_, corrupt)| &corrupt.first).find(|first| !first.is_empty());
+    output.corrupt = first.cloned();
     resampling.map_or(Ok(()), |_| stop.done())?;
-    output.predictions = predictions;
     Ok(output)
 }
 
@@ -178,7 +206,7 @@ pub(crate) fn evaluate_pseudo_labels(
 /// The next batch of an evaluation; `None` if this process has no further one, or received a request to stop, of which
 /// the others learn at the next check.
 fn next_batch(
-    batches: &mut EvalLoader<RunViews>,
+    batches: &mut EvalBatches,
     stop: EvalStop<'_>,
 ) -> Result<Option<PooledBatch<EvalBatch>>, TrainError> {
     stop.check()?;
@@ -196,6 +224,13 @@ pub(crate) struct LeftOut {
     first: String,
 }
 
+impl LeftOut {
+    pub(crate) fn of(skipped: &[SkippedSample]) -> Self {
+        let first = skipped.first().map(|sample| sample.problem.clone()).unwrap_or_default();
+        Self { samples: skipped.len() as u64, first }
+    }
+}
+
 /// Labelled samples and the predictions of a model for them.
 #[derive(Debug, Default)]
 struct PredictedRows {
@@ -208,7 +243,7 @@ struct PredictedRows {
 fn predict_batches(
     engine: &Engine,
     which: Weights,
-    (batches, rounds): (&mut EvalLoader<RunViews>, u64),
+    (batches, rounds): (&mut EvalBatches, u64),
     width: usize,
     stop: EvalStop<'_>,
 ) -> Result<(PredictedRows, LeftOut), TrainError> {

@@ -19,16 +19,19 @@ use calmix_recipe::precision::Precision;
 use calmix_recipe::{CorruptPolicy, Recipe, Resolved, differences};
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
 use calmix_run::error::RunError;
+use calmix_run::head_files::{longest_head, read_head};
 use calmix_run::inspect;
-use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
+use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
-use calmix_run::run::{Paths, RunFile};
+use calmix_run::run::{Paths, RunEnvironment, RunFile};
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
 use crate::trainer::data::feature_work::{FeaturePlace, FeatureWork, PageShard};
-use crate::trainer::data::frozen_features::{FrozenFeatures, HeadInput};
+use crate::trainer::data::frozen_features::FrozenFeatures;
+use crate::trainer::data::head_vectors::HeadVectors;
 use crate::trainer::data::train_data::{BeganWith, TrainData};
 use crate::trainer::error::TrainError;
+use crate::trainer::head::evaluate_head::HeadEvaluator;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::step_phase::Watch;
@@ -54,58 +57,76 @@ pub fn evaluate_run(
     if let Some(changed) = recipe {
         resolved = same_run(&resolved, changed, folder)?;
     }
+    if resolved.recipe.has_head() {
+        return evaluate_head_run(folder, resolved, device);
+    }
     let paths = Paths::new(folder);
     let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints().to_path_buf() });
     let FoundCheckpoint { checkpoint, .. } = newest(paths.checkpoints())?.ok_or_else(none)?;
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
     let data = TrainData::open(recipe, &paths, Some(&BeganWith::from(&checkpoint.manifest().identity)), 1)?;
-    let (data, head) = in_own_features(recipe, data, &paths)?;
-    let settings = settings(recipe, data.classes.len(), head.as_ref())?;
+    let settings = settings(recipe, data.classes.len())?;
     MemoryNeed::of_network(&settings).check(1)?;
     check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
     // An evaluation takes no gradient, so no loss is scaled.
     let mut weights = read_weights(&checkpoint, engine.longest_weights(), LossScale::ONE)?;
-    let (mut step, mut fitted, mut out_of_fold) = (checkpoint.step(), None, None);
+    let mut step = checkpoint.step();
+    let mut fitted = None;
     if let Some(result) = read::result(folder)? {
-        let (model, info) = model_of(folder, recipe, &data, &engine, head.as_ref())?;
+        let longest = engine.longest_weights();
+        let (model, info) = model_of(folder, longest, model_info_of(recipe, &data, None))?;
         step = result.step;
-        if head.is_some() {
-            // Heads of folds are not kept, but their predictions and their calibrator are.
-            let evaluated = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
-            out_of_fold = evaluated.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
-            fitted = result.uncalibrated.map(Fitted::Nothing);
-        }
-        let kept = info.calibration.filter(|map| map.fitted_on == FittedOn::Later || head.is_some());
-        fitted = kept.map(|map| Fitted::Map(Box::new(map))).or(fitted);
+        // It was refitted on new labels; the labels of the run evaluate it.
+        let kept = info.calibration.filter(|map| map.fitted_on == FittedOn::Later);
+        fitted = kept.map(|map| Fitted::Map(Box::new(map)));
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
-    // The calibrator was refitted on new labels; the labels of the run evaluate it.
-    let out_of_fold = out_of_fold.as_ref();
-    let mode = fitted.as_ref().map_or(EvalMode::Final, |fitted| EvalMode::With { fitted, out_of_fold });
+    let mode = fitted.as_ref().map_or(EvalMode::Final, EvalMode::With);
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
 }
 
-/// The data of a run as features of its frozen backbone, if it has one. They are computed in memory: those in a folder
-/// may have been written by another user.
-fn in_own_features(
-    recipe: &Recipe,
-    data: TrainData,
-    paths: &Paths,
-) -> Result<(TrainData, Option<HeadInput>), TrainError> {
-    if !recipe.has_head() {
-        return Ok((data, None));
-    }
+/// Evaluates the head of a finished run again. Heads of folds are not kept, but their predictions and their calibrator are.
+fn evaluate_head_run(
+    folder: &Path,
+    mut resolved: Resolved,
+    device: Option<Device>,
+) -> Result<EvalOutput, TrainError> {
+    let result = read::result(folder)?.ok_or_else(|| TrainError::Unfinished { path: folder.to_owned() })?;
+    decide(&mut resolved, device)?;
+    let recipe = &resolved.recipe;
+    let paths = Paths::new(folder);
+    let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
+    let data = TrainData::open(recipe, &paths, Some(&BeganWith { dataset, split }), 1)?;
+    let vectors = own_vectors(recipe, &data, &paths)?;
+    let shape = vectors.info.shape(data.classes.len());
+    let info = Some(vectors.info.clone());
+    let (model, info) = model_of(folder, longest_head(shape), model_info_of(recipe, &data, info))?;
+    let path = paths.file(RunFile::Model)?;
+    let head = read_head(&model, shape).map_err(|problem| FileError::new(path, problem))?;
+    let evaluated = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
+    let out_of_fold = evaluated.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
+    let calibrator = info.calibration.map(|map| Fitted::Map(Box::new(map)));
+    let calibrator = calibrator.or_else(|| result.uncalibrated.map(Fitted::Nothing));
+    let calibrator = calibrator.ok_or_else(|| TrainError::Unfinished { path: folder.to_owned() })?;
+    alone(result.step, |stop| {
+        let evaluator = HeadEvaluator { recipe, data: &data, vectors: &vectors, stop };
+        evaluator.evaluate(&head, &calibrator, out_of_fold.as_ref())
+    })
+}
+
+/// The vectors that the head of a run is evaluated on. Features are computed in memory: those in a folder may have been
+/// written by another user.
+fn own_vectors(recipe: &Recipe, data: &TrainData, paths: &Paths) -> Result<HeadVectors, TrainError> {
     let stop = AtomicBool::new(false);
-    let mut work = FeatureWork::new(&data, &stop, Arc::new(|_| {}), |_| {});
+    let mut work = FeatureWork::new(data, &stop, Arc::new(|_| {}), |_| {});
     let place = FeaturePlace::Memory(paths);
     let mut frozen = FrozenFeatures::open(recipe, place, &data.fingerprint, Arc::clone(&work.warn))?;
     let needed = data.needed_to_evaluate();
     frozen.make(&needed, PageShard::WHOLE, &mut work)?;
-    let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), &mut work)?;
-    Ok((data.with_features(views), Some(input)))
+    frozen.load(recipe, &needed, &mut work)
 }
 
 /// Decides what the recipe of a run leaves open, for this machine.
@@ -119,21 +140,27 @@ fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainEr
     Ok(())
 }
 
-/// Reads the weights of a finished run and their `model.json`; checks them against each other, the recipe and the classes.
+/// Reads the weights of a finished run, of at most `longest` bytes without their metadata, and their `model.json`; checks
+/// both against what the recipe and the classes say.
 fn model_of(
     folder: &Path,
-    recipe: &Recipe,
-    data: &TrainData,
-    engine: &Engine,
-    head: Option<&HeadInput>,
+    longest: u64,
+    wanted: impl FnOnce(&[u8]) -> ModelInfo,
 ) -> Result<(Vec<u8>, ModelInfo), TrainError> {
     let path = Paths::new(folder).file(RunFile::Model)?;
-    let model = safe_open::read(&path, engine.longest_weights() + LONGEST_METADATA)?;
+    let model = safe_open::read(&path, longest + LONGEST_METADATA)?;
     let info = read::model_info(folder)?;
-    let mut found = model_info(recipe, data, &model);
-    found.head = head.map(|head| head.info.clone());
-    check_model(folder, &info, &found)?;
+    check_model(folder, &info, &wanted(&model))?;
     Ok((model, info))
+}
+
+/// What `model.json` has to say about weights of this run.
+fn model_info_of<'a>(
+    recipe: &'a Recipe,
+    data: &'a TrainData,
+    head: Option<HeadInfo>,
+) -> impl FnOnce(&[u8]) -> ModelInfo + 'a {
+    move |weights| ModelInfo { head, ..model_info(recipe, data, weights) }
 }
 
 /// Runs an evaluation on this process alone, without a stop flag.

@@ -14,7 +14,6 @@ use super::run_log::RunLog;
 use super::save::CheckpointSaver;
 use super::train_loop::TrainLoop;
 use crate::trainer::Trainer;
-use crate::trainer::data::make_features::{FeatureWatch, in_features};
 use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
@@ -27,20 +26,14 @@ use crate::trainer::step::stepper::Stepper;
 
 impl<'a> Trainer<'a> {
     /// Makes the training loop of an opened run, at its first step or at the one after its checkpoint.
-    pub(crate) fn begin(mut self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
+    pub(crate) fn begin(self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
         let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
         if run.is_some() {
             RunFingerprint::check(Ok(self.fingerprint(&resolved, &data)), &self.processes)?;
         }
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
-        let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
-        let (data, head) = in_features(recipe, data, run.as_ref(), watch)?;
-        if head.is_some() {
-            // A step of a head is so little arithmetic that a second thread costs more than it saves.
-            set_threads(1);
-        }
-        let mut settings = settings(recipe, data.classes.len(), head.as_ref())?;
+        let mut settings = settings(recipe, data.classes.len())?;
         if self.processes.size() > 1 {
             settings.device = settings.device.of_local_rank(self.local.rank, device::visible_gpus());
         }
@@ -51,7 +44,7 @@ impl<'a> Trainer<'a> {
             check_network(&found.checkpoint, &settings)?;
         }
         let mut stepper = Stepper::new(recipe.clone(), settings, data, layout, self.watch)?;
-        if found.is_none() && head.is_none() {
+        if found.is_none() {
             Pretrained::read(&recipe.network)?
                 .map_or(Ok(()), |file| file.start(&mut stepper.state.engine))?;
         }
@@ -90,6 +83,6 @@ impl<'a> Trainer<'a> {
             saved: found.map(|found| found.checkpoint.step()),
         };
         let signals = StepSignals::new(self.stop);
-        Ok(TrainLoop { stepper, signals, log, saver, head, warn: self.warn, step })
+        Ok(TrainLoop { stepper, signals, log, saver, warn: self.warn, step })
     }
 }

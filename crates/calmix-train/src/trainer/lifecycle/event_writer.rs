@@ -17,8 +17,7 @@ use calmix_run::error::RunError;
 use calmix_run::events::{Event, Note, Pace};
 use calmix_run::predictions_file;
 use calmix_run::run::{Journal, Mark, Run, RunFile};
-use calmix_run::sink::Hyperparameter;
-use calmix_run::sink::{JsonLines, Sink, TensorBoard};
+use calmix_run::sink::{HeadProgress, Hyperparameter, JsonLines, Sink, TensorBoard};
 use toml::Value;
 
 use crate::trainer::error::TrainError;
@@ -115,6 +114,11 @@ impl<'a> EventWriter<'a> {
     /// Passes the pace of the first steps to the user's sinks.
     pub(crate) fn first_pace(&mut self, pace: &Pace) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
+    }
+
+    /// Passes the progress of training heads to the user's sinks.
+    pub(crate) fn heads(&mut self, progress: &HeadProgress) {
+        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.heads(progress)));
     }
 
     /// Writes the predictions of a network.

@@ -179,8 +179,12 @@ impl Trainer<'_> {
             return Err(TrainError::Changed { path: folder.to_owned(), changes });
         }
         supported(&recipe, self.processes.size())?;
-        let finished =
-            found.as_ref().map(|found| checkpoint_files::finished(&found.checkpoint)).transpose()?.flatten();
+        let finished = match &found {
+            Some(found) => checkpoint_files::finished(&found.checkpoint)?,
+            // It has no checkpoints, and its result is the last file that it writes.
+            None if recipe.recipe.has_head() => read::result(folder)?.map(|result| result.finished),
+            None => None,
+        };
         if let Some(finished) = finished {
             return Ok(RankZeroRun::Finished(finished));
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use calmix_core::loss::{LossKind, LossTerm};
 use calmix_data::loader::SkippedSample;
 use calmix_engine::learn::StepOutput;
 use calmix_metrics::predictions::EvalSet;
@@ -128,20 +127,8 @@ fn step_event(
 ) -> Step {
     let terms = stepper.method.loss_terms();
     let mixes = Some(stats.mixes).filter(|&mixes| mixes > 0);
-    let mut loss = Loss { total: output.total as f32, ..Loss::default() };
-    for (LossTerm { kind, weight }, value) in terms.iter().zip(&output.losses) {
-        let value = (weight * value) as f32;
-        match kind {
-            LossKind::Labelled => loss.labelled = value,
-            LossKind::Unlabelled => {
-                loss.unlabelled = Some(value).filter(|_| stepper.partition.unlabelled > 0);
-            }
-            LossKind::Mixup(_) => loss.mix = Some(value).filter(|_| mixes.is_some()),
-            further => {
-                loss.further.insert(further.name().replace(' ', "_"), value);
-            }
-        }
-    }
+    let has_unlabelled = stepper.partition.unlabelled > 0;
+    let loss = Loss::of(output.total, terms.iter().zip(&output.losses), has_unlabelled, mixes.is_some());
     Step {
         learning_rate: rate,
         gradient_norm: Some(output.gradient_norm as f32),

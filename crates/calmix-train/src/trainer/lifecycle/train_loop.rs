@@ -19,7 +19,6 @@ use super::run_log::RunLog;
 use super::save::CheckpointSaver;
 use super::timer::Timer;
 use crate::trainer::Outcome;
-use crate::trainer::data::frozen_features::HeadInput;
 use crate::trainer::data::next_batch::next_batch;
 use crate::trainer::error::TrainError;
 use crate::trainer::eval::evaluate::EvalMode;
@@ -34,8 +33,6 @@ pub(crate) struct TrainLoop<'a> {
     pub(crate) signals: StepSignals<'a>,
     pub(crate) log: RunLog<'a>,
     pub(crate) saver: CheckpointSaver,
-    /// The backbone and the projection, if the backbone is frozen: for the end of the run.
-    pub(crate) head: Option<HeadInput>,
     pub(crate) warn: Warn,
     /// The number of steps so far.
     pub(crate) step: u64,
@@ -97,8 +94,8 @@ impl<'a> TrainLoop<'a> {
     /// Does what is left to do after the last step.
     fn end(self) -> RunEnd<'a> {
         let stop = self.signals.stop();
-        let Self { stepper, log, saver, head, warn, step, .. } = self;
-        RunEnd { stepper, log, saver, head, stop, warn, step }
+        let Self { stepper, log, saver, warn, step, .. } = self;
+        RunEnd { stepper, log, saver, stop, warn, step }
     }
 
     fn evaluate(&mut self) -> Result<(), TrainError> {

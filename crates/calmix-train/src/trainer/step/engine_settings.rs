@@ -1,39 +1,23 @@
 //! From a recipe to the settings of an engine, and to the description of its weights.
 
-use calmix_core::method::BaseLoss;
 use calmix_engine::engine::Settings;
 use calmix_engine::optimiser::Sgd;
 use calmix_recipe::OrAuto::Is;
 use calmix_recipe::Recipe;
 use calmix_recipe::model_spec::ModelSpec;
-use calmix_recipe::precision::Precision;
-use calmix_recipe::step_kind::StepKind;
 use calmix_run::model_info::{self, ModelInfo};
 
-use crate::trainer::data::frozen_features::HeadInput;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 
-/// The engine's settings for a recipe whose device and precision were decided: of the whole network, or of a head.
-pub(crate) fn settings(
-    recipe: &Recipe,
-    classes: usize,
-    head: Option<&HeadInput>,
-) -> Result<Settings, TrainError> {
+/// The engine's settings for a recipe whose device and precision were decided.
+pub(crate) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, TrainError> {
     let (Is(device), Is(precision)) = (recipe.train.device, recipe.train.precision) else {
         return Err(TrainError::Unsupported("device and precision have not been chosen".to_owned()));
     };
     let optimiser = &recipe.optimiser;
-    let whole = ModelSpec::from(recipe);
-    let (model, precision, step) = match head {
-        Some(head) => {
-            let model = ModelSpec { network: head.architecture(recipe), ..whole };
-            (model, Precision::F32, head_step(recipe))
-        }
-        None => (whole, precision, recipe.train.step),
-    };
     Ok(Settings {
-        model,
+        model: ModelSpec::from(recipe),
         classes,
         device,
         precision,
@@ -45,14 +29,8 @@ pub(crate) fn settings(
         ema_decay: recipe.ema.decay,
         norm_momentum: Some(recipe.network.norm_momentum).filter(|&share| share > 0.0),
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
-        step,
+        step: recipe.train.step,
     })
-}
-
-/// Without batch normalisation all kinds of steps give the same result, so the cheapest one is used, except for the
-/// released code, whose second pass needs a joint one.
-fn head_step(recipe: &Recipe) -> StepKind {
-    if recipe.method.base_loss == BaseLoss::Twice { StepKind::Joint } else { StepKind::Lean }
 }
 
 /// The description of the weights of a run.

@@ -4,11 +4,11 @@ use calmix_core::feedback::{Feedback, Total};
 use calmix_core::matrix::Matrix;
 use calmix_core::method::Method;
 use calmix_core::plan::StepPlan;
-use calmix_run::events::{EasyHard, Margins};
+use calmix_metrics::mean_margins::{EasyHard, Margins};
+use calmix_metrics::pseudo_labels::PseudoSums;
 use serde::{Deserialize, Serialize};
 
 use super::exchange::GroupRows;
-use super::pseudo_sums::PseudoSums;
 use super::visits::ShardVisits;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;

@@ -46,24 +46,6 @@ fn unlabelled(data: &TrainData) -> BTreeSet<u64> {
 }
 
 #[test]
-fn held_out_samples_are_not_trained_on_unlabelled() {
-    let temp = dataset();
-    let data = open(temp.path(), &[]);
-    let held_out: Vec<u64> = data.labelled().iter().copied().step_by(4).collect();
-    assert!(
-        held_out.iter().all(|id| unlabelled(&data).contains(id)),
-        "labelled images are among the unlabelled"
-    );
-    let fold = data.without(&held_out);
-    let kept: Vec<u64> = data.labelled().iter().copied().filter(|id| !held_out.contains(id)).collect();
-    assert_eq!(fold.labelled(), kept);
-    let wanted: BTreeSet<u64> = unlabelled(&data).into_iter().filter(|id| !held_out.contains(id)).collect();
-    assert_eq!(unlabelled(&fold), wanted);
-    assert_eq!(data.labelled_alone().unlabelled(), 0);
-    assert_eq!(data.labelled_alone().labelled(), data.labelled());
-}
-
-#[test]
 fn unlabelled_draw_does_not_depend_on_the_seed() {
     let temp = dataset();
     let drawn = open(temp.path(), &["labels.unlabelled_count=20"]);

@@ -1,7 +1,11 @@
 //! The quality of pseudo-labels, if the true classes of unlabelled samples are known, as in benchmarks.
 
-use calmix_metrics::measure::{ReliabilityBin, confidence_gap, ece, mean_confidence};
+mod sums;
+
+use crate::measure::{ReliabilityBin, confidence_gap, ece, mean_confidence};
 use serde::{Deserialize, Serialize};
+
+pub use sums::PseudoSums;
 
 /// The error and calibration of pseudo-labels: of the unlabelled samples whose class the dataset has, without the samples
 /// that are also trained on with their label. Every sample has the same weight, whatever its weight in the loss.
@@ -55,7 +59,7 @@ impl PseudoLabelMetrics {
 
 #[cfg(test)]
 mod tests {
-    use calmix_metrics::measure::BinTotals;
+    use crate::measure::BinTotals;
 
     use super::*;
 

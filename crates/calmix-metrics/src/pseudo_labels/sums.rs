@@ -4,14 +4,15 @@ use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
 use calmix_core::plan::StepPlan;
 use calmix_core::softmax::confidence;
-use calmix_metrics::measure::BinTotals;
-use calmix_run::events::{ImpurityOf, PseudoLabelMetrics};
 use serde::{Deserialize, Serialize};
+
+use super::{ImpurityOf, PseudoLabelMetrics};
+use crate::measure::BinTotals;
 
 /// Sums over unlabelled rows whose class is known and that are not labelled samples too.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PseudoSums {
+pub struct PseudoSums {
     /// All rows, by weight.
     weight: WrongShare,
     /// Rows of UE.
@@ -45,11 +46,11 @@ impl WrongShare {
 
 impl PseudoSums {
     /// The number of values in the list form.
-    pub(crate) const WIDTH: usize = 8 + BinTotals::WIDTH;
+    pub const WIDTH: usize = 8 + BinTotals::WIDTH;
 
     /// Computes the sums of the plan of a group, by the logits of its unlabelled rows; `truth` is the class of each row, if it
     /// is to be evaluated.
-    pub(crate) fn of(plan: &StepPlan, logits: Matrix<'_>, truth: &[Option<u32>]) -> Self {
+    pub fn of(plan: &StepPlan, logits: Matrix<'_>, truth: &[Option<u32>]) -> Self {
         let labels = &plan.pseudo.labels;
         let wrong = |row: usize| Some(*labels.get(row)? != (*truth.get(row)?)?);
         let (mut sums, mut bins) = (Self::default(), BinTotals::default());
@@ -80,7 +81,7 @@ impl PseudoSums {
     }
 
     /// Writes the sums as a list of numbers to be added up.
-    pub(crate) fn numbers(&self) -> Vec<f64> {
+    pub fn numbers(&self) -> Vec<f64> {
         let shares = [self.weight, self.easy, self.hard, self.mixtures];
         let mut numbers: Vec<f64> = shares.iter().flat_map(|share| [share.wrong, share.all]).collect();
         numbers.extend(&self.bins);
@@ -89,7 +90,7 @@ impl PseudoSums {
     }
 
     /// Adds such a list.
-    pub(crate) fn add_numbers(&mut self, numbers: &[f64]) {
+    pub fn add_numbers(&mut self, numbers: &[f64]) {
         let (shares, bins) = numbers.split_at(numbers.len().min(8));
         let own = [&mut self.weight, &mut self.easy, &mut self.hard, &mut self.mixtures];
         for (own, &[wrong, all]) in own.into_iter().zip(shares.as_chunks().0) {
@@ -101,19 +102,19 @@ impl PseudoSums {
     }
 
     /// The share of wrong pseudo-labels by weight; `None` if nothing that can be evaluated has a weight.
-    pub(crate) fn impurity(&self) -> Option<f64> {
+    pub fn impurity(&self) -> Option<f64> {
         self.weight.share()
     }
 
     /// The share of wrong pseudo-labels among the samples of the mixup.
-    pub(crate) fn impurity_of(&self) -> Option<ImpurityOf> {
+    pub fn impurity_of(&self) -> Option<ImpurityOf> {
         let [easy, hard, mixtures] = [self.easy, self.hard, self.mixtures].map(WrongShare::share);
         let known = easy.or(hard).or(mixtures).is_some();
         known.then_some(ImpurityOf { easy, hard, mixtures })
     }
 
     /// The metrics of all pseudo-labels.
-    pub(crate) fn metrics(&self) -> Option<PseudoLabelMetrics> {
+    pub fn metrics(&self) -> Option<PseudoLabelMetrics> {
         let mut totals = BinTotals::default();
         totals.add_numbers(&self.bins);
         PseudoLabelMetrics::of(&totals.bins())

@@ -1,0 +1,41 @@
+//! How far a fit is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a fit is, and whether it has to stop: the threads that train write the one and read the other, and whoever waits
+/// for them does the reverse.
+#[derive(Debug)]
+pub struct FitProgress<'a> {
+    stop: &'a AtomicBool,
+    steps: AtomicU64,
+    total: AtomicU64,
+}
+
+impl<'a> FitProgress<'a> {
+    /// Before the first step; the fit ends soon after `stop` becomes true.
+    pub fn new(stop: &'a AtomicBool) -> Self {
+        Self { stop, steps: AtomicU64::new(0), total: AtomicU64::new(0) }
+    }
+
+    /// The number of steps that all heads have taken together.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// The number of steps that all heads will have taken; 0 before the fit has begun.
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin(&self, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    pub(crate) fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

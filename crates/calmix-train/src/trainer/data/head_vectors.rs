@@ -1,0 +1,146 @@
+//! The vectors that a head is trained and evaluated on: the projected features of a frozen backbone.
+
+use calmix_core::matrix::Matrix;
+use calmix_data::error::{DataError, DataProblem};
+use calmix_data::loader::{OnCorrupt, SkippedSample, Tally};
+use calmix_head::projection::Projection;
+use calmix_head::samples::TrainingRows;
+use calmix_metrics::predictions::EvalSet;
+use calmix_run::model_info::HeadInfo;
+
+use super::train_data::TrainData;
+use crate::trainer::error::TrainError;
+
+/// Vectors of samples, row by row.
+#[derive(Debug)]
+pub(crate) struct VectorTable {
+    /// The samples, ascending.
+    pub(crate) ids: Vec<u64>,
+    /// Of each sample the clean view, then the others if there are any.
+    pub(crate) vectors: Vec<f32>,
+    /// Numbers of a row: all views of a sample.
+    pub(crate) width: usize,
+}
+
+/// All vectors of a run. A sample whose image could not be read has none.
+#[derive(Debug)]
+pub(crate) struct HeadVectors {
+    pub(crate) projection: Projection,
+    pub(crate) info: HeadInfo,
+    /// Samples that are trained on, in all views.
+    pub(crate) training: VectorTable,
+    /// Samples that are only evaluated, in their clean view.
+    pub(crate) evaluation: VectorTable,
+}
+
+/// The labelled samples of a split with their vectors.
+#[derive(Debug, Default)]
+pub(crate) struct LabelledVectors {
+    pub(crate) ids: Vec<u64>,
+    pub(crate) labels: Vec<u32>,
+    pub(crate) vectors: Vec<f32>,
+    /// The samples without vectors.
+    pub(crate) skipped: Vec<SkippedSample>,
+}
+
+impl HeadVectors {
+    /// The vector of a sample without augmentation.
+    fn clean(&self, id: u64) -> Option<&[f32]> {
+        let dimensions = self.projection.dimensions();
+        let of = |table: &'_ VectorTable| {
+            let start = table.ids.binary_search(&id).ok()? * table.width;
+            Some(start..start + dimensions)
+        };
+        let evaluation = of(&self.evaluation).and_then(|place| self.evaluation.vectors.get(place));
+        evaluation.or_else(|| of(&self.training).and_then(|place| self.training.vectors.get(place)))
+    }
+
+    /// The samples of a split whose class is known, with their vectors.
+    ///
+    /// # Errors
+    /// If more samples have no vector than the recipe allows.
+    pub(crate) fn of_split(
+        &self,
+        data: &TrainData,
+        split: EvalSet,
+        corrupt: OnCorrupt,
+    ) -> Result<LabelledVectors, TrainError> {
+        self.labelled(&data.ids_of(split), |id| data.class_of(id), corrupt)
+    }
+
+    /// The unlabelled samples whose pseudo-labels can be evaluated, with their vectors.
+    pub(crate) fn evaluated_unlabelled(&self, data: &TrainData) -> Result<LabelledVectors, TrainError> {
+        let any = OnCorrupt::Skip { share: 1.0 };
+        self.labelled(&data.unlabelled_ids(), |id| data.evaluated_class(id), any)
+    }
+
+    fn labelled(
+        &self,
+        ids: &[u64],
+        class: impl Fn(u64) -> Option<u32>,
+        corrupt: OnCorrupt,
+    ) -> Result<LabelledVectors, TrainError> {
+        let mut found = LabelledVectors::default();
+        for &id in ids {
+            match (self.clean(id), class(id)) {
+                (Some(vector), Some(label)) => {
+                    found.ids.push(id);
+                    found.labels.push(label);
+                    found.vectors.extend_from_slice(vector);
+                }
+                (Some(_), None) => {}
+                (None, _) => found.skipped.push(without_features(id)),
+            }
+        }
+        allowed(ids.len(), &found.skipped, corrupt)?;
+        Ok(found)
+    }
+
+    /// Which rows of the training vectors are trained on, and the samples that are not, since they have no vectors.
+    ///
+    /// # Errors
+    /// If more samples have no vectors than the recipe allows.
+    pub(crate) fn training_rows(
+        &self,
+        data: &TrainData,
+        corrupt: OnCorrupt,
+    ) -> Result<(TrainingRows, Vec<SkippedSample>), TrainError> {
+        let mut skipped = Vec::new();
+        let mut rows = |ids: &[u64]| {
+            let mut rows = Vec::with_capacity(ids.len());
+            for &id in ids {
+                match self.training.ids.binary_search(&id) {
+                    Ok(row) => rows.push(row),
+                    Err(_) => skipped.push(without_features(id)),
+                }
+            }
+            rows
+        };
+        let labelled = rows(data.labelled());
+        let unlabelled = rows(&data.unlabelled_ids());
+        skipped.sort_by_key(|sample| sample.id);
+        skipped.dedup_by_key(|sample| sample.id);
+        allowed(self.training.ids.len() + skipped.len(), &skipped, corrupt)?;
+        Ok((TrainingRows { labelled, unlabelled }, skipped))
+    }
+
+    /// The vectors of all training samples, one row for each.
+    pub(crate) fn training_matrix(&self) -> Result<Matrix<'_>, TrainError> {
+        let VectorTable { ids, vectors, width } = &self.training;
+        Ok(Matrix::new(vectors, ids.len(), *width)?)
+    }
+}
+
+/// Refuses samples without vectors if the recipe does not allow any, or as many.
+fn allowed(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), TrainError> {
+    if let (OnCorrupt::Stop, Some(first)) = (corrupt, skipped.first()) {
+        let problem = DataProblem::Format(first.problem.clone());
+        return Err(DataError::View { id: first.id, problem }.into());
+    }
+    Ok(Tally::default().add(all, skipped, corrupt)?)
+}
+
+fn without_features(id: u64) -> SkippedSample {
+    let problem = "it has no features, because its image could not be read";
+    SkippedSample { row: 0, id, problem: problem.to_owned() }
+}

@@ -1,0 +1,28 @@
+//! From a recipe to the settings of a head.
+
+use calmix_core::rng::Seed;
+use calmix_head::settings::HeadSettings;
+use calmix_recipe::Recipe;
+
+/// The settings of the head of a recipe.
+pub(crate) fn head_settings(recipe: &Recipe) -> HeadSettings {
+    let Recipe { train, optimiser, network, .. } = recipe;
+    HeadSettings {
+        method: recipe.method,
+        hidden: network.head.hidden(),
+        steps: train.steps,
+        batch: train.batch as usize,
+        unlabelled_batch: recipe.unlabelled() as usize,
+        lr: optimiser.lr,
+        schedule: optimiser.schedule,
+        momentum: optimiser.momentum,
+        nesterov: optimiser.nesterov,
+        weight_decay: optimiser.weight_decay,
+        clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
+        ema_decay: recipe.ema.decay,
+        folds: network.folds as usize,
+        labels_alone: network.labels_alone,
+        log_every: recipe.log.every,
+        seed: Seed(train.seed),
+    }
+}

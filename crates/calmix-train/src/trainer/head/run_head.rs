@@ -1,0 +1,268 @@
+//! A run that trains a head on frozen features, top-down: vectors, fit, evaluation, files.
+//!
+//! There are no checkpoints: heads are trained within seconds, and a run that was killed trains them again, to the same
+//! bytes. What takes long, the features, is in a cache. The journal begins anew every time, and `result.json` is written
+//! last: a run that has it is finished.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calmix_core::matrix::Matrix;
+use calmix_data::loader::SkippedSample;
+use calmix_dist::ProcessGroup;
+use calmix_engine::device::set_threads;
+use calmix_head::HeadError;
+use calmix_head::fit::{Candidate, FittedHead, HeadFit, ValidationSamples, fit};
+use calmix_head::progress::FitProgress;
+use calmix_head::samples::HeadSamples;
+use calmix_head::training::StepLog;
+use calmix_io::counted::counted;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
+use calmix_metrics::predictions::EvalSet;
+use calmix_recipe::Recipe;
+use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
+use calmix_run::head_files::head_bytes;
+use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
+use calmix_run::run::Mark;
+use calmix_run::sink::HeadProgress;
+
+use super::evaluate_head::HeadEvaluator;
+use super::head_settings::head_settings;
+use crate::trainer::data::head_vectors::HeadVectors;
+use crate::trainer::data::make_features::{FeatureWatch, vectors_of_run};
+use crate::trainer::data::train_data::TrainData;
+use crate::trainer::error::TrainError;
+use crate::trainer::eval::evaluate::EvalOutput;
+use crate::trainer::eval::final_evaluation::FinalEvaluation;
+use crate::trainer::eval::report_files::thumbnails;
+use crate::trainer::lifecycle::checkpoint_files::RunProgress;
+use crate::trainer::lifecycle::event_writer::EventWriter;
+use crate::trainer::lifecycle::open_run::OpenedRun;
+use crate::trainer::lifecycle::result_files::{ResultFiles, ResultingModel, selected};
+use crate::trainer::lifecycle::run_log::RunLog;
+use crate::trainer::ranks::eval_stop::EvalStop;
+use crate::trainer::{Outcome, Trainer};
+
+/// How often the progress of a fit is shown.
+const SHOWN_EVERY: Duration = Duration::from_millis(500);
+
+impl Trainer<'_> {
+    /// Trains the heads of an opened run from the beginning, whether it began before or not.
+    pub(crate) fn run_head(mut self, opened: OpenedRun) -> Result<Outcome, TrainError> {
+        let OpenedRun { recipe: resolved, data, run, notes, .. } = opened;
+        let run =
+            run.ok_or_else(|| TrainError::Unsupported("a head is trained in one process".to_owned()))?;
+        let recipe = &resolved.recipe;
+        set_threads(recipe.train.threads as usize);
+        let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
+        let vectors = vectors_of_run(recipe, &data, &run, watch)?;
+        let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, self.sinks)?;
+        events.begins(0);
+        for note in notes {
+            events.aside(note)?;
+        }
+        let log = RunLog::new(events, RunProgress::default(), recipe);
+        let processes = ProcessGroup::alone();
+        let stop = EvalStop {
+            requested: self.stop,
+            processes: &processes,
+            watch: &self.watch,
+            warn: &self.warn,
+            step: recipe.train.steps,
+        };
+        let evaluator = HeadEvaluator { recipe, data: &data, vectors: &vectors, stop };
+        HeadRun { recipe, data: &data, vectors: &vectors, evaluator, log }.run()
+    }
+}
+
+/// A run that has its vectors.
+struct HeadRun<'a> {
+    recipe: &'a Recipe,
+    data: &'a TrainData,
+    vectors: &'a HeadVectors,
+    evaluator: HeadEvaluator<'a>,
+    log: RunLog<'a>,
+}
+
+impl HeadRun<'_> {
+    fn run(mut self) -> Result<Outcome, TrainError> {
+        let fitted = self.fit()?;
+        self.log_steps(&fitted)?;
+        let outputs = self.evaluate(&fitted)?;
+        let choice = head_choice(&fitted, &outputs);
+        let own = fitted.heads.first();
+        let (Some(own), Some(kept), Some(output)) = (own, fitted.head(), outputs.get(fitted.kept)) else {
+            return Err(TrainError::Unsupported("no head was trained".to_owned()));
+        };
+        let step = self.recipe.train.steps;
+        self.log.evaluation(step, output)?;
+        let mut pseudo = None;
+        if self.recipe.evaluate.pseudo_labels {
+            pseudo = self.evaluator.pseudo_labels(&own.trained.live)?;
+        }
+        let model = ResultingModel {
+            step,
+            weights: head_bytes(&kept.trained.average)?,
+            evaluation: FinalEvaluation::of(output)?,
+            heads: choice,
+            below: Some(self.vectors.info.clone()),
+        };
+        let thumbnails = thumbnails(&model.evaluation.examples, self.recipe, self.data, self.evaluator.stop)?;
+        let selected = selected(self.recipe, &self.log.progress.history);
+        let finished = Finished { step, selected, pseudo };
+        let files =
+            ResultFiles::new(self.recipe, self.data, model, (&own.trained.margins, &thumbnails), &finished)?;
+        let events = &mut self.log.events;
+        files.write_model(events)?;
+        events.event(&Event::Finished(finished.clone()))?;
+        // The journal is on the disk before the file that says that the run is finished.
+        events.mark()?;
+        files.write_result(events)?;
+        events.flush()?;
+        Ok(Outcome::Finished(finished))
+    }
+
+    /// Trains all heads, while this thread shows how far they are.
+    fn fit(&mut self) -> Result<HeadFit, TrainError> {
+        let corrupt = self.recipe.loader.corrupt();
+        let (rows, skipped) = self.vectors.training_rows(self.data, corrupt)?;
+        if let Some(note) = left_out(&skipped, self.vectors.training.ids.len()) {
+            self.log.events.event(&Event::Note(note))?;
+        }
+        let ids = &self.vectors.training.ids;
+        let labels: Vec<Option<u32>> = ids.iter().map(|&id| self.data.class_of(id)).collect();
+        let samples = HeadSamples {
+            ids,
+            vectors: self.vectors.training_matrix()?,
+            weak: self.recipe.network.weak_views as u8,
+            strong: self.recipe.network.strong_views as u8,
+            labels: &labels,
+            classes: &self.data.classes,
+        };
+        let held_out = self.vectors.of_split(self.data, EvalSet::Validation, corrupt)?;
+        let width = samples.width();
+        let validation = ValidationSamples {
+            ids: &held_out.ids,
+            vectors: Matrix::new(&held_out.vectors, held_out.ids.len(), width)?,
+            labels: &held_out.labels,
+        };
+        let settings = head_settings(self.recipe);
+        let threads = self.recipe.train.threads as usize;
+        let progress = FitProgress::new(self.evaluator.stop.requested);
+        let start = Instant::now();
+        let here = thread::current();
+        let fitted = thread::scope(|scope| {
+            let fitting = scope.spawn(|| {
+                let fitted = fit(samples, &rows, Some(validation), &settings, threads, &progress);
+                here.unpark();
+                fitted
+            });
+            while !fitting.is_finished() {
+                thread::park_timeout(SHOWN_EVERY);
+                let steps = progress.steps();
+                let seconds = start.elapsed().as_secs_f64();
+                self.log.events.heads(&HeadProgress { steps, total: progress.total(), seconds });
+            }
+            fitting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        match fitted {
+            Err(HeadError::Stopped) => Err(TrainError::Abandoned),
+            fitted => Ok(fitted?),
+        }
+    }
+
+    /// Writes the steps of the recipe's own head.
+    fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), TrainError> {
+        let Some(own) = fitted.heads.first() else { return Ok(()) };
+        let mut starvation = Starvation::default();
+        for entry in &own.trained.log {
+            let step = step_event(entry, self.recipe);
+            let note = starvation.see(&step);
+            self.log.events.event(&Event::Step(Box::new(step)))?;
+            if let Some(note) = note {
+                self.log.events.event(&Event::Note(note))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates every head.
+    fn evaluate(&self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, TrainError> {
+        let mut outputs = Vec::new();
+        for head in &fitted.heads {
+            let predictions = &head.predictions;
+            let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
+            let out_of_fold = is_out_of_fold.then_some(predictions);
+            outputs.push(self.evaluator.evaluate(&head.trained.average, &head.calibrator, out_of_fold)?);
+        }
+        Ok(outputs)
+    }
+}
+
+/// The heads that were compared, if there is more than one.
+fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
+    let chosen_on = fitted.heads.first()?.predictions.split;
+    let mut candidates = Vec::new();
+    for (n, (head, output)) in fitted.heads.iter().zip(outputs).enumerate() {
+        candidates.push(HeadCandidate {
+            name: match head.candidate {
+                Candidate::Settings => HeadName::Recipe,
+                Candidate::LabelsAlone => HeadName::LabelsAlone,
+            },
+            kept: n == fitted.kept,
+            nll: mean_nll(head),
+            temperature: temperature(&head.calibrator),
+            evaluations: output.evaluations.iter().cloned().map(Evaluation::without_lists).collect(),
+        });
+    }
+    let nll_difference = fitted.nll_difference;
+    (candidates.len() > 1).then_some(HeadChoice { chosen_on, nll_difference, candidates })
+}
+
+/// The NLL of labels that neither trained the head nor fitted its calibrator.
+fn mean_nll(head: &FittedHead) -> Option<f64> {
+    (!head.nll.is_empty()).then(|| head.nll.iter().sum::<f64>() / head.nll.len() as f64)
+}
+
+fn temperature(calibrator: &Fitted) -> Option<f64> {
+    calibrator.map().and_then(FittedCalibrator::temperature).map(Temperature::value)
+}
+
+/// The event of a step.
+fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
+    let has_unlabelled = recipe.unlabelled() > 0;
+    let mixes = Some(entry.mixtures as u64).filter(|&mixes| mixes > 0);
+    let terms = recipe.method.loss_terms();
+    let loss = Loss::of(entry.total, terms.iter().zip(&entry.losses), has_unlabelled, mixes.is_some());
+    Step {
+        learning_rate: entry.rate,
+        gradient_norm: Some(entry.gradient_norm as f32),
+        utilisation: entry.in_use.filter(|_| recipe.method.base.weighs_unlabelled()),
+        impurity: entry.pseudo.impurity(),
+        impurity_of: entry.pseudo.impurity_of(),
+        pseudo: entry.pseudo.metrics(),
+        margin: entry.margins,
+        mixes,
+        ..Step::new(entry.step + 1, loss)
+    }
+}
+
+/// The warning about samples without features.
+fn left_out(skipped: &[SkippedSample], used: usize) -> Option<Note> {
+    let first = skipped.first()?;
+    let all = used + skipped.len();
+    Some(Note {
+        step: 0,
+        text: format!(
+            "{} of {} cannot be trained on and {} left out (sample {}: {})",
+            skipped.len(),
+            counted(all as u64, "sample"),
+            if skipped.len() == 1 { "is" } else { "are" },
+            first.id,
+            first.problem
+        ),
+        hint: "repair the dataset; `calmix prepare` shows how many samples are corrupt".to_owned(),
+    })
+}
