@@ -2,11 +2,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in the functions that the tests share
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use calmix_data::features::{FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, widened};
+use calmix_core::rng::Seed;
+use calmix_data::augment::{Augment, Scratch};
+use calmix_data::error::{DataError, DataProblem};
+use calmix_data::features::{
+    FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, widened,
+};
+use calmix_data::image::Image;
+use calmix_data::loader::{ImageSource, ViewKey, Views};
 
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
@@ -302,6 +310,69 @@ fn files_beside_the_pages_are_checked() {
     assert_eq!(cache.kept("x.projection", 100), None);
     fs::write(cache.folder().join("x.projection"), b"n").unwrap();
     assert_eq!(cache.kept("x.projection", 100), None);
+}
+
+/// For readers of the folder: calmix needs nothing of it but its name.
+#[test]
+fn cache_describes_what_it_is_of() {
+    let temp = tempfile::tempdir().unwrap();
+    let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let path = open().folder().join("cache.json");
+    let read = |path: &Path| serde_json::from_slice::<FeatureIdentity>(&fs::read(path).unwrap());
+    assert_eq!(read(&path).unwrap(), identity("a"));
+    let unchanged = fs::metadata(&path).unwrap().ino();
+    open();
+    assert_eq!(fs::metadata(&path).unwrap().ino(), unchanged);
+    fs::write(&path, "damaged").unwrap();
+    open();
+    assert_eq!(read(&path).unwrap(), identity("a"));
+}
+
+/// One image, of any id but 4.
+struct OneImage;
+
+impl ImageSource for OneImage {
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        if id == 4 {
+            return Err(DataError::new("4.png", DataProblem::Format("damaged".into())));
+        }
+        Ok(Image::new(8, 8, (0..192).map(|n| (n * 37 + id) as u8).collect()).unwrap())
+    }
+
+    fn label(&self, _: u64) -> Result<Option<u32>, DataError> {
+        Ok(Some(1))
+    }
+}
+
+#[test]
+fn backbone_gets_the_views_in_order() {
+    let augment = Augment::usb(8);
+    let pixels = |views: Vec<FeatureView>| ViewPixels {
+        source: Arc::new(OneImage),
+        augment: Arc::new(augment.clone()),
+        views,
+    };
+    let views = FeatureView::list(2, 2);
+    let all = pixels(views.clone());
+    let each = augment.bytes();
+    assert_eq!(all.bytes(), 5 * each);
+    assert_eq!(all.label(3).unwrap(), None, "a backbone needs no label");
+    let mut row = vec![0; all.bytes()];
+    all.evaluation(3, &mut Scratch::default(), &mut row).unwrap();
+    for (view, part) in views.into_iter().zip(row.chunks(each)) {
+        let mut alone = vec![0; each];
+        pixels(vec![view]).evaluation(3, &mut Scratch::default(), &mut alone).unwrap();
+        assert_eq!(alone, part, "{view:?}");
+    }
+    let parts: std::collections::BTreeSet<_> = row.chunks(each).collect();
+    assert_eq!(parts.len(), 5, "each view is another");
+    let mut again = vec![0; all.bytes()];
+    // The views of a cache are those of all epochs and seeds.
+    let key = ViewKey { seed: Seed(9), epoch: 7, id: 3 };
+    all.training(key, &mut Scratch::default(), &mut again, None).unwrap();
+    assert_eq!(again, row);
+    let error = all.evaluation(4, &mut Scratch::default(), &mut row).unwrap_err();
+    assert!(matches!(error, DataError::Sample { id: 4, .. }), "{error}");
 }
 
 /// A file of the right length is not enough.

@@ -220,4 +220,20 @@ mod tests {
         assert_eq!(RunError::from(missing()).kind(), ErrorKind::Mistake);
         assert_eq!(RunError::own_file(missing()).kind(), ErrorKind::Failure);
     }
+
+    #[test]
+    fn kinds_of_checkpoint_errors() {
+        let path = PathBuf::from("checkpoints/step-000000120");
+        let file = |kind: io::ErrorKind| FileError::new(&path, io::Error::from(kind));
+        let kinds = [
+            (RunError::CheckpointName { path: path.clone() }, ErrorKind::Mistake),
+            (RunError::OtherFormat { path: path.clone(), format: 2 }, ErrorKind::Mistake),
+            (RunError::Unreadable(file(io::ErrorKind::TimedOut)), ErrorKind::Transient),
+            (RunError::Unreadable(file(io::ErrorKind::PermissionDenied)), ErrorKind::Failure),
+            (RunError::CheckpointExists { path: path.clone() }, ErrorKind::Failure),
+        ];
+        for (error, kind) in kinds {
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
 }

@@ -189,9 +189,13 @@ impl ModelInfo {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use calmix_io::error::FileProblem;
     use calmix_recipe::network::{BottleneckStride, FirstBlock};
 
     use super::*;
+    use crate::read;
 
     fn info() -> ModelInfo {
         ModelInfo {
@@ -228,7 +232,16 @@ mod tests {
         let json = serde_json::to_string_pretty(&info).unwrap();
         let read: ModelInfo = serde_json::from_str(&json).unwrap();
         assert!(read.is_sealed() && read == info);
-        assert!(!ModelInfo { held_out: None, ..info }.is_sealed());
+        let changed = ModelInfo { held_out: None, ..info.clone() };
+        assert!(!changed.is_sealed());
+
+        let temp = tempfile::tempdir().unwrap();
+        assert!(read::model_info(temp.path()).unwrap_err().to_string().contains("this file is missing"));
+        fs::write(temp.path().join("model.json"), json).unwrap();
+        assert_eq!(read::model_info(temp.path()).unwrap(), info);
+        fs::write(temp.path().join("model.json"), serde_json::to_vec(&changed).unwrap()).unwrap();
+        let error = read::model_info(temp.path()).unwrap_err();
+        assert!(matches!(error.problem, FileProblem::Changed(_)), "{error}");
     }
 
     #[test]
@@ -269,7 +282,7 @@ mod tests {
                 ModelInfo { classes: vec!["cat".into(), "cow".into()], ..info.clone() },
                 "class 1 is \"dog\" here",
             ),
-            (ModelInfo { format: 1, ..info.clone() }, "the format is 4 here, but 1 in the run"),
+            (ModelInfo { format: 1, ..info.clone() }, "the format is 5 here, but 1 in the run"),
             (
                 of(ModelSpec { norm_eps: Some(0.5), ..info.model }),
                 "the epsilon of normalisation is the network's own here, but 0.5",

@@ -137,4 +137,25 @@ mod tests {
         assert_eq!(read_shard(&write_shard(&none).unwrap(), ShardSamples::default()).unwrap(), none);
         assert_eq!(read_labelled(&write_labelled(None).unwrap(), None).unwrap(), None);
     }
+
+    /// A limit that is too low refuses a checkpoint of the run; one that is too high lets a forged one take memory.
+    #[test]
+    fn size_limits_fit_the_files() {
+        let assert_fits = |longest: u64, file: &[u8]| {
+            let spare = longest.checked_sub(file.len() as u64);
+            assert!(spare.is_some_and(|spare| spare < HEADER), "{longest} for {}", file.len());
+        };
+        let ids: Vec<u64> = (0..2_000).collect();
+        let labelled = LabelledSamples::new(&method(), &ids).margins;
+        assert_fits(longest_labelled(labelled.as_ref()), &write_labelled(labelled.as_ref()).unwrap());
+        assert_fits(longest_labelled(None), &write_labelled(None).unwrap());
+        for classes in [2, 7] {
+            let shard = Samples::new(&method(), classes, [2_000]).shards.remove(0);
+            assert_fits(longest_shard(&shard), &write_shard(&shard).unwrap());
+            let margins = ShardSamples { selected: None, ..shard.clone() };
+            assert_fits(longest_shard(&margins), &write_shard(&margins).unwrap());
+            let selected = ShardSamples { margins: None, ..shard };
+            assert_fits(longest_shard(&selected), &write_shard(&selected).unwrap());
+        }
+    }
 }

@@ -104,3 +104,15 @@ pub trait Sink {
 fn at<T>(what: &'static str, written: io::Result<T>) -> Result<T, RunError> {
     written.map_err(|source| RunError::Sink { what, source })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_that_may_pass_are_dropped() {
+        let error = |kind: io::ErrorKind| RunError::Sink { what: "timing.jsonl", source: kind.into() };
+        assert!(error(io::ErrorKind::TimedOut).unless_transient().is_ok());
+        assert!(error(io::ErrorKind::StorageFull).unless_transient().is_err());
+    }
+}

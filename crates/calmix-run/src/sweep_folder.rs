@@ -275,6 +275,43 @@ mod tests {
         assert_eq!(sweep.unfinished_attempts("a").unwrap(), 1);
     }
 
+    /// A worker that took this for a claim of another would wait for ever.
+    #[test]
+    fn claim_that_cannot_be_written_is_an_error() {
+        let temp = tempfile::tempdir().unwrap();
+        let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
+        fs::remove_dir(sweep.path().join("claims")).unwrap();
+        sweep.claim("a").unwrap_err();
+    }
+
+    #[test]
+    fn record_that_cannot_be_removed_is_an_error() {
+        let temp = tempfile::tempdir().unwrap();
+        let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
+        fs::create_dir(sweep.failure("a")).unwrap();
+        sweep.forget_failure("a").unwrap_err();
+    }
+
+    #[test]
+    fn runs_and_results_are_in_the_folder() {
+        let temp = tempfile::tempdir().unwrap();
+        let sweep = SweepFolder::create(temp.path()).unwrap();
+        assert_eq!(sweep.run("a"), temp.path().join("runs/a"));
+        let [csv, json] = sweep.write_summary(b"{}", b"a,b").unwrap();
+        assert_eq!((csv, json), (temp.path().join("summary.csv"), temp.path().join("summary.json")));
+        assert_eq!(fs::read_to_string(temp.path().join("summary.csv")).unwrap(), "a,b");
+        assert_eq!(fs::read_to_string(temp.path().join("summary.json")).unwrap(), "{}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn cell_whose_folder_is_a_link_has_failed() {
+        let temp = tempfile::tempdir().unwrap();
+        let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
+        std::os::unix::fs::symlink(temp.path(), sweep.run("a")).unwrap();
+        assert!(matches!(sweep.state("a").unwrap(), CellState::Failed(_)));
+    }
+
     #[test]
     fn cell_with_a_damaged_result_has_failed() {
         let temp = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,7 +72,7 @@ fn model_of_an_older_format_is_refused_by_its_number() {
         "held_out": {"confidence": [0.9], "right": [true], "lac": [0.0], "aps": [0.0]}}"#;
     fs::write(temp.path().join("model.json"), model).unwrap();
     let error = calmix_run::read::model_info(temp.path()).unwrap_err().to_string();
-    assert!(error.contains("format 2, but this version of calmix reads format 4"), "{error}");
+    assert!(error.contains("format 2, but this version of calmix reads format 5"), "{error}");
 }
 
 #[test]
@@ -113,6 +114,100 @@ fn files_are_written_and_written_over_as_a_whole() {
     let old: RunEnvironment = serde_json::from_str(old).unwrap();
     assert_eq!(old.commit, "unknown");
     assert!(old.features.is_empty());
+}
+
+/// What a process that was killed while it wrote a file left is removed, and nothing else.
+#[test]
+fn half_written_files_are_removed_on_opening() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path()).unwrap();
+    let files = [
+        RunFile::Recipe,
+        RunFile::Environment,
+        RunFile::Summary,
+        RunFile::Split,
+        RunFile::Model,
+        RunFile::ModelInfo,
+        RunFile::PreviousModelInfo,
+        RunFile::Result,
+        RunFile::Backbone,
+        RunFile::Projection,
+        RunFile::Margins,
+        RunFile::Thumbnails,
+        RunFile::Predictions("step-000000010-test-ema.safetensors"),
+    ];
+    let scratch = files.map(|file| {
+        let path = run.paths().file(file).unwrap();
+        let name = format!(".{}.tmp-1-0", path.file_name().unwrap().display());
+        path.with_file_name(name).to_path_buf()
+    });
+    let foreign = [temp.path().join(".notes.toml.tmp-1-0"), temp.path().join(".recipe.toml.tmp-mine")];
+    drop(run);
+    for path in scratch.iter().chain(&foreign) {
+        fs::write(path, "half").unwrap();
+    }
+    drop(Run::open(temp.path()).unwrap());
+    for path in &scratch {
+        assert!(!path.exists(), "{}", path.display());
+    }
+    for path in &foreign {
+        assert!(path.exists(), "{}", path.display());
+    }
+}
+
+#[test]
+fn shared_file_is_linked_or_else_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path().join("run")).unwrap();
+    let path = run.paths().file(RunFile::Backbone).unwrap();
+    let missing = temp.path().join("missing");
+    run.share(RunFile::Backbone, &missing, b"written").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "written");
+    fs::remove_file(&path).unwrap();
+
+    let weights = temp.path().join("weights");
+    fs::write(&weights, "shared").unwrap();
+    run.share(RunFile::Backbone, &weights, b"shared").unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().ino(), fs::metadata(&weights).unwrap().ino());
+    // A file that is there already is replaced, not written through the link.
+    run.share(RunFile::Backbone, &missing, b"other").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "other");
+    assert_eq!(fs::read_to_string(&weights).unwrap(), "shared");
+}
+
+#[test]
+fn old_predictions_are_removed_up_to_a_step() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path()).unwrap();
+    let folder = run.paths().predictions().to_path_buf();
+    let others = ["notes", "step-5", "step-x-test.bin"];
+    for name in others {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    let steps = || -> Vec<String> {
+        let names =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut steps: Vec<_> = names.filter(|name| !others.contains(&&**name)).collect();
+        steps.sort();
+        steps
+    };
+    for step in [5, 10, 15, 20] {
+        for split in ["test", "validation"] {
+            run.write(RunFile::Predictions(&format!("step-{step:02}-{split}.bin")), b"").unwrap();
+        }
+    }
+    // A run that was resumed at step 15 keeps what it is going to write again.
+    run.remove_old_predictions(15, 2).unwrap();
+    let left =
+        [10, 15, 20].map(|step| [format!("step-{step}-test.bin"), format!("step-{step}-validation.bin")]);
+    assert_eq!(steps(), left.concat());
+    run.remove_old_predictions(20, 3).unwrap();
+    assert_eq!(steps(), left.concat());
+    run.remove_old_predictions(20, 1).unwrap();
+    assert_eq!(steps(), left[2]);
+    run.remove_old_predictions(20, 0).unwrap();
+    assert_eq!(steps(), left[2], "the newest stay");
+    assert!(others.iter().all(|name| folder.join(name).exists()));
 }
 
 #[test]

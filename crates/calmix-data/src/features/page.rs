@@ -159,3 +159,58 @@ fn tensor<'a>(header: &'a Metadata, name: &str, dtype: Dtype) -> Result<&'a Tens
 fn damaged() -> DataProblem {
     DataProblem::Changed("the page is damaged".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a page, whatever its size, and opens it.
+    fn opened(index: &PageIndex) -> Result<Page, DataError> {
+        let temp = tempfile::tempdir().unwrap();
+        let path = ConfinedPath::root(temp.path()).join(index.name());
+        std::fs::write(&path, to_bytes(index, &vec![1; index.vector_bytes()]).unwrap()).unwrap();
+        Page::open(&path)
+    }
+
+    /// A page with too much in it would take the memory of whoever opens it.
+    #[test]
+    fn page_beyond_its_limits_is_refused() {
+        let index = |width: usize, views: usize, samples: usize| PageIndex {
+            width,
+            views: (0..views).map(|n| FeatureView::Weak(n as u8)).collect(),
+            ids: (0..samples as u64).collect(),
+        };
+        for fine in [index(1, 1, 1), index(1, 1, 256), index(1, 513, 1), index(1 << 19, 1, 1)] {
+            assert_eq!(opened(&fine).unwrap().index, fine);
+        }
+        for (width, views, samples) in [(1, 1, 257), (1, 514, 1), ((1 << 19) + 1, 1, 1)] {
+            opened(&index(width, views, samples)).unwrap_err();
+        }
+        for (width, views, samples) in [(1, 1, 0), (1, 0, 1), (0, 1, 1)] {
+            opened(&index(width, views, samples)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn page_of_another_shape_is_refused() {
+        let ids = 7_u64.to_le_bytes();
+        let tensors = |shape: Vec<usize>| {
+            [
+                ("ids", TensorView::new(Dtype::U64, vec![1], &ids).unwrap()),
+                ("views", TensorView::new(Dtype::U8, vec![1, 2], &[0, 0]).unwrap()),
+                ("vectors", TensorView::new(Dtype::F16, shape, &[0; 8]).unwrap()),
+            ]
+        };
+        let temp = tempfile::tempdir().unwrap();
+        let path = ConfinedPath::root(temp.path()).join("page");
+        let opened = |shape: Vec<usize>| {
+            let hash = HashMap::from([(HASH.to_owned(), blake3::hash(&[0; 8]).to_hex().to_string())]);
+            std::fs::write(&path, serialize(tensors(shape), Some(hash)).unwrap()).unwrap();
+            Page::open(&path)
+        };
+        assert_eq!(opened(vec![1, 1, 4]).unwrap().vectors(&path).unwrap(), [0; 8]);
+        for shape in [vec![2, 1, 2], vec![1, 2, 2], vec![1, 4], vec![4]] {
+            opened(shape).unwrap_err();
+        }
+    }
+}

@@ -161,6 +161,7 @@ impl Paths {
             Self::SPLIT,
             Self::MODEL,
             Self::MODEL_INFO,
+            Self::PREVIOUS_MODEL_INFO,
             Self::RESULT,
             Self::BACKBONE,
             Self::PROJECTION,

@@ -1,10 +1,16 @@
 //! A disk that is full, cannot synchronise, or a process that is killed, at every call of the write path.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::{Disk, RealDisk};
+use calmix_io::error::FileError;
+use calmix_io::transient::BackOff;
 use calmix_run::checkpoint::{CheckpointContents, Committed};
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run, RunFile};
@@ -54,6 +60,40 @@ fn disk_outage_is_waited_out() {
         assert!(scratches(&folder) <= 1, "at call {at}");
         run.write(RunFile::Recipe, b"seed = 1\n").unwrap();
     }
+}
+
+/// A disk whose first rename is done, but whose answer is lost: the second finds nothing to rename.
+#[derive(Debug, Default)]
+struct LostAnswer(AtomicBool);
+
+impl Disk for LostAnswer {
+    fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> io::Result<()> {
+        RealDisk.rename(from, to)?;
+        if self.0.swap(true, Ordering::Relaxed) { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+    }
+
+    fn wait(&self, _: Duration, _: &FileError, _: &BackOff) {}
+}
+
+#[test]
+fn rename_whose_answer_is_lost_has_succeeded() {
+    let (_temp, folder) = run_with(&[10, 20]);
+    let run = Run::open_on(&folder, Arc::new(LostAnswer::default())).unwrap();
+    save(&mut run.checkpoints(2), 30).unwrap();
+    assert_eq!(found(&folder).checkpoint.step(), 30);
+}
+
+#[test]
+fn foreign_folder_is_not_taken_for_the_checkpoint() {
+    let (_temp, folder) = run_with(&[10]);
+    let run = Run::open(&folder).unwrap();
+    let mut checkpoints = run.checkpoints(2);
+    let writer = checkpoints.begin(20).unwrap();
+    let files = vec![writer.parts().write("part", b"x").unwrap()];
+    fs::create_dir(place(&folder, 20)).unwrap();
+    fs::write(place(&folder, 20).join("notes"), "").unwrap();
+    writer.commit(identity(), Mark::start(), files).unwrap_err();
+    assert_eq!(names(&place(&folder, 20)), ["notes"]);
 }
 
 /// After a failed synchronisation the system may have dropped the lines: they are written again.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use calmix_io::disk::RealDisk;
+use calmix_io::error::FileProblem;
 use calmix_run::checkpoint::{CheckpointFiles, Checkpoints, newest};
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
@@ -78,6 +79,36 @@ fn replace_the_last_of(before: &[u64]) {
         }
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(20, false), (20, true)]);
+}
+
+/// Only two whole checkpoints are a replacement that was interrupted.
+#[test]
+fn damaged_half_of_a_replacement_is_not_put_back() {
+    for damaged in 0..2 {
+        let (_temp, folder) = run_with(&[10, 20]);
+        let checkpoints = folder.join("checkpoints");
+        let scratch = [0, 1].map(|serial| checkpoints.join(format!(".step-000000020.tmp-1-{serial}")));
+        fs::create_dir(&scratch[1]).unwrap();
+        for name in names(&place(&folder, 20)) {
+            fs::copy(place(&folder, 20).join(&name), scratch[1].join(name)).unwrap();
+        }
+        fs::rename(place(&folder, 20), &scratch[0]).unwrap();
+        fs::write(scratch[damaged].join("rank-0.json"), "").unwrap();
+        drop(Run::open(&folder).unwrap());
+        assert_eq!(names(&checkpoints), ["step-000000010"], "{damaged}");
+    }
+}
+
+#[test]
+fn part_is_read_up_to_its_limit() {
+    let (_temp, folder) = run_with(&[10]);
+    let checkpoint = found(&folder).checkpoint;
+    let whole = checkpoint.bytes("rank-0.json").unwrap();
+    let length = whole.len() as u64;
+    assert_eq!(checkpoint.bytes_up_to("rank-0.json", length).unwrap(), whole);
+    assert_eq!(checkpoint.bytes_up_to("rank-0.json", length + 1).unwrap(), whole);
+    let error = checkpoint.bytes_up_to("rank-0.json", length - 1).unwrap_err();
+    assert!(matches!(error.problem, FileProblem::Limit(_)), "{error}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use calmix_metrics::pseudo_labels::{ImpurityOf, PseudoLabelMetrics};
 use calmix_recipe::Selection;
 
 use calmix_run::events::{Event, Finished, Loss, Note, Pace, Step};
+use calmix_run::summary::RunSummary;
 
 /// Logits of 60 samples and 7 classes, right more often than not.
 pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predictions {
@@ -34,6 +35,26 @@ pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predic
         ids: (0..n as u64).map(|i| 1000 + i).collect(),
         labels,
         logits,
+    }
+}
+
+/// The summary of a run on the classes of [`predictions`].
+pub(crate) fn summary() -> RunSummary {
+    RunSummary {
+        dataset: "folder".into(),
+        classes: 7,
+        labelled: 70,
+        validation: 60,
+        unlabelled: 0,
+        base: "fixmatch".into(),
+        pairing: "none".into(),
+        network: "wrn-10-1".into(),
+        size: 8,
+        steps: 10,
+        seed: 0,
+        label_seed: 0,
+        recipe: "4f1c".into(),
+        based_on: None,
     }
 }
 

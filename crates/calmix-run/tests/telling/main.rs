@@ -2,6 +2,7 @@
 // Clippy spares functions marked as tests, not those that make runs for them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod folder;
 mod lines;
 mod made;
 mod predictions;

@@ -14,7 +14,6 @@ use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_run::events::Event;
 use calmix_run::predictions_file;
 use calmix_run::read;
-use calmix_run::summary::RunSummary;
 use serde_json::Value;
 
 use crate::made;
@@ -171,6 +170,26 @@ fn a_file_cut_short_or_changed_is_refused() {
 }
 
 #[test]
+fn file_name_has_step_split_and_model() {
+    let name = predictions_file::file_name(120, EvalSet::Validation, EvalModel::Live);
+    assert_eq!(name, "step-000000120-validation-live.safetensors");
+}
+
+/// Logits of four bytes, a label of four and an id of eight for each sample, and sixteen kilobytes for the name of a class.
+#[test]
+fn size_limit_grows_with_samples_and_classes() {
+    let said = made::predictions(5, EvalSet::Test, EvalModel::Ema);
+    let length = predictions_file::to_bytes(&said).unwrap().len() as u64;
+    assert!(length <= predictions_file::longest(60, 7));
+    let of_samples = predictions_file::longest(1_000, 7) - predictions_file::longest(0, 7);
+    assert_eq!(of_samples, 1_000 * (4 * 7 + 4 + 8));
+    let of_classes = predictions_file::longest(0, 7) - predictions_file::longest(0, 0);
+    assert_eq!(of_classes, 7 * 16 * 1_024);
+    assert_eq!(predictions_file::longest(0, 0), 64 * 1_024);
+    assert_eq!(predictions_file::longest(u64::MAX, usize::MAX), u64::MAX, "it does not overflow");
+}
+
+#[test]
 fn contradictions_are_not_written() {
     let predictions = made::predictions(5, EvalSet::Test, EvalModel::Live);
     let refused =
@@ -192,23 +211,7 @@ fn run_with_predictions(folder: &Path, times: usize) -> Evaluation {
     predictions.ids = predictions.ids.repeat(times);
     predictions.labels = predictions.labels.repeat(times);
     predictions.logits = predictions.logits.repeat(times);
-    let summary = RunSummary {
-        dataset: "folder".into(),
-        classes: 7,
-        labelled: 70,
-        validation: 60,
-        unlabelled: 0,
-        base: "fixmatch".into(),
-        pairing: "none".into(),
-        network: "wrn-10-1".into(),
-        size: 8,
-        steps: 10,
-        seed: 0,
-        label_seed: 0,
-        recipe: "4f1c".into(),
-        based_on: None,
-    };
-    std::fs::write(folder.join("summary.json"), serde_json::to_vec(&summary).unwrap()).unwrap();
+    std::fs::write(folder.join("summary.json"), serde_json::to_vec(&made::summary()).unwrap()).unwrap();
     std::fs::create_dir_all(folder.join("predictions")).unwrap();
     let name = predictions_file::file_name(10, EvalSet::Validation, EvalModel::Ema);
     std::fs::write(folder.join("predictions").join(name), predictions_file::to_bytes(&predictions).unwrap())

@@ -36,7 +36,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
 
     let text = fs::read_to_string(&info).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(4), Some(8)));
+    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(5), Some(8)));
     assert_eq!((&json["network"], &json["block"]), (&"wrn-10-1".into(), &"google".into()));
     assert_eq!(json["classes"][0], "T-shirt/top");
     for (field, other, sentence) in [
@@ -126,7 +126,7 @@ fn a_model_alone_says_what_the_run_said() {
             ModelInfo { model: ModelSpec { size: 16, ..info.model }, resize: 16, ..info.clone() },
             "the size of images is 16 here, but 8",
         ),
-        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 4"),
+        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 5"),
         (
             ModelInfo {
                 model: ModelSpec { network: "wrn-994-100".parse().unwrap(), ..info.model },
