@@ -3,6 +3,7 @@
 mod advisories;
 mod corpus;
 mod layout;
+mod miri;
 pub(crate) mod publish;
 mod skipped;
 mod step;
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     for (step, action) in prepare(chosen(tier, names)?, tier)? {
         println!("\n── {}: {}\n   {action}", step.name, step.what);
         let began = Instant::now();
-        let outcome = perform(action, &skipped);
+        let outcome = perform(step, action, &skipped);
         let took = began.elapsed();
         outcome.map_err(|error| {
             let (name, took) = (step.name, human_time(took));
@@ -77,9 +78,10 @@ fn prepare(steps: Vec<&'static Step>, tier: Tier) -> Result<Vec<(&'static Step, 
     prepared.collect()
 }
 
-fn perform(action: Action, skipped: &SkippedTests) -> Result<()> {
+fn perform(step: &Step, action: Action, skipped: &SkippedTests) -> Result<()> {
     match action {
         Action::Own { run, .. } => run(),
+        Action::Skip { reason } => skipped.add(&format!("the step `{}`", step.name), reason),
         Action::Command(mut command) => {
             skipped.listen(&mut command);
             let status = command.status().with_context(|| format!("cannot start {command:?}"))?;

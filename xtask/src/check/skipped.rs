@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,6 +29,13 @@ impl SkippedTests {
     /// Passes the path of the list to the tests of a command.
     pub(crate) fn listen(&self, command: &mut Command) {
         command.env("CALMIX_SKIPPED", &self.file);
+    }
+
+    /// Adds a test, or a whole step.
+    pub(crate) fn add(&self, test: &str, reason: &str) -> Result<()> {
+        let written = File::options().append(true).open(&self.file);
+        let written = written.and_then(|mut file| writeln!(file, "{test}: {reason}"));
+        written.with_context(|| format!("cannot write {}", self.file.display()))
     }
 
     /// Prints how many tests were skipped, and why.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use super::tier::Tier;
-use super::{advisories, corpus, layout, publish};
+use super::{advisories, corpus, layout, miri, publish};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
@@ -26,6 +26,8 @@ pub(crate) enum Action {
     Command(Command),
     /// A function of xtask.
     Own { called: &'static str, run: fn() -> Result<()> },
+    /// Nothing, since something is missing that no `setup` installs. It counts as a skipped test.
+    Skip { reason: &'static str },
 }
 
 pub(crate) const STEPS: &[Step] = &[
@@ -132,6 +134,12 @@ pub(crate) const STEPS: &[Step] = &[
         action: |_| Ok(Action::Own { called: "xtask/src/check/corpus.rs", run: corpus::replay }),
     },
     Step {
+        name: "miri",
+        what: "unit tests of calmix-core and calmix-head have no undefined behaviour, by Miri",
+        tier: Tier::Nightly,
+        action: |_| Ok(miri::action()),
+    },
+    Step {
         name: "publish",
         what: "the crates that do not need libtorch can be packaged, and compile from their packages",
         tier: Tier::Nightly,
@@ -214,6 +222,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = match self {
             Self::Own { called, .. } => return f.write_str(called),
+            Self::Skip { reason } => return write!(f, "skipped: {reason}"),
             Self::Command(command) => command,
         };
         for (name, value) in command.get_envs() {
@@ -243,5 +252,7 @@ mod tests {
         let mut command = Command::new("/some/toolchain/bin/cargo");
         command.env("RUSTDOCFLAGS", "-Dwarnings").args(["doc", "--no-deps"]);
         assert_eq!(Action::Command(command).to_string(), "RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps");
+        let skipped = Action::Skip { reason: "no Miri" };
+        assert_eq!(skipped.to_string(), "skipped: no Miri");
     }
 }
