@@ -38,8 +38,9 @@ use crate::trainer::error::TrainError;
 const BATCH: u32 = 16;
 /// The most samples that a projection is fitted on.
 const FITTED: usize = 20_000;
-/// Rows of features that are projected at once.
-const ROWS: usize = 256;
+/// Rows of features that are projected at once: of fewer, preparing the directions for the product would take as long as the
+/// product.
+const ROWS: usize = 2_048;
 
 /// A frozen backbone and the cache of its features.
 pub(crate) struct FrozenFeatures {
