@@ -21,23 +21,12 @@ pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 use crate::error::RunError;
 use crate::events::{Event, Pace};
 
-/// The progress of computing the features of a frozen backbone.
+/// The progress of work before the first event of a run: computing features, or training heads on them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FeatureProgress {
-    /// Views that are computed.
+pub struct WorkProgress {
+    /// Views that are computed, or steps that all heads have taken together.
     pub done: u64,
-    /// Views in total.
-    pub total: u64,
-    /// Seconds since the start.
-    pub seconds: f64,
-}
-
-/// The progress of training heads, which are several: of folds, and of the labels alone.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HeadProgress {
-    /// Steps that all heads have taken together.
-    pub steps: u64,
-    /// Steps in total.
+    /// Views or steps in total.
     pub total: u64,
     /// Seconds since the start.
     pub seconds: f64,
@@ -79,7 +68,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
+    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         let _ = progress;
         Ok(())
     }
@@ -88,7 +77,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn heads(&mut self, progress: &HeadProgress) -> Result<(), RunError> {
+    fn heads(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         let _ = progress;
         Ok(())
     }

@@ -8,7 +8,7 @@ use calmix::metrics::evaluate::Evaluation;
 use calmix::recipe::Recipe;
 use calmix::run::error::RunError;
 use calmix::run::events::{Event, Pace};
-use calmix::run::sink::{FeatureProgress, HeadProgress, Progress, Sink};
+use calmix::run::sink::{Progress, Sink, WorkProgress};
 use calmix::terminal::{self, status, warn_at_once};
 
 use crate::quicker::quicker;
@@ -66,6 +66,23 @@ impl ProgressSink {
             warn_at_once(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
         }
     }
+
+    /// Shows how far work has come and how long it will take, from time to time.
+    fn show(&mut self, work: &str, units: &str, progress: &WorkProgress) {
+        if self.is_quiet || self.shown.elapsed() < self.shown_every {
+            return;
+        }
+        self.shown = Instant::now();
+        let WorkProgress { done, total, seconds } = *progress;
+        let rate = done as f64 / seconds.max(1e-9);
+        let left = rough_time(total.saturating_sub(done) as f64 / rate.max(1e-9));
+        terminal::status_in_place(&format!(
+            "{work}: {} of {} {units}, {} per second, {left} left",
+            grouped(done),
+            grouped(total),
+            grouped(rate.round() as u64)
+        ));
+    }
 }
 
 impl Sink for ProgressSink {
@@ -105,34 +122,13 @@ impl Sink for ProgressSink {
         if self.is_quiet { Ok(()) } else { self.bar.first_pace(pace) }
     }
 
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
-        if !self.is_quiet && self.shown.elapsed() >= self.shown_every {
-            self.shown = Instant::now();
-            let FeatureProgress { done, total, seconds } = *progress;
-            let rate = done as f64 / seconds.max(1e-9);
-            let left = rough_time((total - done) as f64 / rate.max(1e-9));
-            terminal::status_in_place(&format!(
-                "features: {} of {} views, {} per second, {left} left",
-                grouped(done),
-                grouped(total),
-                grouped(rate.round() as u64)
-            ));
-        }
+    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+        self.show("features", "views", progress);
         Ok(())
     }
 
-    fn heads(&mut self, progress: &HeadProgress) -> Result<(), RunError> {
-        if !self.is_quiet && self.shown.elapsed() >= self.shown_every {
-            self.shown = Instant::now();
-            let HeadProgress { steps, total, seconds } = *progress;
-            let rate = steps as f64 / seconds.max(1e-9);
-            let left = rough_time((total - steps) as f64 / rate.max(1e-9));
-            terminal::status_in_place(&format!(
-                "heads: {} of {} steps, {left} left",
-                grouped(steps),
-                grouped(total)
-            ));
-        }
+    fn heads(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+        self.show("heads", "steps", progress);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::read;
 use calmix_run::result::HeadName;
-use calmix_run::sink::{FeatureProgress, Sink};
+use calmix_run::sink::{Sink, WorkProgress};
 use calmix_train::trainer::{Outcome, PageShard, Trainer, evaluate_run};
 
 use crate::made::{Bench, differing, resume};
@@ -242,7 +242,7 @@ impl Sink for StopAtFeatures<'_> {
         Ok(())
     }
 
-    fn features(&mut self, progress: &FeatureProgress) -> Result<(), RunError> {
+    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         assert!(progress.done <= progress.total);
         self.0.store(true, Ordering::Relaxed);
         Ok(())

@@ -7,7 +7,7 @@ use std::time::Instant;
 use calmix_data::augment::Augment;
 use calmix_data::loader::{ImageSource, Warn, Workers};
 use calmix_run::run::Paths;
-use calmix_run::sink::FeatureProgress;
+use calmix_run::sink::WorkProgress;
 
 use super::train_data::TrainData;
 
@@ -53,8 +53,8 @@ pub(crate) struct FeatureWork<'a> {
     pub(crate) workers: Workers,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) warn: Warn,
-    tell: Box<dyn FnMut(&FeatureProgress) + 'a>,
-    progress: FeatureProgress,
+    tell: Box<dyn FnMut(&WorkProgress) + 'a>,
+    progress: WorkProgress,
     start: Instant,
 }
 
@@ -64,7 +64,7 @@ impl<'a> FeatureWork<'a> {
         data: &TrainData,
         stop: &'a AtomicBool,
         warn: Warn,
-        tell: impl FnMut(&FeatureProgress) + 'a,
+        tell: impl FnMut(&WorkProgress) + 'a,
     ) -> Self {
         Self {
             images: Arc::clone(&data.images),
@@ -73,13 +73,13 @@ impl<'a> FeatureWork<'a> {
             stop,
             warn,
             tell: Box::new(tell),
-            progress: FeatureProgress { done: 0, total: 0, seconds: 0.0 },
+            progress: WorkProgress { done: 0, total: 0, seconds: 0.0 },
             start: Instant::now(),
         }
     }
 
     pub(crate) fn begin(&mut self, total: u64) {
-        (self.progress, self.start) = (FeatureProgress { done: 0, total, seconds: 0.0 }, Instant::now());
+        (self.progress, self.start) = (WorkProgress { done: 0, total, seconds: 0.0 }, Instant::now());
     }
 
     pub(crate) fn made(&mut self, views: u64) {

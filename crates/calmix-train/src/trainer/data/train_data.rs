@@ -60,7 +60,6 @@ pub(crate) struct NeededSamples {
 pub(crate) type EvalBatches = EvalLoader<ImageViews<Augment>>;
 
 /// A dataset that is open and split.
-#[derive(Clone)]
 pub(crate) struct TrainData {
     pub(crate) images: Arc<dyn ImageSource>,
     pub(crate) classes: Vec<String>,

@@ -26,13 +26,11 @@ use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
 use calmix_run::head_files::head_bytes;
 use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 use calmix_run::run::Mark;
-use calmix_run::sink::HeadProgress;
+use calmix_run::sink::WorkProgress;
 
 use super::evaluate_head::HeadEvaluator;
 use super::head_settings::head_settings;
-use crate::trainer::data::head_vectors::HeadVectors;
 use crate::trainer::data::make_features::{FeatureWatch, vectors_of_run};
-use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::eval::evaluate::EvalOutput;
 use crate::trainer::eval::final_evaluation::FinalEvaluation;
@@ -73,15 +71,12 @@ impl Trainer<'_> {
             step: recipe.train.steps,
         };
         let evaluator = HeadEvaluator { recipe, data: &data, vectors: &vectors, stop };
-        HeadRun { recipe, data: &data, vectors: &vectors, evaluator, log }.run()
+        HeadRun { evaluator, log }.run()
     }
 }
 
 /// A run that has its vectors.
 struct HeadRun<'a> {
-    recipe: &'a Recipe,
-    data: &'a TrainData,
-    vectors: &'a HeadVectors,
     evaluator: HeadEvaluator<'a>,
     log: RunLog<'a>,
 }
@@ -96,10 +91,11 @@ impl HeadRun<'_> {
         let (Some(own), Some(kept), Some(output)) = (own, fitted.head(), outputs.get(fitted.kept)) else {
             return Err(TrainError::Unsupported("no head was trained".to_owned()));
         };
-        let step = self.recipe.train.steps;
+        let HeadEvaluator { recipe, data, vectors, stop } = self.evaluator;
+        let step = recipe.train.steps;
         self.log.evaluation(step, output)?;
         let mut pseudo = None;
-        if self.recipe.evaluate.pseudo_labels {
+        if recipe.evaluate.pseudo_labels {
             pseudo = self.evaluator.pseudo_labels(&own.trained.live)?;
         }
         let model = ResultingModel {
@@ -107,13 +103,12 @@ impl HeadRun<'_> {
             weights: head_bytes(&kept.trained.average)?,
             evaluation: FinalEvaluation::of(output)?,
             heads: choice,
-            below: Some(self.vectors.info.clone()),
+            below: Some(vectors.info.clone()),
         };
-        let thumbnails = thumbnails(&model.evaluation.examples, self.recipe, self.data, self.evaluator.stop)?;
-        let selected = selected(self.recipe, &self.log.progress.history);
+        let thumbnails = thumbnails(&model.evaluation.examples, recipe, data, stop)?;
+        let selected = selected(recipe, &self.log.progress.history);
         let finished = Finished { step, selected, pseudo };
-        let files =
-            ResultFiles::new(self.recipe, self.data, model, (&own.trained.margins, &thumbnails), &finished)?;
+        let files = ResultFiles::new(recipe, data, model, (&own.trained.margins, &thumbnails), &finished)?;
         let events = &mut self.log.events;
         files.write_model(events)?;
         events.event(&Event::Finished(finished.clone()))?;
@@ -126,31 +121,32 @@ impl HeadRun<'_> {
 
     /// Trains all heads, while this thread shows how far they are.
     fn fit(&mut self) -> Result<HeadFit, TrainError> {
-        let corrupt = self.recipe.loader.corrupt();
-        let (rows, skipped) = self.vectors.training_rows(self.data, corrupt)?;
-        if let Some(note) = left_out(&skipped, self.vectors.training.ids.len()) {
+        let HeadEvaluator { recipe, data, vectors, stop } = self.evaluator;
+        let corrupt = recipe.loader.corrupt();
+        let (rows, skipped) = vectors.training_rows(data, corrupt)?;
+        if let Some(note) = left_out(&skipped, vectors.training.ids.len()) {
             self.log.events.event(&Event::Note(note))?;
         }
-        let ids = &self.vectors.training.ids;
-        let labels: Vec<Option<u32>> = ids.iter().map(|&id| self.data.class_of(id)).collect();
+        let ids = &vectors.training.ids;
+        let labels: Vec<Option<u32>> = ids.iter().map(|&id| data.class_of(id)).collect();
         let samples = HeadSamples {
             ids,
-            vectors: self.vectors.training_matrix()?,
-            weak: self.recipe.network.weak_views as u8,
-            strong: self.recipe.network.strong_views as u8,
+            vectors: vectors.training_matrix()?,
+            weak: recipe.network.weak_views as u8,
+            strong: recipe.network.strong_views as u8,
             labels: &labels,
-            classes: &self.data.classes,
+            classes: &data.classes,
         };
-        let held_out = self.vectors.of_split(self.data, EvalSet::Validation, corrupt)?;
+        let held_out = vectors.of_split(data, EvalSet::Validation, corrupt)?;
         let width = samples.width();
         let validation = ValidationSamples {
             ids: &held_out.ids,
             vectors: Matrix::new(&held_out.vectors, held_out.ids.len(), width)?,
             labels: &held_out.labels,
         };
-        let settings = head_settings(self.recipe);
-        let threads = self.recipe.train.threads as usize;
-        let progress = FitProgress::new(self.evaluator.stop.requested);
+        let settings = head_settings(recipe);
+        let threads = recipe.train.threads as usize;
+        let progress = FitProgress::new(stop.requested);
         let start = Instant::now();
         let here = thread::current();
         let fitted = thread::scope(|scope| {
@@ -161,9 +157,9 @@ impl HeadRun<'_> {
             });
             while !fitting.is_finished() {
                 thread::park_timeout(SHOWN_EVERY);
-                let steps = progress.steps();
+                let done = progress.steps();
                 let seconds = start.elapsed().as_secs_f64();
-                self.log.events.heads(&HeadProgress { steps, total: progress.total(), seconds });
+                self.log.events.heads(&WorkProgress { done, total: progress.total(), seconds });
             }
             fitting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
@@ -178,7 +174,7 @@ impl HeadRun<'_> {
         let Some(own) = fitted.heads.first() else { return Ok(()) };
         let mut starvation = Starvation::default();
         for entry in &own.trained.log {
-            let step = step_event(entry, self.recipe);
+            let step = step_event(entry, self.evaluator.recipe);
             let note = starvation.see(&step);
             self.log.events.event(&Event::Step(Box::new(step)))?;
             if let Some(note) = note {

@@ -17,7 +17,7 @@ use calmix_run::error::RunError;
 use calmix_run::events::{Event, Note, Pace};
 use calmix_run::predictions_file;
 use calmix_run::run::{Journal, Mark, Run, RunFile};
-use calmix_run::sink::{HeadProgress, Hyperparameter, JsonLines, Sink, TensorBoard};
+use calmix_run::sink::{Hyperparameter, JsonLines, Sink, TensorBoard, WorkProgress};
 use toml::Value;
 
 use crate::trainer::error::TrainError;
@@ -117,7 +117,7 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Passes the progress of training heads to the user's sinks.
-    pub(crate) fn heads(&mut self, progress: &HeadProgress) {
+    pub(crate) fn heads(&mut self, progress: &WorkProgress) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.heads(progress)));
     }
 
