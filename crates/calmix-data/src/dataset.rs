@@ -15,14 +15,17 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use parts::PartTable;
-use read_at::ReadAt;
+pub(crate) use read_at::ReadAt;
 pub use records::Records;
 
 use crate::decode::DecodeLimits;
 use crate::error::{DataError, DataProblem};
 use crate::image::Image;
-use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, check_version};
+use crate::manifest::{
+    DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS, check_version,
+};
 use crate::shrink::{self, decode_shrunk, shrunk};
+use crate::vectors::VectorPlace;
 
 /// Bytes of the longest `manifest.json`: a million classes.
 const MAX_MANIFEST: u64 = 16 << 20;
@@ -38,14 +41,14 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens the dataset that was prepared into the folder `prepared` from files below `root`.
+    /// Opens the dataset that was prepared into the folder `prepared` from files below `root`, or from the file `root`.
     ///
     /// # Errors
     /// If files are missing, a table is not the one that was prepared, byte by byte, the header contradicts itself, or a
     /// part's path could leave the root.
     pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
-        let canonical = |path: &Path| path.canonicalize().map_err(|error| DataError::new(path, error));
-        let (prepared, root) = (canonical(prepared)?, canonical(root)?);
+        let prepared = prepared.canonicalize().map_err(|error| DataError::new(prepared, error))?;
+        let root = VectorPlace::find(root)?.folder;
         let header = read_header(&prepared)?;
         let samples = ReadAt::open(&prepared, "samples.bin")?;
         match header.samples.checked_mul(SampleRecord::BYTES as u64) {
@@ -144,13 +147,21 @@ impl Dataset {
         self.parts.part(index)
     }
 
-    /// The name of a sample for the user: its file or, if a file holds many, its index in its subset, as `train[7]`.
+    /// The name of a sample for the user: its file or, if a file holds many, its index in its subset, as `train[7]`. Of a
+    /// vector, the file and the row in it, as `vectors.npy[7]`.
     ///
     /// # Errors
     /// As [`record`](Self::record).
     pub fn sample_name(&self, id: u64) -> Result<String, DataError> {
         let record = self.record(id)?;
         let part = self.part(record.part)?;
+        if let Encoding::Vectors { .. } = self.header.encoding {
+            let start = self.header.starts.get(record.part as usize).copied().unwrap_or_default();
+            let row = record.offset.saturating_sub(start) / u64::from(record.length.max(1));
+            let file =
+                part.path.strip_suffix(UNPACKED_VECTORS).filter(|_| part.unpacked).unwrap_or(&part.path);
+            return Ok(format!("{file}[{row}]"));
+        }
         // A shard has a header before its first image; a file may have bytes behind its image.
         let is_own_file = self.header.encoding == Encoding::File && record.offset == 0;
         let is_whole = record.offset == 0 && u64::from(record.length) == part.length;
@@ -172,6 +183,21 @@ impl Dataset {
     /// If they cannot be read, or are not the bytes that were prepared ([`DataProblem::Changed`]).
     pub fn bytes(&self, id: u64, bytes: &mut Vec<u8>) -> Result<(), DataError> {
         self.bytes_of(id, self.record(id)?, bytes)
+    }
+
+    /// Appends the numbers of a sample to `numbers`: all its views, one after the other.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes), and if the dataset holds images.
+    pub fn vector(&self, id: u64, numbers: &mut Vec<f32>) -> Result<(), DataError> {
+        let Encoding::Vectors { number, .. } = self.header.encoding else {
+            let problem = DataProblem::Content("the dataset holds images, not vectors".into());
+            return Err(DataError::new(self.folder(), problem));
+        };
+        let mut bytes = Vec::new();
+        self.bytes(id, &mut bytes)?;
+        number.append(&bytes, numbers);
+        Ok(())
     }
 
     /// Decodes a sample.
@@ -207,6 +233,9 @@ impl Dataset {
             Encoding::Raw { width, height, layout } => layout.image(width, height, bytes).ok_or_else(|| {
                 DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
             }),
+            Encoding::Vectors { .. } => {
+                Err(DataProblem::Content("the dataset holds vectors, not images".into()))
+            }
             Encoding::File => {
                 let stored = self.header.shrunk.and_then(|_| shrink::from_stored(bytes));
                 let decode = || decode_shrunk(bytes, &DecodeLimits::default(), side);

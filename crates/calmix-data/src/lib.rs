@@ -17,6 +17,7 @@
 //! | features of a frozen backbone, cached for later runs | [`features`] |
 //! | where tables and runs are written by default | [`default_place`] |
 //! | images to predict, without a table | [`image_list`] |
+//! | vectors that users already have, in the files of other tools | [`vectors`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
 //! cannot be used is a [`DataError`](error::DataError), which names the file, the place in it and what to try next.
@@ -84,3 +85,4 @@ pub mod prepare;
 pub mod shrink;
 pub mod source;
 pub mod split;
+pub mod vectors;

@@ -24,8 +24,10 @@ mod table_file;
 use calmix_io::class_names;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use builder::SampleDigest;
+use crate::vectors::Number;
+
 pub use builder::{ManifestBuilder, Unpacked};
+pub(crate) use builder::{SampleDigest, vector_content};
 pub use check::check_part_path;
 pub(crate) use check::check_version;
 pub(crate) use fingerprint::Fingerprint;
@@ -41,6 +43,9 @@ pub const MAX_SAMPLE: u32 = 256 << 20;
 
 /// The file of the prepared folder that holds the images that were shrunk, one after the other.
 pub const SHRUNK_FILE: &str = "shrunk.bin";
+
+/// What the name of an unpacked part of vectors ends in, after the name of the file that the vectors come from.
+pub(crate) const UNPACKED_VECTORS: &str = ".f32";
 
 /// The greatest number of subsets.
 pub const MAX_SUBSETS: usize = 64;
@@ -94,7 +99,7 @@ impl SampleRecord {
     }
 }
 
-/// How the bytes of a sample encode an image.
+/// How the bytes of a sample encode an image or a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
@@ -108,6 +113,15 @@ pub enum Encoding {
         height: u32,
         /// How they are laid out.
         layout: PixelLayout,
+    },
+    /// Vectors instead of images.
+    Vectors {
+        /// Numbers of a vector.
+        width: u32,
+        /// Vectors of a sample: several views of it, usually one.
+        views: u32,
+        /// How a number is stored.
+        number: Number,
     },
 }
 
@@ -143,6 +157,9 @@ pub struct Header {
     /// The images that were shrunk; `None` if none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkImages>,
+    /// Where the first vector of each part begins; empty for images. Names of samples need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<u64>,
     /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
     /// Hashes of the tables. Checking the fingerprint needs all files of the dataset; these hashes detect a changed table,

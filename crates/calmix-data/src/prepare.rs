@@ -26,9 +26,10 @@ use crate::error::{DataError, DataProblem};
 use crate::manifest::Header;
 use crate::shrink::DEFAULT_SIDE;
 use crate::source::{
-    Count, FolderLayout, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, webdataset,
-    webvision,
+    Count, FolderLayout, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, vectors,
+    webdataset, webvision,
 };
+use crate::vectors::VectorOptions;
 
 /// The prefix of the temporary folder in which a dataset is being prepared.
 pub const PREPARING: &str = ".preparing-";
@@ -95,6 +96,18 @@ pub enum SourceSpec {
     Imagenet,
     /// WebVision with its file lists.
     Webvision,
+    /// Vectors instead of images: a file of them, or a folder of such files.
+    Vectors {
+        /// The file of their labels, a CSV or an `.npy`, from the current folder; `None` for labels in the vectors' own file.
+        #[serde(default)]
+        labels: Option<String>,
+        /// The column, array or tensor that holds the vectors; `None` for one of a usual name.
+        #[serde(default)]
+        vector_column: Option<String>,
+        /// The columns that hold ids and labels.
+        #[serde(default)]
+        columns: labels_csv::LabelColumns,
+    },
 }
 
 /// Which label of CIFAR-100 is the class.
@@ -118,10 +131,13 @@ impl SourceSpec {
             (
                 Self::LabelsCsv { unlisted, columns, shrink },
                 Self::LabelsCsv { unlisted: other, columns: theirs, shrink: side },
+            ) => unlisted == other && columns.accept(theirs) && shrinks_alike(*shrink, *side),
+            (
+                Self::Vectors { labels, vector_column, columns },
+                Self::Vectors { labels: other, vector_column: their_column, columns: theirs },
             ) => {
-                let fits = |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
-                let same_columns = fits(&columns.path, &theirs.path) && fits(&columns.label, &theirs.label);
-                unlisted == other && same_columns && shrinks_alike(*shrink, *side)
+                let same_vectors = vector_column.is_none() || vector_column == their_column;
+                labels == other && same_vectors && columns.accept(theirs)
             }
             _ => self == other,
         }
@@ -213,5 +229,15 @@ fn scan(
             imagenet::prepare(root, target, &options)
         }
         SourceSpec::Webvision => webvision::prepare(root, target, &inspection),
+        SourceSpec::Vectors { labels, vector_column, columns } => {
+            let options = VectorOptions { vector_column: vector_column.clone(), columns: columns.clone() };
+            vectors::prepare(
+                root,
+                target,
+                labels.as_deref().map(Path::new),
+                &options,
+                inspection.progress.as_deref(),
+            )
+        }
     }
 }

@@ -22,6 +22,7 @@ mod source_dir;
 pub mod stl10;
 pub mod svhn;
 pub mod tar;
+pub mod vectors;
 pub mod webdataset;
 pub mod webvision;
 
@@ -85,6 +86,9 @@ pub(crate) fn for_each_file(
     root: &Path,
     visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
+    if let SourceSpec::Vectors { labels, .. } = source {
+        return vectors::for_each_file(root, labels.as_deref(), visit);
+    }
     let ends = |name: &str, endings: &[&str]| {
         let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| endings.iter().any(|known| known.eq_ignore_ascii_case(ending)))

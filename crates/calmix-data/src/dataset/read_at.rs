@@ -15,7 +15,7 @@ const RETRIES: u32 = 3;
 
 /// A regular file below some root, open for positional reads.
 #[derive(Debug)]
-pub(super) struct ReadAt {
+pub(crate) struct ReadAt {
     path: PathBuf,
     /// Reopened after an outage, because a handle of a file server that restarted may be stale.
     file: RwLock<File>,
@@ -24,7 +24,7 @@ pub(super) struct ReadAt {
 
 impl ReadAt {
     /// Opens `root/relative`. `root` is canonical; links may lead anywhere below it and nowhere else.
-    pub(super) fn open(root: &Path, relative: &str) -> Result<Self, DataError> {
+    pub(crate) fn open(root: &Path, relative: &str) -> Result<Self, DataError> {
         let named = root.join(relative);
         let path = named.canonicalize().map_err(|error| DataError::new(&named, error))?;
         if !path.starts_with(root) {
@@ -48,7 +48,7 @@ impl ReadAt {
     }
 
     /// The path under which it was opened.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -60,12 +60,12 @@ impl ReadAt {
     }
 
     /// Its length in bytes when it was opened.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// Fills `buffer` with the bytes at `offset`.
-    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DataError> {
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DataError> {
         let read = |buffer: &mut [u8], offset| {
             read_some(&self.file.read().unwrap_or_else(PoisonError::into_inner), buffer, offset)
         };

@@ -2,7 +2,7 @@
 
 use super::{AGAIN, Dataset};
 use crate::error::{DataError, DataProblem};
-use crate::manifest::Fingerprint;
+use crate::manifest::{Encoding, Fingerprint, vector_content};
 
 impl Dataset {
     /// Reads every sample again and compares the fingerprint.
@@ -12,10 +12,19 @@ impl Dataset {
     pub fn verify(&self) -> Result<(), DataError> {
         let mut fingerprint = Fingerprint::default();
         let mut bytes = Vec::new();
+        let mut numbers = Vec::new();
         for record in self.records(0..self.len()) {
             let (id, record) = record?;
             self.bytes_of(id, record, &mut bytes)?;
-            fingerprint.sample(&blake3::hash(&bytes), record.label);
+            let content = match self.header.encoding {
+                Encoding::Vectors { number, .. } => {
+                    numbers.clear();
+                    number.append(&bytes, &mut numbers);
+                    vector_content(&numbers)
+                }
+                _ => blake3::hash(&bytes),
+            };
+            fingerprint.sample(&content, record.label);
             let part = self.part(record.part)?;
             if part.shrunk && !self.parts.is_original(&part, &bytes)? {
                 let problem = DataProblem::Changed("the file has changed since its image was shrunk".into());

@@ -56,6 +56,17 @@ impl SampleDigest {
     pub(crate) fn new(bytes: &[u8]) -> Self {
         Self { length: bytes.len(), checksum: crc32c::crc32c(bytes), content: blake3::hash(bytes) }
     }
+
+    /// Of a vector that is stored as `bytes`: its content is that of its numbers, however they are stored.
+    pub(crate) fn of_vector(bytes: &[u8], numbers: &[f32]) -> Self {
+        Self { content: vector_content(numbers), ..Self::new(bytes) }
+    }
+}
+
+/// The hash of a vector: of its numbers as little-endian `f32`, so that every file format has the same.
+pub(crate) fn vector_content(numbers: &[f32]) -> blake3::Hash {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    blake3::hash(&bytes)
 }
 
 impl ManifestBuilder {
@@ -92,6 +103,7 @@ impl ManifestBuilder {
             parts: 0,
             encoding,
             shrunk: None,
+            starts: Vec::new(),
             fingerprint: String::new(),
             tables: TableHashes::default(),
         };
@@ -110,6 +122,11 @@ impl ManifestBuilder {
         })
     }
 
+    /// Sets the classes, for a source that knows them only after it read all its files, and before the first sample.
+    pub(crate) fn set_classes(&mut self, classes: Vec<String>) {
+        self.header.classes = classes;
+    }
+
     /// Begins a subset: the samples that follow belong to it.
     pub fn subset(&mut self, name: &str) {
         self.header.subsets.push(Subset { name: name.to_owned(), first: self.header.samples, count: 0 });
@@ -121,6 +138,26 @@ impl ManifestBuilder {
     /// If the path could leave the root ([`check_part_path`]), or the table cannot be written.
     pub fn part(&mut self, path: &str, length: u64) -> Result<u32, DataError> {
         self.write_part(path, PartKind::Source, length)
+    }
+
+    /// Adds a file of the source whose first vector begins at `start`.
+    ///
+    /// # Errors
+    /// As [`part`](Self::part).
+    pub(crate) fn vector_part(&mut self, path: &str, length: u64, start: u64) -> Result<u32, DataError> {
+        self.header.starts.push(start);
+        self.part(path, length)
+    }
+
+    /// Finishes an unpacked part of vectors. Returns its folder, in which it can be read from now on.
+    ///
+    /// # Errors
+    /// As [`finish_part`](Self::finish_part).
+    pub(crate) fn finish_vectors(&mut self, unpacked: Unpacked) -> Result<PathBuf, DataError> {
+        self.header.starts.push(0);
+        self.finish_part(unpacked)?;
+        let folder = self.folder.path();
+        folder.canonicalize().map_err(|error| DataError::new(folder, error))
     }
 
     /// Adds a file of the prepared folder, to be written and then [finished](Self::finish_part).

@@ -40,7 +40,12 @@ impl Header {
             return Err(DataProblem::Format(problem));
         }
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
-            return Err(DataProblem::Format("the images have no pixels".into()));
+            return Err(DataProblem::Format("the images have no pixels, or the vectors no numbers".into()));
+        }
+        let starts = if matches!(self.encoding, Encoding::Vectors { .. }) { self.parts as usize } else { 0 };
+        if self.starts.len() != starts {
+            let problem = format!("{} starts of vectors, expected {starts}", self.starts.len());
+            return Err(DataProblem::Format(problem));
         }
         if let Some(shrunk) = self.shrunk
             && (shrunk.side == 0 || shrunk.count == 0 || shrunk.count > self.samples)
@@ -77,11 +82,20 @@ impl Encoding {
     /// # Errors
     /// If that is more than a sample may have.
     pub fn sample_bytes(self) -> Result<Option<u32>, DataProblem> {
-        let Self::Raw { width, height, layout } = self else { return Ok(None) };
-        let bytes = layout.bytes(width, height).and_then(|bytes| u32::try_from(bytes).ok());
-        match bytes.filter(|&bytes| bytes <= MAX_SAMPLE) {
-            Some(bytes) => Ok(Some(bytes)),
-            None => Err(DataProblem::Limit(format!("images of {width}×{height} pixels are too large"))),
+        let bytes = match self {
+            Self::File => return Ok(None),
+            Self::Raw { width, height, layout } => layout.bytes(width, height),
+            Self::Vectors { width, views, number } => {
+                (u64::from(width) * u64::from(views)).checked_mul(number.bytes() as u64)
+            }
+        };
+        let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok()).filter(|&bytes| bytes <= MAX_SAMPLE);
+        match (bytes, self) {
+            (Some(bytes), _) => Ok(Some(bytes)),
+            (None, Self::Raw { width, height, .. }) => {
+                Err(DataProblem::Limit(format!("images of {width}×{height} pixels are too large")))
+            }
+            (None, _) => Err(DataProblem::Limit("the vectors are too long".into())),
         }
     }
 }

@@ -81,6 +81,8 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
         Encoding::Raw { width, height, layout: PixelLayout::Grey } => [1, width, height],
         Encoding::Raw { width, height, layout: PixelLayout::Planes } => [2, width, height],
         Encoding::Raw { width, height, layout: PixelLayout::PlanesByColumn } => [3, width, height],
+        // Without the type of the numbers: the content of a vector is that of its numbers as f32.
+        Encoding::Vectors { width, views, .. } => [4, width, views],
     }
 }
 
@@ -88,6 +90,7 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
 mod tests {
     use super::*;
     use crate::manifest::{NO_LABEL, ShrunkImages, Subset, TableHashes, VERSION};
+    use crate::vectors::Number;
 
     fn header() -> Header {
         Header {
@@ -98,6 +101,7 @@ mod tests {
             parts: 1,
             encoding: Encoding::File,
             shrunk: None,
+            starts: Vec::new(),
             fingerprint: String::new(),
             tables: TableHashes::default(),
         }
@@ -117,6 +121,9 @@ mod tests {
         let base = of(&header(), &samples);
         assert_eq!(of(&Header { parts: 7, version: VERSION + 1, ..header() }, &samples), base);
         let raw = |layout| Encoding::Raw { width: 1, height: 3, layout };
+        let vectors = |number| Encoding::Vectors { width: 1, views: 3, number };
+        let of_vectors = |number| of(&Header { encoding: vectors(number), ..header() }, &samples);
+        assert_eq!(of_vectors(Number::F16), of_vectors(Number::F64));
         let renamed = vec!["cat".into(), "dogs".into()];
         let moved = vec!["ca".into(), "tdog".into()];
         let subsets = vec![Subset { name: "test".into(), first: 0, count: 2 }];
@@ -132,6 +139,7 @@ mod tests {
             of(&Header { encoding: raw(PixelLayout::Grey), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::Planes), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::PlanesByColumn), ..header() }, &samples),
+            of_vectors(Number::F32),
         ];
         let all: std::collections::BTreeSet<_> = others.iter().chain([&base]).collect();
         assert_eq!(all.len(), others.len() + 1);

@@ -70,6 +70,20 @@ pub enum DataWarning {
         /// The class with the fewest, and how many.
         least: (String, u64),
     },
+    /// Vectors that are all zeros, which most of the time stand for samples that failed.
+    ZeroVectors {
+        /// How many there are.
+        vectors: u64,
+        /// The first of them.
+        example: String,
+    },
+    /// Columns of the vectors in which all samples have the same number.
+    ConstantColumns {
+        /// How many there are.
+        columns: u64,
+        /// Numbers of a vector, in all its views.
+        of: u64,
+    },
     /// A folder that is named like a split but contains images instead of class folders.
     SplitAsClass {
         /// Its name.
@@ -127,6 +141,21 @@ impl Display for DataWarning {
                     "the classes of {subset} are imbalanced: {many} images of `{most}`, {few} of `{least}`; "
                 )?;
                 write!(f, "add images of the rare classes, and check class_accuracy in the run's events")
+            }
+            Self::ZeroVectors { vectors, example } => {
+                let are = if *vectors == 1 { "vector is" } else { "vectors are" };
+                write!(
+                    f,
+                    "{vectors} {are} all zeros, the first is {}; check how it was computed",
+                    shown(example)
+                )
+            }
+            Self::ConstantColumns { columns, of } => {
+                let have = if *columns == 1 { "column has" } else { "columns have" };
+                write!(
+                    f,
+                    "{columns} of {of} {have} the same number in all samples and cannot help to tell them apart"
+                )
             }
             Self::SplitAsClass { name } => {
                 write!(

@@ -24,13 +24,13 @@ pub(super) const PERMIT: &str =
 
 /// What a folder holds.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// Names of its files, in ascending order of their bytes.
-    pub(super) files: Vec<String>,
+    pub(crate) files: Vec<String>,
     /// Names of its folders, likewise.
-    pub(super) folders: Vec<String>,
+    pub(crate) folders: Vec<String>,
     /// What is in it but not part of the dataset.
-    pub(super) left_out: Vec<DataError>,
+    pub(crate) left_out: Vec<DataError>,
 }
 
 /// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
@@ -38,7 +38,7 @@ pub(super) struct Contents {
 ///
 /// # Errors
 /// If the folder cannot be listed: a class without its images would be another dataset.
-pub(super) fn contents(root: &Path, name: &str) -> Result<Contents, DataError> {
+pub(crate) fn contents(root: &Path, name: &str) -> Result<Contents, DataError> {
     let mut back_off = BackOff::default();
     loop {
         let error = match list(root, name) {

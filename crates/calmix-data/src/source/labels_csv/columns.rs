@@ -15,6 +15,14 @@ pub struct LabelColumns {
     pub label: Option<String>,
 }
 
+impl LabelColumns {
+    /// Whether a dataset that was prepared with the columns `theirs` is what these ask for.
+    pub(crate) fn accept(&self, theirs: &Self) -> bool {
+        let fits = |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
+        fits(&self.path, &theirs.path) && fits(&self.label, &theirs.label)
+    }
+}
+
 /// A column that a list must have.
 struct Wanted {
     what: &'static str,
@@ -40,11 +48,39 @@ const IMAGE: Wanted = Wanted {
         "imgpath",
     ],
 };
+/// Names of columns that identify a row, the first one that is there wins; then those of [`IMAGE`].
+const ID: [&str; 7] = ["id", "key", "sampleid", "row", "index", "filenames", "imagepaths"];
 const LABEL: Wanted = Wanted {
     what: "holds the label",
     option: "--label-column",
     usual: &["label", "labels", "labelname", "class", "classname", "category", "categoryname", "target"],
 };
+
+/// The column that identifies the rows of a table of vectors or of their labels, if there is one.
+///
+/// # Errors
+/// If the column that the user names is not there.
+pub(crate) fn id_column(header: &StringRecord, columns: &LabelColumns) -> Result<Option<usize>, DataProblem> {
+    if columns.path.is_some() {
+        return find_one(header, columns.path.as_deref(), &IMAGE).map(Some);
+    }
+    let position = |usual: &&str| header.iter().position(|name| simplified(name) == **usual);
+    Ok(ID.iter().chain(IMAGE.usual).find_map(position))
+}
+
+/// The column that holds the labels of a table of vectors, if there is one.
+///
+/// # Errors
+/// If the column that the user names is not there, or several have usual names.
+pub(crate) fn label_column(
+    header: &StringRecord,
+    columns: &LabelColumns,
+) -> Result<Option<usize>, DataProblem> {
+    if columns.label.is_none() && usual(header, &LABEL).is_empty() {
+        return Ok(None);
+    }
+    find_one(header, columns.label.as_deref(), &LABEL).map(Some)
+}
 
 /// The positions of the image and label columns in the header of a list; `at` adds the line to an error.
 pub(super) fn find(
@@ -52,15 +88,24 @@ pub(super) fn find(
     columns: &LabelColumns,
     at: &impl Fn(DataProblem) -> DataError,
 ) -> Result<(usize, usize), DataError> {
-    // Excel separates with semicolons in locales where the comma is the decimal sign.
-    let joined = header.iter().next().filter(|_| header.len() == 1).unwrap_or_default();
-    if let Some(separator) = [';', '\t', '|'].into_iter().find(|&separator| joined.contains(separator)) {
-        let problem = DataProblem::Content(format!("columns are separated by {separator:?}"));
-        return Err(at(problem).hint("separate them with commas"));
-    }
+    check_separator(header, at)?;
     let path = find_one(header, columns.path.as_deref(), &IMAGE).map_err(at)?;
     let label = find_one(header, columns.label.as_deref(), &LABEL).map_err(at)?;
     Ok((path, label))
+}
+
+/// Refuses a header whose columns are not separated by commas.
+pub(crate) fn check_separator(
+    header: &StringRecord,
+    at: &impl Fn(DataProblem) -> DataError,
+) -> Result<(), DataError> {
+    // Excel separates with semicolons in locales where the comma is the decimal sign.
+    let joined = header.iter().next().filter(|_| header.len() == 1).unwrap_or_default();
+    let Some(separator) = [';', '\t', '|'].into_iter().find(|&separator| joined.contains(separator)) else {
+        return Ok(());
+    };
+    let problem = DataProblem::Content(format!("columns are separated by {separator:?}"));
+    Err(at(problem).hint("separate them with commas"))
 }
 
 /// Whether a header names both columns by usual names.
@@ -69,11 +114,14 @@ pub(super) fn has_both(header: &StringRecord) -> bool {
 }
 
 fn usual(header: &StringRecord, wanted: &Wanted) -> Vec<usize> {
-    let is_usual = |name: &str| {
-        let name: String = name.chars().filter(|c| !" _-".contains(*c)).collect();
-        wanted.usual.contains(&name.to_lowercase().as_str())
-    };
+    let is_usual = |name: &str| wanted.usual.contains(&simplified(name).as_str());
     (0..header.len()).filter(|&column| is_usual(&header[column])).collect()
+}
+
+/// A name as usual names are compared.
+pub(crate) fn simplified(name: &str) -> String {
+    let name: String = name.chars().filter(|c| !" _-".contains(*c)).collect();
+    name.to_lowercase()
 }
 
 fn find_one(header: &StringRecord, named: Option<&str>, wanted: &Wanted) -> Result<usize, DataProblem> {

@@ -1,0 +1,253 @@
+//! Vectors that users already have, as a dataset.
+//!
+//! The vectors are in any file that [`vectors`](crate::vectors) reads. Their labels are in the same file, or in a file of their
+//! own: a CSV, or a one-dimensional `.npy` of whole numbers. Rows of `.npy`, safetensors and clip-retrieval stay where they
+//! are; those of the other formats are unpacked once, as `f32`. The content of a sample is that of its numbers as `f32`, so
+//! the same vectors and labels have the same fingerprint in every format.
+//!
+//! Labelled rows become the subset `train`, or that of the CSV's column `split`; rows without a label become `unlabelled`.
+//! Within a subset, rows are in the order of the file. Classes are all labels in ascending order: of their numbers if all are
+//! whole numbers, else of their bytes.
+
+mod column_stats;
+mod label_list;
+mod row_labels;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use self::column_stats::ColumnStats;
+use self::label_list::LabelList;
+use self::row_labels::{RowLabels, SUBSETS};
+use super::listing::walk;
+use crate::dataset::ReadAt;
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder, SampleDigest, UNPACKED_VECTORS};
+use crate::prepare::{PrepareProgress, Prepared};
+use crate::vectors::{Number, VectorOptions, VectorPlace, VectorSource};
+
+/// Bytes of vectors that are read at once.
+const AT_ONCE: usize = 4 << 20;
+
+/// Prepares the vectors at `root`, a file or a folder, with their labels, and writes the dataset to `target`.
+///
+/// # Errors
+/// If vectors or labels cannot be read, contradict each other or are not finite, or `target` cannot be written.
+pub fn prepare(
+    root: &Path,
+    target: &Path,
+    labels: Option<&Path>,
+    options: &VectorOptions,
+    progress: Option<&PrepareProgress>,
+) -> Result<Prepared, DataError> {
+    let source = VectorSource::open(root, options)?;
+    let list = labels.map(|labels| LabelList::read(labels, &options.columns, source.rows())).transpose()?;
+    let numbers = source.width() * source.views();
+    let number = source.in_place().unwrap_or(Number::F32);
+    let encoding = Encoding::Vectors { width: source.width() as u32, views: source.views() as u32, number };
+    // The classes are known only when all labels were read.
+    let mut builder = ManifestBuilder::new(target, Vec::new(), encoding)?;
+    let mut rows = RowLabels::new(list);
+    let mut stats = ColumnStats::default();
+    let mut parts = Parts::new(&source, root)?;
+    if let Some(progress) = progress {
+        progress.expect(source.files().len() as u64);
+    }
+    for block in source.blocks(0, (AT_ONCE / (4 * numbers)).max(1)) {
+        let mut block = block?;
+        parts.unpack(&mut builder, &block.vectors, numbers)?;
+        stats.add(block.first, &block.vectors, numbers);
+        rows.add(&source, &mut block, numbers)?;
+    }
+    let parts = parts.finish(&mut builder)?;
+    let classes = rows.finish()?;
+    builder.set_classes(classes);
+    let row_bytes = numbers * number.bytes();
+    for (subset, name) in SUBSETS.iter().enumerate() {
+        if !rows.has(subset) {
+            continue;
+        }
+        builder.subset(name);
+        for (part, index) in parts.iter().zip(0..) {
+            add_rows(&mut builder, part, index, subset, &rows, (number, row_bytes))?;
+            if let Some(progress) = progress.filter(|_| subset == 0) {
+                progress.add();
+            }
+        }
+    }
+    stats.warnings(&source, numbers).into_iter().for_each(|warning| builder.warn(warning));
+    builder.finish()
+}
+
+/// Adds the rows of one part that belong to one subset.
+fn add_rows(
+    builder: &mut ManifestBuilder,
+    part: &Part,
+    index: u32,
+    subset: usize,
+    rows: &RowLabels,
+    (number, row_bytes): (Number, usize),
+) -> Result<(), DataError> {
+    let at_once = (AT_ONCE / row_bytes).max(1) as u64;
+    let mut bytes = Vec::new();
+    let mut numbers = Vec::new();
+    for first in (0..part.rows).step_by(at_once as usize) {
+        let count = at_once.min(part.rows - first);
+        let wanted = |row: &u64| rows.subset(part.first + row) == subset;
+        if !(first..first + count).any(|row| wanted(&row)) {
+            continue;
+        }
+        bytes.resize(count as usize * row_bytes, 0);
+        let start = part.start + first * row_bytes as u64;
+        part.file.read(&mut bytes, start)?;
+        for (row, stored) in (first..).zip(bytes.chunks_exact(row_bytes)).filter(|(row, _)| wanted(row)) {
+            numbers.clear();
+            number.append(stored, &mut numbers);
+            let offset = part.start + row * row_bytes as u64;
+            let digest = SampleDigest::of_vector(stored, &numbers);
+            builder.digested_sample(index, offset, &digest, rows.class(part.first + row))?;
+        }
+    }
+    Ok(())
+}
+
+/// A file of rows that can be read in place.
+struct Part {
+    file: ReadAt,
+    /// The number of its first row.
+    first: u64,
+    rows: u64,
+    /// Where its first row begins.
+    start: u64,
+}
+
+/// The files of a source: in place, or unpacked one after the other.
+struct Parts<'a> {
+    source: &'a VectorSource,
+    root: PathBuf,
+    is_in_place: bool,
+    /// The file that is being unpacked, and how many of its rows are not.
+    open: Option<(crate::manifest::Unpacked, String, u64)>,
+    next: usize,
+    folder: PathBuf,
+    unpacked: Vec<String>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(source: &'a VectorSource, root: &Path) -> Result<Self, DataError> {
+        let root = VectorPlace::find(root)?.folder;
+        let is_in_place = source.in_place().is_some();
+        Ok(Self {
+            source,
+            root,
+            is_in_place,
+            open: None,
+            next: 0,
+            folder: PathBuf::new(),
+            unpacked: Vec::new(),
+        })
+    }
+
+    /// Writes the next rows, if they are not in place.
+    fn unpack(
+        &mut self,
+        builder: &mut ManifestBuilder,
+        vectors: &[f32],
+        numbers: usize,
+    ) -> Result<(), DataError> {
+        let mut rest = vectors;
+        while !self.is_in_place && !rest.is_empty() {
+            let Some((unpacked, name, left)) = &mut self.open else {
+                let Some(file) = self.source.files().get(self.next) else { break };
+                if file.rows == 0 {
+                    self.next += 1;
+                    continue;
+                }
+                // Parts of a folder have different names; a name of more than one level would need folders.
+                let name = file.relative.replace('/', "_") + UNPACKED_VECTORS;
+                self.open = Some((builder.unpack(&name)?, name, file.rows));
+                self.next += 1;
+                continue;
+            };
+            let rows = (rest.len() / numbers).min(usize::try_from(*left).unwrap_or(usize::MAX));
+            let (now, after) = rest.split_at(rows * numbers);
+            let bytes: Vec<u8> = now.iter().flat_map(|number| number.to_le_bytes()).collect();
+            unpacked.write_all(&bytes).map_err(|error| DataError::new(&*name, error))?;
+            *left -= rows as u64;
+            rest = after;
+            if *left == 0 {
+                self.close(builder)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, builder: &mut ManifestBuilder) -> Result<(), DataError> {
+        if let Some((unpacked, name, _)) = self.open.take() {
+            self.folder = builder.finish_vectors(unpacked)?;
+            self.unpacked.push(name);
+        }
+        Ok(())
+    }
+
+    /// All files, open for reading in place, in the order of their numbers in the table.
+    fn finish(mut self, builder: &mut ManifestBuilder) -> Result<Vec<Part>, DataError> {
+        self.close(builder)?;
+        let mut parts = Vec::new();
+        let mut first = 0;
+        // Empty files have no part.
+        let files = self.source.files().iter().filter(|file| file.rows > 0);
+        let mut names = self.unpacked.iter();
+        for file in files {
+            let open = if self.is_in_place {
+                builder.vector_part(&file.relative, file.length, file.start)?;
+                ReadAt::open(&self.root, &file.relative)?
+            } else {
+                ReadAt::open(&self.folder, names.next().map_or("", String::as_str))?
+            };
+            parts.push(Part { file: open, first, rows: file.rows, start: file.start });
+            first += file.rows;
+        }
+        Ok(parts)
+    }
+}
+
+/// Visits the files that hold vectors, and the one of their labels.
+pub(super) fn for_each_file(
+    root: &Path,
+    labels: Option<&str>,
+    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let place = VectorPlace::find(root)?;
+    match &place.file {
+        Some(name) => visit(name)?,
+        None => walk(&place.folder, "", &mut Vec::new(), &mut |name| {
+            let ending = Path::new(name).extension();
+            if ending.is_some_and(|ending| ending == "npy" || ending == "parquet") {
+                visit(name)
+            } else {
+                Ok(())
+            }
+        })?,
+    }
+    let Some(labels) = labels else { return Ok(()) };
+    let absolute = std::path::absolute(labels).map_err(|error| DataError::new(labels, error))?;
+    let absolute = absolute.to_str().ok_or_else(|| {
+        DataError::new(labels, DataProblem::Content("its path is not UTF-8".into())).hint("rename it")
+    })?;
+    visit(absolute)
+}
+
+/// Whether `path` is a file of vectors, or a folder of them, by its name and the names of its files.
+pub fn has_vectors(path: &Path) -> bool {
+    let ends_in = |path: &Path, endings: &[&str]| {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+    };
+    if path.is_file() {
+        return true;
+    }
+    let is_numpy = path.join("img_emb").is_dir();
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    is_numpy || entries.map(|entry| entry.path()).any(|file| ends_in(&file, &["parquet"]) && file.is_file())
+}

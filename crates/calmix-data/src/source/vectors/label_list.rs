@@ -1,0 +1,185 @@
+//! A file of labels for vectors: a CSV, or a one-dimensional `.npy`.
+//!
+//! A CSV has a column of labels, possibly one of ids, and possibly one of splits. Lines are matched to rows by their ids; to
+//! the numbers of rows, from 0, if the vectors have no ids; and one by one in order if the CSV has no ids.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use csv::{ReaderBuilder, StringRecord};
+
+use super::super::labels_csv::{LabelColumns, check_separator, id_column, label_column, simplified};
+use super::super::layout::split;
+use super::row_labels::SUBSETS;
+use crate::error::{DataError, DataProblem};
+use crate::vectors::{LabelStream, NpyFile, VectorPlace, label_of};
+
+/// Bytes of the longest list: ten million rows.
+const LONGEST: u64 = 1 << 30;
+
+/// Labels by row.
+#[derive(Debug)]
+pub(super) struct LabelList {
+    path: PathBuf,
+    lines: Lines,
+}
+
+#[derive(Debug)]
+enum Lines {
+    /// A label per row, in order.
+    Npy(NpyLabels),
+    /// A line per row, in order.
+    InOrder(std::vec::IntoIter<Line>),
+    /// Lines by id, and whether a row took them.
+    ById(HashMap<String, (Line, bool)>),
+}
+
+struct NpyLabels(LabelStream);
+
+impl std::fmt::Debug for NpyLabels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NpyLabels")
+    }
+}
+
+/// A line of a CSV.
+#[derive(Debug, Clone)]
+struct Line {
+    number: u64,
+    label: Option<String>,
+    /// An index into [`SUBSETS`].
+    subset: u8,
+}
+
+impl LabelList {
+    /// Reads the labels of `rows` rows.
+    pub(super) fn read(path: &Path, columns: &LabelColumns, rows: u64) -> Result<Self, DataError> {
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
+            let place = VectorPlace::find(path)?;
+            let name = place.file.clone().unwrap_or_default();
+            let labels = NpyFile::open(&place, &name)?.labels(rows)?.stream(0)?;
+            return Ok(Self { path: path.to_owned(), lines: Lines::Npy(NpyLabels(labels)) });
+        }
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
+        if read.map_err(|error| DataError::new(path, error))? as u64 == LONGEST {
+            let problem = DataProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
+            return Err(DataError::new(path, problem).hint("save the labels as a .npy of whole numbers"));
+        }
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+        let lines = read_csv(path, text, columns, rows)?;
+        Ok(Self { path: path.to_owned(), lines })
+    }
+
+    /// The label and the subset of the next row.
+    pub(super) fn take(&mut self, row: u64, id: Option<&str>) -> Result<(Option<String>, u8), DataError> {
+        match &mut self.lines {
+            Lines::Npy(NpyLabels(labels)) => {
+                let mut label = Vec::with_capacity(1);
+                labels.read(1, &mut label)?;
+                Ok((label.pop().flatten(), 0))
+            }
+            Lines::InOrder(lines) => Ok(lines.next().map_or((None, 1), |line| (line.label, line.subset))),
+            Lines::ById(lines) => {
+                let number = row.to_string();
+                let id = id.unwrap_or(&number);
+                let Some((line, is_taken)) = lines.get_mut(id) else { return Ok((None, 1)) };
+                if std::mem::replace(is_taken, true) {
+                    let problem = DataProblem::Content(format!("two rows of vectors have the id {id:?}"));
+                    let error = DataError::new(&self.path, problem).at(format!("line {}", line.number));
+                    return Err(error.hint("give every row its own id, or leave the ids out of this file"));
+                }
+                Ok((line.label.take(), line.subset))
+            }
+        }
+    }
+
+    /// Refuses a list with lines for rows that are not there.
+    pub(super) fn finish(self) -> Result<(), DataError> {
+        let Lines::ById(lines) = self.lines else { return Ok(()) };
+        let all = lines.len();
+        let unused = || lines.iter().filter(|(_, (_, is_taken))| !is_taken);
+        let Some((id, (line, _))) = unused().min_by_key(|(_, (line, _))| line.number) else { return Ok(()) };
+        let count = unused().count();
+        let problem = format!("no row of vectors has the id {id:?}; {count} of {all} lines have no row");
+        let error =
+            DataError::new(&self.path, DataProblem::Content(problem)).at(format!("line {}", line.number));
+        Err(error.hint(
+            "write the ids as in the file of vectors, or row numbers from 0 if it has none; without a column of \
+             ids, lines are matched to rows in order",
+        ))
+    }
+}
+
+fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<Lines, DataError> {
+    let mut reader = ReaderBuilder::new().has_headers(false).from_reader(text);
+    let mut record = StringRecord::new();
+    let wrong = |line: u64, problem: DataProblem| DataError::new(path, problem).at(format!("line {line}"));
+    let mut next = |record: &mut StringRecord| {
+        reader.read_record(record).map_err(|error| {
+            let line = error.position().map_or(1, csv::Position::line);
+            wrong(line, DataProblem::Format(error.to_string())).hint("save the list as \"CSV UTF-8\"")
+        })
+    };
+    if !next(&mut record)? {
+        return Err(DataError::new(path, DataProblem::Content("the list is empty".into())));
+    }
+    check_separator(&record, &|problem| wrong(1, problem))?;
+    let in_header = |problem| wrong(1, problem);
+    let id = id_column(&record, columns).map_err(in_header)?;
+    let label = label_column(&record, columns).map_err(in_header)?;
+    let splits = record.iter().position(|name| simplified(name) == "split");
+    // A list of one column is a list of labels, whatever its header says.
+    let Some(label) = label.or((record.len() == 1).then_some(0)) else {
+        let all = record.iter().collect::<Vec<_>>().join(", ");
+        let problem = DataProblem::Ambiguous {
+            what: format!("no column holds the label; the columns are: {all}"),
+            readings: vec!["if one of them does, use --label-column NAME".into()],
+        };
+        return Err(wrong(1, problem));
+    };
+    let id = id.filter(|&id| id != label);
+    let mut in_order = Vec::new();
+    let mut by_id: HashMap<String, (Line, bool)> = HashMap::new();
+    while next(&mut record)? {
+        let number = record.position().map_or(0, csv::Position::line);
+        let field = |column: usize| record.get(column).unwrap_or_default().trim();
+        let subset = splits.map_or(Ok(0), |column| subset_of(field(column))).map_err(|problem| {
+            wrong(number, problem).hint("the splits are train, val, test and unlabelled")
+        })?;
+        let line = Line { number, label: label_of(field(label)), subset };
+        let Some(id) = id else {
+            in_order.push(line);
+            continue;
+        };
+        let id = field(id).to_owned();
+        if let Some((first, _)) = by_id.get(&id) {
+            let problem = DataProblem::Content(format!("the id {id:?} is already in line {}", first.number));
+            return Err(wrong(number, problem).hint("keep one line per row"));
+        }
+        by_id.insert(id, (line, false));
+    }
+    if id.is_some() {
+        return Ok(Lines::ById(by_id));
+    }
+    if in_order.len() as u64 != rows {
+        let problem = format!("{} labels for {rows} rows of vectors", in_order.len());
+        return Err(DataError::new(path, DataProblem::Content(problem))
+            .hint("write one line per row, or add a column `id` that names the row"));
+    }
+    Ok(Lines::InOrder(in_order.into_iter()))
+}
+
+/// The subset that a word of the column `split` means, as an index.
+fn subset_of(word: &str) -> Result<u8, DataProblem> {
+    if word.is_empty() {
+        return Ok(0);
+    }
+    let subset = split(word).and_then(|subset| SUBSETS.iter().position(|name| *name == subset));
+    match subset {
+        Some(subset) => Ok(subset as u8),
+        None => Err(DataProblem::Content(format!("there is no split {word:?}"))),
+    }
+}

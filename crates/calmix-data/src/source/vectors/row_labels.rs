@@ -1,0 +1,121 @@
+//! The label and the subset of every row.
+
+use std::collections::BTreeMap;
+
+use super::super::layout::{TRAIN, UNLABELLED};
+use super::label_list::LabelList;
+use crate::error::{DataError, DataProblem};
+use crate::manifest::NO_LABEL;
+use crate::vectors::{VectorBlock, VectorSource};
+
+/// The subsets, in the order of their ids.
+pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
+
+/// The most labels: a class for each of them is held in memory.
+const MOST_CLASSES: usize = calmix_io::class_names::MOST;
+
+/// Labels and subsets, five bytes per row.
+#[derive(Debug)]
+pub(super) struct RowLabels {
+    list: Option<LabelList>,
+    /// The number of each label, in the order in which they are met.
+    numbers: BTreeMap<String, u32>,
+    /// The class of each row; its number until all are known.
+    classes: Vec<u32>,
+    subsets: Vec<u8>,
+    counts: [u64; SUBSETS.len()],
+}
+
+impl RowLabels {
+    /// Labels from a list, or from the blocks of vectors themselves.
+    pub(super) fn new(list: Option<LabelList>) -> Self {
+        let counts = [0; SUBSETS.len()];
+        Self { list, numbers: BTreeMap::new(), classes: Vec::new(), subsets: Vec::new(), counts }
+    }
+
+    /// Takes in the labels of a block of rows.
+    pub(super) fn add(
+        &mut self,
+        source: &VectorSource,
+        block: &mut VectorBlock,
+        numbers: usize,
+    ) -> Result<(), DataError> {
+        let own = block.labels.take().unwrap_or_default();
+        let mut own = own.into_iter();
+        for (index, row) in (0..block.vectors.len() / numbers).zip(block.first..) {
+            let own = own.next().flatten();
+            let (label, split) = match &mut self.list {
+                Some(list) => {
+                    let id = block.ids.as_ref().and_then(|ids| ids.get(index)).map(String::as_str);
+                    list.take(row, id)?
+                }
+                None => (own, 0),
+            };
+            let Some(label) = label else {
+                self.push(NO_LABEL, 1);
+                continue;
+            };
+            let next = self.numbers.len();
+            if next == MOST_CLASSES && !self.numbers.contains_key(&label) {
+                let (path, row) = source.location(row);
+                let problem = format!("more than {MOST_CLASSES} different labels");
+                let error = DataError::new(path, DataProblem::Limit(problem)).at(format!("row {row}"));
+                return Err(error.hint("name the column of the labels with --label-column"));
+            }
+            let number = *self.numbers.entry(label).or_insert(next as u32);
+            self.push(number, split);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, number: u32, subset: u8) {
+        // A row of the subset `unlabelled` has no label, whatever the list says.
+        self.classes.push(if subset == 1 { NO_LABEL } else { number });
+        self.subsets.push(subset);
+        self.counts[usize::from(subset)] += 1;
+    }
+
+    /// Ends with the last row: checks that the list was used up, and returns the classes in order.
+    pub(super) fn finish(&mut self) -> Result<Vec<String>, DataError> {
+        if let Some(list) = self.list.take() {
+            list.finish()?;
+        }
+        let mut used = vec![false; self.numbers.len()];
+        for &number in self.classes.iter().filter(|&&number| number != NO_LABEL) {
+            used[number as usize] = true;
+        }
+        let mut labels: Vec<(String, u32)> = std::mem::take(&mut self.numbers).into_iter().collect();
+        labels.retain(|(_, number)| used[*number as usize]);
+        if labels.iter().all(|(label, _)| whole(label).is_some()) {
+            labels.sort_by_key(|(label, _)| whole(label));
+        }
+        let mut class_of = vec![NO_LABEL; used.len()];
+        for (class, (_, number)) in (0..).zip(&labels) {
+            class_of[*number as usize] = class;
+        }
+        for class in self.classes.iter_mut().filter(|class| **class != NO_LABEL) {
+            *class = class_of[*class as usize];
+        }
+        Ok(labels.into_iter().map(|(label, _)| label).collect())
+    }
+
+    /// Whether a subset has rows.
+    pub(super) fn has(&self, subset: usize) -> bool {
+        self.counts.get(subset).is_some_and(|&count| count > 0)
+    }
+
+    /// The subset of a row.
+    pub(super) fn subset(&self, row: u64) -> usize {
+        self.subsets.get(row as usize).copied().unwrap_or_default().into()
+    }
+
+    /// The class of a row.
+    pub(super) fn class(&self, row: u64) -> Option<u32> {
+        self.classes.get(row as usize).copied().filter(|&class| class != NO_LABEL)
+    }
+}
+
+/// A label as a whole number: only in the usual spelling, so that `7` and `07` stay two labels.
+fn whole(label: &str) -> Option<i128> {
+    label.parse::<i128>().ok().filter(|number| number.to_string() == label)
+}

@@ -1,0 +1,310 @@
+//! Vectors that users already have, one per sample, in the files in which other tools write them.
+//!
+//! | files | module |
+//! |---|---|
+//! | `.npy`, and a folder of clip-retrieval with its metadata | `npy_file`, `clip_retrieval` |
+//! | `.npz`, stored or deflated | `npz` |
+//! | safetensors | `safetensors_file` |
+//! | Parquet: one file, or a folder of parts | `parquet` |
+//! | CSV with a column for each number | `csv_table` |
+//!
+//! A [`VectorSource`] gives the same rows for all of them, in blocks of bounded size: numbers as `f32`, checked to be
+//! finite, with the ids and labels that the file itself has. Pickles are refused: loading one can run any code.
+
+mod array_format;
+mod array_labels;
+mod chosen;
+mod clip_retrieval;
+mod csv_table;
+mod npy_file;
+mod npz;
+mod number;
+mod parquet;
+mod pickle;
+mod place;
+mod read_from;
+mod safetensors_file;
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+pub(crate) use array_labels::{ArrayLabels, LabelStream, label_of};
+pub(crate) use npy_file::NpyFile;
+pub use number::Number;
+pub(crate) use place::VectorPlace;
+
+use crate::error::{DataError, DataProblem};
+use crate::source::labels_csv::LabelColumns;
+
+/// The most numbers of a row: every model's vectors are far shorter, and a few rows always fit into memory.
+pub const MOST_NUMBERS: u64 = 1 << 20;
+
+/// Bytes of the largest block, as `f64`.
+const LARGEST_BLOCK: usize = 32 << 20;
+
+/// What to read from a file that holds several arrays or columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VectorOptions {
+    /// The column, array or tensor that holds the vectors; by default it is found by a usual name.
+    pub vector_column: Option<String>,
+    /// The columns that hold ids (`path`) and labels; by default they are found by usual names.
+    pub columns: LabelColumns,
+}
+
+/// Rows of vectors, open for reading.
+#[derive(Debug)]
+pub struct VectorSource {
+    shape: VectorShape,
+    files: Vec<VectorFile>,
+    /// How numbers are stored, if rows stand in the files one after the other and can be read in place.
+    in_place: Option<Number>,
+    format: Box<dyn VectorFormat>,
+}
+
+/// The size of all vectors of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VectorShape {
+    pub(crate) rows: u64,
+    pub(crate) views: usize,
+    pub(crate) width: usize,
+}
+
+/// A file that holds rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct VectorFile {
+    pub(crate) path: PathBuf,
+    /// Its path below the folder of the source, with `/`.
+    pub(crate) relative: String,
+    pub(crate) length: u64,
+    pub(crate) rows: u64,
+    /// Where the first row begins; 0 if rows are not in place.
+    pub(crate) start: u64,
+}
+
+/// Consecutive rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VectorBlock {
+    /// The number of the first row.
+    pub first: u64,
+    /// The numbers, row by row, `views` × `width` each.
+    pub vectors: Vec<f32>,
+    /// The id of each row, if the file has ids.
+    pub ids: Option<Vec<String>>,
+    /// The label of each row, if the file has labels; `None` for an unlabelled row.
+    pub labels: Option<Vec<Option<String>>>,
+}
+
+/// Files of one format, opened and checked.
+pub(crate) trait VectorFormat: Debug + Send + Sync {
+    /// Begins to read at a row.
+    fn stream(&self, first: u64) -> Result<Box<dyn RowStream + '_>, DataError>;
+}
+
+/// Rows that are read in order.
+pub(crate) trait RowStream {
+    /// Appends the next rows. There are as many: the caller knows how many the source has.
+    fn read(&mut self, rows: usize, into: &mut VectorBlock) -> Result<(), DataError>;
+}
+
+impl VectorSource {
+    /// Opens a file of vectors, or a folder of them, and reads as much as it takes to know their number and size.
+    ///
+    /// # Errors
+    /// If it is a pickle or of an unknown format, there is no column of vectors or more than one, or the files contradict
+    /// themselves or each other.
+    pub fn open(path: &Path, options: &VectorOptions) -> Result<Self, DataError> {
+        let place = VectorPlace::find(path)?;
+        let Some(name) = &place.file else {
+            return if clip_retrieval::is_one(&place.folder) {
+                clip_retrieval::open(&place, options)
+            } else {
+                parquet::open_folder(&place, options)
+            };
+        };
+        let file = place.open(name)?;
+        let mut start = [0; 16];
+        let length = file.length().min(start.len() as u64) as usize;
+        file.read(&mut start[..length], 0)?;
+        let is_named = |ending: &str| place.has_ending(&[ending]);
+        match &start[..length] {
+            start if crate::npy::is_npy(start) => npy_file::open(&place, name),
+            start if start.starts_with(b"PK") => npz::open(&place, name, options),
+            start if start.starts_with(b"PAR1") => parquet::open(&place, std::slice::from_ref(name), options),
+            start if pickle::is_one(start) || place.has_ending(&pickle::ENDINGS) => {
+                Err(pickle::refused(file.path()))
+            }
+            start if is_named("safetensors") || start.get(8) == Some(&b'{') => {
+                safetensors_file::open(&place, name, options)
+            }
+            _ if is_named("csv") => csv_table::open(&place, name, options),
+            _ => {
+                let problem = "it is not a file of vectors that calmix knows".to_owned();
+                Err(DataError::new(file.path(), DataProblem::Format(problem)).hint(FORMATS))
+            }
+        }
+    }
+
+    fn new(
+        shape: VectorShape,
+        files: Vec<VectorFile>,
+        in_place: Option<Number>,
+        format: impl VectorFormat + 'static,
+    ) -> Self {
+        Self { shape, files, in_place, format: Box::new(format) }
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.shape.rows
+    }
+
+    /// The length of a vector.
+    pub fn width(&self) -> usize {
+        self.shape.width
+    }
+
+    /// The number of vectors in a row: several views of one sample, usually one.
+    pub fn views(&self) -> usize {
+        self.shape.views
+    }
+
+    /// The files that hold the rows, in the order of the rows.
+    pub(crate) fn files(&self) -> &[VectorFile] {
+        &self.files
+    }
+
+    /// How numbers are stored, if rows can be read in place.
+    pub(crate) fn in_place(&self) -> Option<Number> {
+        self.in_place
+    }
+
+    /// Reads from row `first` to the last, at most `rows_per_block` rows at a time, and fewer if that many are too large for
+    /// a block. Ends with the first error, which names the file and the row.
+    pub fn blocks(
+        &self,
+        first: u64,
+        rows_per_block: usize,
+    ) -> impl Iterator<Item = Result<VectorBlock, DataError>> {
+        let most = LARGEST_BLOCK / (8 * self.shape.numbers());
+        let rows_per_block = rows_per_block.clamp(1, most.max(1));
+        VectorBlocks { source: self, stream: None, next: first, rows_per_block }
+    }
+
+    /// The file of a row, and its number in that file.
+    pub(crate) fn location(&self, row: u64) -> (&Path, u64) {
+        let mut row = row;
+        for file in &self.files {
+            if row < file.rows {
+                return (&file.path, row);
+            }
+            row -= file.rows;
+        }
+        (self.files.last().map_or(Path::new(""), |file| &file.path), row)
+    }
+}
+
+const FORMATS: &str = "calmix reads .npy, .npz, .parquet, .safetensors and .csv";
+
+impl VectorShape {
+    /// The size by the dimensions of an array: rows × width, or rows × views × width.
+    fn of_array(dimensions: &[u64]) -> Result<Self, DataProblem> {
+        match *dimensions {
+            [rows, width] => Self::new(rows, 1, width),
+            [rows, views, width] => Self::new(rows, views, width),
+            _ => {
+                let problem = format!(
+                    "the array has {} dimensions; expected samples × numbers, or samples × views × numbers",
+                    dimensions.len()
+                );
+                Err(DataProblem::Content(problem))
+            }
+        }
+    }
+
+    fn new(rows: u64, views: u64, width: u64) -> Result<Self, DataProblem> {
+        if rows == 0 || views == 0 || width == 0 {
+            return Err(DataProblem::Content("there are no vectors in it".into()));
+        }
+        match views.checked_mul(width) {
+            Some(numbers) if numbers <= MOST_NUMBERS => {
+                Ok(Self { rows, views: views as usize, width: width as usize })
+            }
+            _ => {
+                let problem = format!("{views} × {width} numbers per row, expected at most {MOST_NUMBERS}");
+                Err(DataProblem::Limit(problem))
+            }
+        }
+    }
+
+    /// Numbers of a row.
+    pub(crate) fn numbers(self) -> usize {
+        self.views * self.width
+    }
+
+    /// Bytes of all rows as `f32`.
+    fn unpacked_bytes(self) -> u64 {
+        self.rows.saturating_mul(4 * self.numbers() as u64)
+    }
+}
+
+struct VectorBlocks<'a> {
+    source: &'a VectorSource,
+    stream: Option<Box<dyn RowStream + 'a>>,
+    next: u64,
+    rows_per_block: usize,
+}
+
+impl VectorBlocks<'_> {
+    fn read(&mut self) -> Result<VectorBlock, DataError> {
+        let rows = (self.source.rows() - self.next).min(self.rows_per_block as u64) as usize;
+        let mut block = VectorBlock { first: self.next, ..VectorBlock::default() };
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(self.source.format.stream(self.next)?),
+        };
+        stream.read(rows, &mut block)?;
+        let numbers = self.source.shape.numbers();
+        if block.vectors.len() != rows * numbers {
+            let (path, row) = self.source.location(self.next);
+            let problem = format!("{} numbers in {rows} rows of {numbers}", block.vectors.len());
+            return Err(DataError::new(path, DataProblem::Format(problem)).at(format!("row {row}")));
+        }
+        if let Some(bad) = block.vectors.iter().position(|number| !number.is_finite()) {
+            let (path, row) = self.source.location(self.next + (bad / numbers) as u64);
+            let number = block.vectors.get(bad).copied().unwrap_or_default();
+            let problem = format!("the number in column {} is {number}, which is not finite", bad % numbers);
+            return Err(DataError::new(path, DataProblem::Content(problem))
+                .at(format!("row {row}"))
+                .hint("remove the row, or compute its vector again"));
+        }
+        self.next += rows as u64;
+        Ok(block)
+    }
+}
+
+impl Iterator for VectorBlocks<'_> {
+    type Item = Result<VectorBlock, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.source.rows() {
+            return None;
+        }
+        let block = self.read();
+        if block.is_err() {
+            self.next = u64::MAX;
+        }
+        Some(block)
+    }
+}
+
+/// Reads and drops rows, for formats in which no row can be found without those before it.
+fn skip(stream: &mut dyn RowStream, shape: VectorShape, rows: u64) -> Result<(), DataError> {
+    let at_once = (LARGEST_BLOCK / (8 * shape.numbers().max(1))).clamp(1, 4096) as u64;
+    let mut left = rows;
+    while left > 0 {
+        let rows = left.min(at_once);
+        stream.read(rows as usize, &mut VectorBlock::default())?;
+        left -= rows;
+    }
+    Ok(())
+}

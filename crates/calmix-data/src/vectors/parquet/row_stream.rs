@@ -1,0 +1,198 @@
+//! The rows of Parquet files, row group by row group.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parquet::column::reader::{ColumnReader, get_column_reader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::super::array_labels::label_of;
+use super::super::{MOST_NUMBERS, RowStream, VectorBlock, VectorShape};
+use super::guarded::guarded;
+use super::pages::{CountedPages, LARGEST_PAGE};
+use super::schema::Leaf;
+use super::text_column::TextColumn;
+use super::vector_column::{VectorColumn, VectorColumnProblem};
+use super::{ParquetFile, damaged};
+use crate::error::{DataError, DataProblem};
+
+/// Rows from some row group on.
+pub(super) struct ParquetStream<'a> {
+    shape: VectorShape,
+    /// The files that are not read to their end; the first is being read.
+    files: &'a [ParquetFile],
+    /// The row group to open next.
+    next_group: usize,
+    group: Option<Group>,
+    /// Rows of the first file that were read.
+    row: u64,
+}
+
+/// A row group that is being read.
+struct Group {
+    rows_left: u64,
+    vector: Option<VectorColumn>,
+    id: Option<TextColumn>,
+    label: Option<TextColumn>,
+    /// What the pages of each column may still have.
+    budgets: Vec<Arc<AtomicU64>>,
+}
+
+impl<'a> ParquetStream<'a> {
+    /// Begins at the row group that holds row `first`. Returns how many rows come before it in that group.
+    pub(super) fn near(files: &'a [ParquetFile], shape: VectorShape, first: u64) -> (Self, u64) {
+        let mut stream = Self { shape, files, next_group: 0, group: None, row: 0 };
+        let mut skipped = first;
+        while let [file, rest @ ..] = stream.files
+            && skipped >= file.rows
+        {
+            skipped -= file.rows;
+            stream.files = rest;
+        }
+        for group in stream.files.first().map(|file| file.metadata.row_groups()).unwrap_or_default() {
+            let rows = group.num_rows().unsigned_abs();
+            if skipped < rows {
+                break;
+            }
+            skipped -= rows;
+            stream.row += rows;
+            stream.next_group += 1;
+        }
+        (stream, skipped)
+    }
+
+    /// The row group that is being read; `None` after the last row.
+    fn opened(&mut self) -> std::result::Result<Option<&mut Group>, DataError> {
+        while self.group.as_ref().is_none_or(|group| group.rows_left == 0) {
+            let [file, rest @ ..] = self.files else { return Ok(None) };
+            if self.next_group == file.metadata.num_row_groups() {
+                self.files = rest;
+                self.next_group = 0;
+                self.row = 0;
+                continue;
+            }
+            let group = guarded(|| Group::open(file, self.next_group));
+            self.group = Some(group.map_err(|error| in_group(file, self.next_group, &error))?);
+            self.next_group += 1;
+        }
+        Ok(self.group.as_mut())
+    }
+}
+
+impl RowStream for ParquetStream<'_> {
+    fn read(&mut self, rows: usize, into: &mut VectorBlock) -> std::result::Result<(), DataError> {
+        let VectorShape { views, width, .. } = self.shape;
+        let mut left = rows as u64;
+        while left > 0 {
+            let Some(group) = self.opened()? else { break };
+            let rows = left.min(group.rows_left) as usize;
+            let read = guarded(|| group.read(rows, views, width, into));
+            group.rows_left -= rows as u64;
+            let Some(file) = self.files.first() else { break };
+            read.map_err(|problem| match problem {
+                VectorColumnProblem::Parquet(error) => {
+                    in_group(file, self.next_group.saturating_sub(1), &error)
+                }
+                VectorColumnProblem::Row(row, problem) => DataError::new(&file.path, problem)
+                    .at(format!("row {}", self.row + row))
+                    .hint("every row needs a vector of the same length"),
+            })?;
+            self.row += rows as u64;
+            left -= rows as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    fn open(file: &ParquetFile, index: usize) -> Result<Self> {
+        let group = file.metadata.row_group(index);
+        let rows_left = group.num_rows().unsigned_abs();
+        let mut budgets = Vec::new();
+        let mut open = |leaf: &Leaf| -> Result<ColumnReader> {
+            let budget = Arc::new(AtomicU64::new(0));
+            let pages = SerializedPageReader::new(
+                Arc::clone(&file.chunks),
+                group.column(leaf.index),
+                rows_left as usize,
+                None,
+            )?;
+            let pages = CountedPages::new(pages, &budget);
+            budgets.push(budget);
+            Ok(get_column_reader(Arc::clone(&leaf.description), Box::new(pages)))
+        };
+        let other = || ParquetError::General("a column changed its type".into());
+        let vector = match &file.columns.vector {
+            Some(leaf) => {
+                let (present, inside) = (leaf.description.max_def_level(), leaf.description.max_rep_level());
+                Some(VectorColumn::new(open(leaf)?, present, inside).ok_or_else(other)?)
+            }
+            None => None,
+        };
+        let mut text = |leaf: &Option<Leaf>| -> Result<Option<TextColumn>> {
+            let Some(leaf) = leaf else { return Ok(None) };
+            let present = leaf.description.max_def_level();
+            let column = TextColumn::new(open(leaf)?, present, leaf.description.converted_type());
+            column.map(Some).ok_or_else(other)
+        };
+        let id = text(&file.columns.id)?;
+        let label = text(&file.columns.label)?;
+        Ok(Self { rows_left, vector, id, label, budgets })
+    }
+
+    fn read(
+        &mut self,
+        rows: usize,
+        views: usize,
+        width: usize,
+        into: &mut VectorBlock,
+    ) -> std::result::Result<(), VectorColumnProblem> {
+        self.allow(rows as u64 * (views * width).max(1) as u64);
+        if let Some(vector) = &mut self.vector {
+            vector.read(rows, views, width, &mut into.vectors)?;
+        }
+        if let Some(id) = &mut self.id {
+            let mut ids = Vec::new();
+            id.read(rows, &mut ids)?;
+            let into = into.ids.get_or_insert_default();
+            for (row, id) in (0..).zip(ids) {
+                let problem =
+                    || VectorColumnProblem::Row(row, DataProblem::Content("the row has no id".into()));
+                into.push(id.ok_or_else(problem)?);
+            }
+        }
+        if let Some(label) = &mut self.label {
+            let mut labels = Vec::new();
+            label.read(rows, &mut labels)?;
+            let labels = labels.into_iter().map(|label| label.as_deref().and_then(label_of));
+            into.labels.get_or_insert_default().extend(labels);
+        }
+        Ok(())
+    }
+
+    /// Lets each column read the pages of this many numbers, and one more page that these rows end in.
+    fn allow(&self, numbers: u64) {
+        self.budgets.iter().for_each(|budget| budget.store(numbers + LARGEST_PAGE, Ordering::Relaxed));
+    }
+}
+
+/// Views and width of the first row of a file.
+pub(super) fn first_vector(file: &ParquetFile) -> std::result::Result<(u64, u64), DataError> {
+    let index = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0).unwrap_or_default();
+    let mut group = guarded(|| Group::open(file, index)).map_err(|error| in_group(file, index, &error))?;
+    group.allow(MOST_NUMBERS);
+    let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
+    let size = size.map_err(|problem| match problem {
+        VectorColumnProblem::Parquet(error) => in_group(file, index, &error),
+        VectorColumnProblem::Row(row, problem) => {
+            DataError::new(&file.path, problem).at(format!("row {row}"))
+        }
+    })?;
+    let (views, width) = size.unwrap_or_default();
+    Ok((views as u64, width as u64))
+}
+
+fn in_group(file: &ParquetFile, group: usize, error: &ParquetError) -> DataError {
+    damaged(&file.path, error).at(format!("row group {group}"))
+}
