@@ -144,6 +144,13 @@ impl VectorSource {
         }
     }
 
+    /// Whether a file of this name usually holds vectors.
+    pub fn is_named(path: &Path) -> bool {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        ending
+            .is_some_and(|ending| ["npy", "npz", "parquet", "safetensors", "csv"].contains(&ending.as_str()))
+    }
+
     fn new(
         shape: VectorShape,
         files: Vec<VectorFile>,

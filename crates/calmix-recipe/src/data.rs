@@ -22,11 +22,17 @@ section! {
         /// How folder names are read: as splits or as classes.
         #[when(source is SourceName::Folder)]
         fixed layout: LayoutName = LayoutName::Auto;
-        /// The column of the CSV file with the image's path; if empty, it is found by a usual name.
-        #[when(source is SourceName::LabelsCsv)]
+        /// The file of the vectors' labels, a CSV or an `.npy`; if empty, the labels are in the file of the vectors.
+        #[when(source is SourceName::Vectors)]
+        free labels: String = String::new();
+        /// The column, array or tensor that holds the vectors; if empty, it is found by a usual name.
+        #[when(source is SourceName::Vectors)]
+        fixed vector_column: String = String::new();
+        /// The column with the image's path, or with the id of a vector; if empty, it is found by a usual name.
+        #[when(source is SourceName::LabelsCsv | SourceName::Vectors)]
         fixed path_column: String = String::new();
-        /// The column of the CSV file with the class; if empty, it is found by a usual name.
-        #[when(source is SourceName::LabelsCsv)]
+        /// The column with the class; if empty, it is found by a usual name.
+        #[when(source is SourceName::LabelsCsv | SourceName::Vectors)]
         fixed label_column: String = String::new();
         /// Whether to train on images without a label: in `labels-csv` those that no row names (otherwise they are left
         /// out), in `webdataset` those without a class (otherwise they are an error).
@@ -74,6 +80,8 @@ choice! {
         Imagenet = "imagenet",
         /// WebVision with its file lists.
         Webvision = "webvision",
+        /// Vectors instead of images: `.npy`, `.npz`, Parquet, safetensors, CSV, or a folder of clip-retrieval.
+        Vectors = "vectors",
     }
 }
 
@@ -164,13 +172,22 @@ impl Data {
                 } else {
                     labels_csv::Unlisted::LeaveOut
                 },
-                columns: LabelColumns { path: named(&self.path_column), label: named(&self.label_column) },
+                columns: self.columns(),
                 shrink: self.shrink,
             },
             SourceName::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
             SourceName::Imagenet => SourceSpec::Imagenet,
             SourceName::Webvision => SourceSpec::Webvision,
+            SourceName::Vectors => SourceSpec::Vectors {
+                labels: named(&self.labels),
+                vector_column: named(&self.vector_column),
+                columns: self.columns(),
+            },
         }
+    }
+
+    fn columns(&self) -> LabelColumns {
+        LabelColumns { path: named(&self.path_column), label: named(&self.label_column) }
     }
 }
 
@@ -181,7 +198,15 @@ fn named(column: &str) -> Option<String> {
 impl SourceName {
     /// Returns whether a dataset in this format can have its own validation split.
     pub fn may_have_validation(self) -> bool {
-        matches!(self, Self::Folder | Self::LabelsCsv | Self::Webdataset | Self::Imagenet | Self::Webvision)
+        matches!(
+            self,
+            Self::Folder
+                | Self::LabelsCsv
+                | Self::Webdataset
+                | Self::Imagenet
+                | Self::Webvision
+                | Self::Vectors
+        )
     }
 }
 

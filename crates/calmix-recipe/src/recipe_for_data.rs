@@ -25,5 +25,6 @@ pub fn recipe_for(source: SourceName) -> &'static str {
         SourceName::Imagenet => "imagenet",
         SourceName::Webvision => "webvision",
         SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset => CPU_RECIPE,
+        SourceName::Vectors => HEAD_RECIPE,
     }
 }

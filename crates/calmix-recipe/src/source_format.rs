@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use calmix_data::source::vectors::has_vectors;
 use calmix_data::source::{has_images_in_folders, has_one_image_folder, labels_csv};
 
 use crate::SourceName;
@@ -19,14 +20,20 @@ const MARKS: &[(&str, SourceName)] = &[
     ("stl10_binary", SourceName::Stl10),
 ];
 
-/// Whether the format is for the user's own images, not that of a published dataset.
+/// Whether the format is for the user's own images or vectors, not that of a published dataset.
 pub fn is_own_format(source: SourceName) -> bool {
-    matches!(source, SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset)
+    matches!(
+        source,
+        SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Vectors
+    )
 }
 
 /// The format of the files in `folder`; a folder of images if nothing else matches. Where the user names columns, there is
-/// a list of labels.
+/// a list of labels. A single file holds vectors.
 pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
+    if folder.is_file() {
+        return SourceName::Vectors;
+    }
     let names: Vec<String> = fs::read_dir(folder)
         .map(|entries| {
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -44,6 +51,9 @@ pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
     // A list without labels, or an archive, beside folders of images does not concern the folders. Beside a single folder it
     // does: its columns have unusual names, and the reader of lists tells the user to set them.
     let in_folders = has_images_in_folders(folder);
+    if !in_folders && has_vectors(folder) {
+        return SourceName::Vectors;
+    }
     let needs_list = || !in_folders || has_one_image_folder(folder);
     if names_columns || labels_csv::has_labels(folder) || (labels_csv::has_list(folder) && needs_list()) {
         return SourceName::LabelsCsv;
@@ -70,6 +80,9 @@ mod tests {
             ("a", ["labels.csv", "img/1.jpg"], SourceName::LabelsCsv),
             ("a", ["labels.csv", "all/cats/1.jpg"], SourceName::Folder),
             ("a", ["cats", "b"], SourceName::Folder),
+            ("a", ["0.parquet", "b"], SourceName::Vectors),
+            ("a", ["0.parquet", "cats/1.jpg"], SourceName::Folder),
+            ("a", ["img_emb/img_emb_0.npy", "metadata/metadata_0.parquet"], SourceName::Vectors),
         ] {
             let temp = tempfile::tempdir().unwrap();
             let folder = temp.path().join(folder);
@@ -78,6 +91,8 @@ mod tests {
                 fs::write(file, "").unwrap();
             }
             assert_eq!(detect_source(&folder, false), expected, "{files:?}");
+            let file = folder.join(files[0]);
+            assert!(file.is_dir() || detect_source(&file, false) == SourceName::Vectors);
         }
     }
 }

@@ -238,16 +238,10 @@ pub(super) fn for_each_file(
     visit(absolute)
 }
 
-/// Whether `path` is a file of vectors, or a folder of them, by its name and the names of its files.
-pub fn has_vectors(path: &Path) -> bool {
-    let ends_in = |path: &Path, endings: &[&str]| {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
-    };
-    if path.is_file() {
-        return true;
-    }
-    let is_numpy = path.join("img_emb").is_dir();
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    is_numpy || entries.map(|entry| entry.path()).any(|file| ends_in(&file, &["parquet"]) && file.is_file())
+/// Whether a folder holds vectors, by the names of its files: those of clip-retrieval, or parts in Parquet.
+pub fn has_vectors(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_part =
+        |path: PathBuf| path.extension().is_some_and(|ending| ending == "parquet") && path.is_file();
+    folder.join("img_emb").is_dir() || entries.map(|entry| entry.path()).any(is_part)
 }

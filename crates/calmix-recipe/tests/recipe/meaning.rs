@@ -39,6 +39,7 @@ fn sources() {
         SourceSpec::Webdataset { unlabelled: true },
         SourceSpec::Imagenet,
         SourceSpec::Webvision,
+        SourceSpec::Vectors { labels: None, vector_column: None, columns: LabelColumns::default() },
     ];
     let all = |unlabelled: bool| {
         let unlabelled = format!("dataset.unlabelled={unlabelled}");

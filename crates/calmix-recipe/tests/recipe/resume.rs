@@ -10,6 +10,7 @@ const MAY_CHANGE: &[&str] = &[
     "description",
     "dataset.path",
     "dataset.prepared",
+    "dataset.labels",
     "labels.file",
     "network.cache",
     "train.device",
@@ -52,6 +53,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         "dataset.unlabelled" | "dataset.path_column" | "dataset.label_column" => {
             &["dataset.source=labels-csv"]
         }
+        "dataset.labels" | "dataset.vector_column" => &["dataset.source=vectors"],
         "labels.share" => &["labels.keep=share"],
         "labels.file" => &["labels.keep=given", "labels.file=a"],
         "method.base_loss" => &["train.step=joint"],

@@ -64,6 +64,11 @@ pub fn existing_folder(path: &Path) -> Result<&Path> {
     Err(CliError::invalid(message).hint(hint).into())
 }
 
+/// The path, if it is an existing folder, or a file of vectors.
+pub fn existing_dataset(path: &Path) -> Result<&Path> {
+    if path.is_file() { Ok(path) } else { existing_folder(path) }
+}
+
 /// A folder whose name differs only in case, spaces and punctuation.
 fn similar(path: &Path, parent: &Path) -> Option<PathBuf> {
     let letters = |path: &Path| -> Option<String> {
@@ -77,7 +82,7 @@ fn similar(path: &Path, parent: &Path) -> Option<PathBuf> {
 }
 
 /// The absolute path, so that a run can be resumed from another folder.
-fn absolute(path: &Path) -> Result<String> {
+pub fn absolute(path: &Path) -> Result<String> {
     let absolute = std::path::absolute(path)?;
     let text = absolute.to_str().ok_or_else(|| {
         CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", shown(absolute.display())))

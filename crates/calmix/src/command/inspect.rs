@@ -10,6 +10,7 @@ mod runs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use calmix_data::vectors::VectorSource;
 use calmix_io::shown::shown;
 use clap::Args;
 use serde_json::Value;
@@ -91,6 +92,8 @@ impl InspectArgs {
             }
         } else if what.is_file() && what.parent().is_some_and(|folder| folder.ends_with("predictions")) {
             predictions::inspect(what)?
+        } else if what.is_file() && VectorSource::is_named(what) {
+            dataset::raw(what)?
         } else if what.is_file() {
             recipe::file(what)?
         } else {

@@ -13,7 +13,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
 use clap::Args;
 
-use super::data_args::existing_folder;
+use super::data_args::{absolute, existing_dataset};
 use super::inspect::dataset_json;
 use super::source_args::SourceArgs;
 use crate::error::{CliError, PreparationStopped};
@@ -34,6 +34,8 @@ A dataset of your own is a folder with one subfolder per class and one named `un
     photos/cat/…  photos/dog/…  photos/unlabelled/…
 
 or the same below photos/train and photos/test, or images with a list of labels, labels.csv.
+Vectors that you already have, one per sample, are a file (.npy, .npz, .parquet, .safetensors,
+.csv), a folder of .parquet files or one of clip-retrieval.
 calmix never moves or changes your files, and writes nothing into their folder unless you name
 it with `--to`.";
 
@@ -41,11 +43,18 @@ it with `--to`.";
 #[derive(Debug, Args)]
 #[command(long_about = ABOUT, after_long_help = FIELDS)]
 pub struct PrepareArgs {
-    /// Dataset folder
+    /// Dataset folder, or file of vectors
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     #[command(flatten)]
     reading: SourceArgs,
+    /// Labels of vectors: a CSV with a column of labels and, unless its lines are in the order of the rows, one of ids; or
+    /// an .npy of whole numbers, -1 for no label [default: those in the file of the vectors]
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Column, array or tensor that holds the vectors [default: embedding, vector, features, …]
+    #[arg(long, value_name = "NAME")]
+    vector_column: Option<String>,
     /// Folder to write the table to; it must not exist [default: prepared/FOLDER]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
@@ -62,7 +71,7 @@ Fields of --json: those of `calmix inspect` of a dataset, and prepared (the fold
 
 impl PrepareArgs {
     pub fn run(self) -> Result<Exit> {
-        let folder = existing_folder(&self.folder)?;
+        let folder = existing_dataset(&self.folder)?;
         let source =
             self.reading.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));
         let target = self.to.clone().unwrap_or_else(|| default_table(folder));
@@ -112,7 +121,14 @@ impl PrepareArgs {
     /// The dataset section of a recipe that reads the folder as the options say.
     fn data(&self, source: SourceName) -> Result<Data> {
         let layers = Layers::new().set(&format!("dataset.source={source}"));
-        let layers = self.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting));
+        let mut settings = self.reading.settings();
+        if let Some(labels) = &self.labels {
+            settings.push(format!("dataset.labels={}", absolute(labels)?));
+        }
+        if let Some(column) = &self.vector_column {
+            settings.push(format!("dataset.vector_column={column}"));
+        }
+        let layers = settings.iter().fold(layers, |layers, setting| layers.set(setting));
         let resolved = layers.resolve()?;
         // Warns, for example, about an option that has no effect on this format.
         warn_about_recipe(&resolved);
@@ -149,11 +165,18 @@ impl PrepareArgs {
             Layers::new().recipe(recipe).resolve()?.recipe.dataset.source
         };
         // Without them `train` would read the folder in another way and refuse the table.
-        let options = self.reading.options(by_itself != source);
+        let mut options = self.reading.options(by_itself != source);
+        if let Some(labels) = &self.labels {
+            options += &format!(" --labels {}", shell_quoted(labels));
+        }
+        if let Some(column) = &self.vector_column {
+            options += &format!(" --vector-column {}", shell_quoted(Path::new(column)));
+        }
+        let from = if source == SourceName::Vectors { "--features" } else { "--data" };
         let written = written_to(&table, &format!(", with this summary in {file}"));
         print(&format!(
             "{report}{short}\n\n{written}\n\
-             next: calmix train {named}--data {data}{options} --prepared {table}"
+             next: calmix train {named}{from} {data}{options} --prepared {table}"
         ))
     }
 }
