@@ -107,6 +107,21 @@ impl ImageSource for Dataset {
     }
 }
 
+/// A source that is shared.
+impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        (**self).image(id)
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        (**self).label(id)
+    }
+
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        (**self).name(id)
+    }
+}
+
 /// Settings of the worker pool. They never change the bytes of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workers {

@@ -135,6 +135,17 @@ pub enum RunError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The disk has accepted nothing for too long, and too much waits to be written.
+    #[error(
+        "{problem}; {} MB of events and predictions are waiting to be written, the most that calmix keeps in memory: free \
+         some space and resume the run from its last checkpoint", bytes >> 20
+    )]
+    Backlog {
+        /// Bytes that wait to be written.
+        bytes: usize,
+        /// The last error of the disk.
+        problem: FileError,
+    },
 }
 
 impl From<FileError> for RunError {

@@ -6,6 +6,7 @@
 //! | what is in a run folder, and which process may write there? | [`run`] |
 //! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`sample_files`] |
 //! | what happened, step by step? | [`events`] |
+//! | how are events, predictions and files written while a run trains? | [`event_writer`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | what did a network predict for every sample of a split? | [`predictions_file`] |
 //! | how do several workers share the runs of a sweep? | [`sweep_folder`] |
@@ -25,6 +26,7 @@ pub mod checkpoint;
 pub mod collectives;
 pub mod csv_line;
 pub mod error;
+pub mod event_writer;
 pub mod events;
 pub mod examples;
 pub mod head_files;

@@ -8,6 +8,7 @@ use calmix_head::network::HeadShape;
 use calmix_io::class_names;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::HeldOut;
+use calmix_recipe::Recipe;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::HeadKind;
 use calmix_recipe::precision::Precision;
@@ -87,6 +88,23 @@ impl HeadInfo {
 }
 
 impl ModelInfo {
+    /// Describes the weights of a run with this recipe, without calibrator, whose images were shrunk to a side if any were.
+    pub fn new(recipe: &Recipe, classes: &[String], shrink: Option<u32>, weights: &[u8]) -> Self {
+        Self {
+            format: FORMAT,
+            blake3: Self::hash(weights),
+            model: ModelSpec::from(recipe),
+            classes: classes.to_vec(),
+            resize: recipe.augment.resolve().evaluation.resize,
+            filter: recipe.augment.filter.to_string(),
+            shrink,
+            head: None,
+            calibration: None,
+            held_out: None,
+            calibration_blake3: String::new(),
+        }
+    }
+
     /// Sets the hash of the calibration. Whoever changes the calibration or the held-out labels calls this before writing.
     ///
     /// # Errors

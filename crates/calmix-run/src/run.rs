@@ -192,6 +192,18 @@ impl Run {
         atomic_file::write_on(&*self.disk, &self.paths.file(file)?, bytes)
     }
 
+    /// Writes a file of one line of JSON, as [`write`](Self::write) does.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_json(&self, file: RunFile<'_>, what: &impl Serialize) -> Result<(), FileError> {
+        let path = self.paths.file(file)?;
+        let mut bytes =
+            serde_json::to_vec(what).map_err(|error| FileError::new(path, io::Error::from(error)))?;
+        bytes.push(b'\n');
+        self.write(file, &bytes)
+    }
+
     /// Removes predictions of evaluations up to `step`, except those of the newest `keep`. A run that is resumed and
     /// evaluates again ends with the same files: what is removed is older than what any later evaluation keeps.
     ///

@@ -28,7 +28,7 @@
 mod data;
 mod error;
 mod eval;
-mod head;
+mod head_run;
 mod lifecycle;
 mod mistake;
 mod ranks;
@@ -49,11 +49,11 @@ use calmix_run::read;
 use calmix_run::run::{Build, Paths, Run};
 use calmix_run::sink::Sink;
 
+pub use calmix_vectors::evaluation::EvalOutput;
+pub use calmix_vectors::splits::{draw_split, own_validation};
 pub use data::feature_work::PageShard;
-pub use data::splits::{draw_split, own_validation};
 pub use data::trained_images::trained_images;
 pub use error::{StateProblem, TrainError};
-pub use eval::evaluate::EvalOutput;
 pub use eval::reevaluate::evaluate_run;
 pub use ranks::layout::threads;
 pub use ranks::step_phase::StepPhase;

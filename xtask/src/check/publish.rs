@@ -16,6 +16,7 @@ const CRATES: &[&str] = &[
     "calmix-data",
     "calmix-recipe",
     "calmix-run",
+    "calmix-vectors",
     "calmix-report",
     "calmix",
 ];

@@ -167,6 +167,7 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-recipe",
     "--package=calmix-data",
     "--package=calmix-run",
+    "--package=calmix-vectors",
     "--package=calmix-report",
     "--package=calmix",
     "--no-default-features",

@@ -1,12 +1,10 @@
-//! The data of training and evaluation: the dataset and its split, its batches, and if the backbone is frozen,
-//! the features in place of the images.
+//! The data of training and evaluation on images: their batches, and if the backbone is frozen, the features in place of
+//! the images.
 
 pub(super) mod feature_work;
 pub(super) mod frozen_features;
-pub(super) mod head_vectors;
 pub(super) mod make_features;
 pub(super) mod next_batch;
 pub(super) mod pretrained;
-pub(super) mod splits;
 pub(super) mod train_data;
 pub(super) mod trained_images;

@@ -12,6 +12,7 @@ use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
 use calmix_recipe::{Difference, RecipeError};
 use calmix_run::error::RunError;
+use calmix_vectors::VectorsError;
 
 use crate::start::StartError;
 use calmix_core::error::CoreError;
@@ -53,6 +54,9 @@ pub enum TrainError {
     /// A head cannot be trained or used.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// The samples of the run are not those it began with, or cannot be trained on.
+    #[error(transparent)]
+    Vectors(Box<VectorsError>),
     /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] MetricsError),
@@ -97,28 +101,6 @@ pub enum TrainError {
         path: PathBuf,
         /// Every key that would change and may not.
         changes: Vec<Difference>,
-    },
-    /// The dataset is not the one that the run started with.
-    #[error(
-        "{}: the dataset has changed: its fingerprint was {before} when the run started and is {now} now; restore the \
-         files that it was prepared from, or start a new run", shown(.path.display())
-    )]
-    OtherDataset {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The fingerprint then.
-        before: String,
-        /// The fingerprint now.
-        now: String,
-    },
-    /// The split is not the one that the run started with.
-    #[error(
-        "{}: this is not the split that the run started with, so it would train on other samples; restore split.json as \
-         the run wrote it, or start a new run", shown(.path.display())
-    )]
-    OtherSplit {
-        /// The file with the split.
-        path: PathBuf,
     },
     /// Too many steps were not finite.
     #[error(
@@ -225,17 +207,6 @@ pub enum TrainError {
         /// Bytes of available memory.
         available: u64,
     },
-    /// The disk has accepted nothing for too long, and too much waits to be written.
-    #[error(
-        "{problem}; {} MB of events and predictions are waiting to be written, the most that calmix keeps in memory: free \
-         some space and resume the run from its last checkpoint", bytes >> 20
-    )]
-    Backlog {
-        /// Bytes that wait to be written.
-        bytes: usize,
-        /// The last error of the disk.
-        problem: FileError,
-    },
     /// An evaluation was abandoned, because the run has to stop.
     #[error("the evaluation was abandoned because the run has to stop; resume the run to repeat it")]
     Abandoned,
@@ -245,6 +216,22 @@ pub enum TrainError {
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),
+}
+
+impl From<VectorsError> for TrainError {
+    fn from(error: VectorsError) -> Self {
+        match error {
+            VectorsError::Run(error) => Self::Run(error),
+            VectorsError::Data(error) => Self::Data(error),
+            VectorsError::File(error) => Self::File(error),
+            VectorsError::Method(error) => Self::Method(error),
+            VectorsError::Head(error) => Self::Head(error),
+            VectorsError::Calibration(error) => Self::Calibration(error),
+            VectorsError::Stopped => Self::Abandoned,
+            VectorsError::Unsupported(sentence) => Self::Unsupported(sentence),
+            error => Self::Vectors(Box::new(error)),
+        }
+    }
 }
 
 /// What is wrong with the state in a checkpoint.

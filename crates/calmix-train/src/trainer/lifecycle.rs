@@ -3,10 +3,8 @@
 pub(super) mod begin_run;
 pub(super) mod checkpoint_files;
 pub(super) mod evaluation;
-pub(super) mod event_writer;
 pub(super) mod finish;
 pub(super) mod open_run;
-pub(super) mod result_files;
 pub(super) mod run_log;
 pub(super) mod save;
 pub(super) mod timer;

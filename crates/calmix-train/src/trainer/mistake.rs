@@ -17,12 +17,11 @@ impl TrainError {
             Self::Pretrained(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::Processes(error) => error.kind(),
+            Self::Vectors(error) => error.kind(),
             Self::Start(_)
             | Self::NotBegun { .. }
             | Self::Unfinished { .. }
             | Self::Changed { .. }
-            | Self::OtherDataset { .. }
-            | Self::OtherSplit { .. }
             | Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
             | Self::Uneven { .. }
@@ -66,6 +65,7 @@ mod tests {
     use calmix_io::error::FileProblem;
     use calmix_recipe::device::Device;
     use calmix_run::error::RunError;
+    use calmix_vectors::VectorsError;
 
     use super::super::StateProblem;
     use super::*;
@@ -115,8 +115,8 @@ mod tests {
             DistError::Taken { rank: 0, size: 2, place: words.clone() }.into(),
             TrainError::NotBegun { path: path() },
             TrainError::Changed { path: path(), changes: Vec::new() },
-            TrainError::OtherDataset { path: path(), before: words.clone(), now: words.clone() },
-            TrainError::OtherSplit { path: path() },
+            VectorsError::OtherDataset { path: path(), before: words.clone(), now: words.clone() }.into(),
+            VectorsError::OtherSplit { path: path() }.into(),
             TrainError::UnreadableMessage(None),
             TrainError::DifferentRun {
                 process: 1,
@@ -183,7 +183,7 @@ mod tests {
             TrainError::OtherNetwork { step: 1, bytes: 1, network: words(), least: 1 },
             TrainError::TooManySkips { step: 1, problem: words(), skips: 1 },
             TrainError::Diverged { step: 1, what: "step", processes: vec![1], of: 2 },
-            TrainError::Backlog { bytes: 1, problem: damage() },
+            RunError::Backlog { bytes: 1, problem: damage() }.into(),
             TrainError::pretrained(file(io::ErrorKind::TimedOut)),
             TrainError::PreparationStopped,
             TrainError::Abandoned,

@@ -25,13 +25,13 @@ use calmix_recipe::precision::Precision;
 use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
+use calmix_vectors::head_vectors::{HeadVectors, VectorTable};
+use calmix_vectors::run_samples::NeededSamples;
 
 use serde_json::json;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
-use super::head_vectors::{HeadVectors, VectorTable};
 use super::pretrained::Pretrained;
-use super::train_data::NeededSamples;
 use crate::trainer::error::TrainError;
 
 /// The number of samples whose pixels are decoded at once.

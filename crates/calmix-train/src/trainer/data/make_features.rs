@@ -10,10 +10,10 @@ use calmix_engine::precision;
 use calmix_recipe::{Recipe, Resolved};
 use calmix_run::run::{Paths, Run};
 use calmix_run::sink::Sink;
+use calmix_vectors::head_vectors::HeadVectors;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use super::frozen_features::FrozenFeatures;
-use super::head_vectors::HeadVectors;
 use super::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
@@ -52,8 +52,8 @@ pub(crate) fn make_features(
     // There is no run: the split is drawn, and the cache is elsewhere.
     let data = TrainData::open(recipe, &Paths::new(""), None, processes)?;
     let warn = Arc::clone(watch.warn);
-    let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, &data.fingerprint, warn)?;
-    frozen.make(&data.needed(), part, &mut watch.work(&data))
+    let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, &data.samples.fingerprint, warn)?;
+    frozen.make(&data.samples.needed(), part, &mut watch.work(&data))
 }
 
 /// The vectors that the head of a run is trained on, computing the features that are missing.
@@ -64,9 +64,9 @@ pub(crate) fn vectors_of_run(
     watch: FeatureWatch<'_, '_>,
 ) -> Result<HeadVectors, TrainError> {
     let place = FeaturePlace::Run(run.paths());
-    let mut frozen = FrozenFeatures::open(recipe, place, &data.fingerprint, Arc::clone(watch.warn))?;
+    let mut frozen = FrozenFeatures::open(recipe, place, &data.samples.fingerprint, Arc::clone(watch.warn))?;
     let mut work = watch.work(data);
-    let needed = data.needed();
+    let needed = data.samples.needed();
     frozen.make(&needed, PageShard::WHOLE, &mut work)?;
     let vectors = frozen.load(recipe, &needed, &mut work)?;
     drop(work);

@@ -8,9 +8,10 @@ use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
 use calmix_run::inspect;
 use calmix_run::run::{Paths, RunFile};
+use calmix_vectors::prepared_table::prepared;
+use calmix_vectors::run_samples::read_split;
+use calmix_vectors::splits::unlabelled;
 
-use super::splits::unlabelled;
-use super::train_data::{prepared, read_split};
 use crate::trainer::TrainError;
 
 /// Finds the samples among `ids` of `images` that the run in `folder` was trained on, with their labels or without. Images

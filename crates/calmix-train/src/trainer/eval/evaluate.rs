@@ -1,49 +1,27 @@
 //! Evaluates a network: its predictions on validation and test, and the metrics computed from them.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
-use calmix_data::loader::{EvalBatch, PooledBatch, SkippedSample};
+use calmix_data::loader::{EvalBatch, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
-use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::evaluate::evaluate_unless;
-use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
+use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_recipe::Recipe;
+use calmix_vectors::evaluation::{EvalOutput, LeftOut, resampling};
 
 use crate::trainer::data::train_data::{EvalBatches, TrainData};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::collect_results::broadcast_result;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::wire::{Decoder, Encoder};
-
-/// The result of an evaluation.
-#[derive(Debug, Clone, Default)]
-pub struct EvalOutput {
-    /// The predictions.
-    pub predictions: Vec<Predictions>,
-    /// Their metrics, on validation and test.
-    pub evaluations: Vec<Evaluation>,
-    /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
-    pub corrupt: Option<String>,
-    /// The calibrator, or why there is none; only at the end, on rank 0.
-    pub fitted: Option<Fitted>,
-}
-
-impl EvalOutput {
-    /// The calibrator, if one could be fitted.
-    pub fn map(&self) -> Option<&FittedCalibrator> {
-        self.fitted.as_ref().and_then(Fitted::map)
-    }
-}
 
 /// What an evaluation computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,7 +76,7 @@ pub(crate) fn evaluate_model(
             resampling(recipe).map_or(Ok(()), |_| stop.wait_for_first())?;
             return Ok(output);
         }
-        let held_out = held_out.map(|seen| (seen, data.fitted_on()));
+        let held_out = held_out.map(|seen| (seen, data.samples.fitted_on()));
         output.fitted = Some(Fitted::of(held_out, labelled.as_ref())?);
         predictions.extend(labelled);
     }
@@ -113,51 +91,24 @@ pub(crate) fn evaluate_model(
     measure(output, &left_out, resampling, stop)
 }
 
-/// Computes the metrics of predictions that were made with a calibrator, with their intervals.
-///
-/// # Errors
-/// [`TrainError::Abandoned`] if `stop` requests it.
-pub(crate) fn evaluate_predictions(
-    output: EvalOutput,
-    left_out: &[(EvalSet, LeftOut)],
-    recipe: &Recipe,
-    stop: EvalStop<'_>,
-) -> Result<EvalOutput, TrainError> {
-    measure(output, left_out, resampling(recipe), stop)
-}
-
-/// How intervals are computed; `None` if the recipe wants none.
-fn resampling(recipe: &Recipe) -> Option<(Resampling, Seed)> {
-    let replicates = recipe.evaluate.bootstrap as usize;
-    let how = Resampling { replicates, ..Resampling::default() };
-    (replicates > 0).then_some((how, Seed(recipe.train.seed)))
-}
-
 /// Adds the metrics of the predictions, on rank 0.
 fn measure(
-    mut output: EvalOutput,
+    output: EvalOutput,
     left_out: &[(EvalSet, LeftOut)],
     resampling: Option<(Resampling, Seed)>,
     stop: EvalStop<'_>,
 ) -> Result<EvalOutput, TrainError> {
     let mut replicates = 0_u32;
-    let over = RefCell::new(None);
+    let mut over = None;
     let mut is_over = || {
         replicates = replicates.wrapping_add(1);
         if stop.processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
-            *over.borrow_mut() = stop.check().err();
+            over = stop.check().err();
         }
-        over.borrow().is_some()
+        over.is_some()
     };
-    for seen in output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
-        let evaluation = evaluate_unless(seen, output.map(), resampling, &mut is_over)?;
-        let mut evaluation = evaluation.ok_or_else(|| over.take().unwrap_or(TrainError::Abandoned))?;
-        let corrupt = left_out.iter().find(|(split, _)| *split == seen.split);
-        evaluation.skipped = corrupt.map_or(0, |(_, corrupt)| corrupt.samples);
-        output.evaluations.push(evaluation);
-    }
-    let first = left_out.iter().map(|(_, corrupt)| &corrupt.first).find(|first| !first.is_empty());
-    output.corrupt = first.cloned();
+    let measured = output.measure(left_out, resampling, &mut is_over)?;
+    let output = measured.ok_or_else(|| over.unwrap_or(TrainError::Abandoned))?;
     resampling.map_or(Ok(()), |_| stop.done())?;
     Ok(output)
 }
@@ -179,7 +130,7 @@ pub(crate) fn evaluate_pseudo_labels(
         let labels: Option<Vec<u32>> = batch.labels.iter().copied().collect();
         let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
         let logits = engine.predict(&batch.pixels, Weights::Live)?.logits;
-        let logits = Matrix::new(&logits, labels.len(), data.classes.len()).map_err(|_| {
+        let logits = Matrix::new(&logits, labels.len(), data.samples.classes.len()).map_err(|_| {
             TrainError::Unsupported("the predictions do not have one row per image".to_owned())
         })?;
         let said = TopLabel::from_logits(logits, &labels, 1.0)?;
@@ -213,21 +164,6 @@ fn next_batch(
     match batches.next_unless(&mut || stop.is_requested()).transpose() {
         Err(DataError::Interrupted) => Ok(None),
         batch => Ok(batch?),
-    }
-}
-
-/// Corrupt samples that were left out.
-#[derive(Debug, Default)]
-pub(crate) struct LeftOut {
-    samples: u64,
-    /// What is wrong with the first one; empty if there is none.
-    first: String,
-}
-
-impl LeftOut {
-    pub(crate) fn of(skipped: &[SkippedSample]) -> Self {
-        let first = skipped.first().map(|sample| sample.problem.clone()).unwrap_or_default();
-        Self { samples: skipped.len() as u64, first }
     }
 }
 
@@ -289,7 +225,7 @@ pub(crate) fn predict(
         EvalModel::Ema => Weights::Ema,
         EvalModel::Live => Weights::Live,
     };
-    let classes = data.classes.clone();
+    let classes = data.samples.classes.clone();
     let (mut rows, mut left_out) =
         predict_batches(engine, which, (&mut batches, rounds), classes.len(), stop)?;
     if processes.size() > 1 {

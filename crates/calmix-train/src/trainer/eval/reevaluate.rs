@@ -24,19 +24,21 @@ use calmix_run::inspect;
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunEnvironment, RunFile};
+use calmix_vectors::evaluate_head::HeadEvaluator;
+use calmix_vectors::evaluation::EvalOutput;
+use calmix_vectors::head_vectors::HeadVectors;
+use calmix_vectors::run_samples::BeganWith;
 
-use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
+use super::evaluate::{EvalMode, evaluate_model};
 use crate::trainer::data::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use crate::trainer::data::frozen_features::FrozenFeatures;
-use crate::trainer::data::head_vectors::HeadVectors;
-use crate::trainer::data::train_data::{BeganWith, TrainData};
+use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
-use crate::trainer::head::evaluate_head::HeadEvaluator;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::step_phase::Watch;
 use crate::trainer::step::checkpoint_weights::{check_network, read_weights};
-use crate::trainer::step::engine_settings::{model_info, settings};
+use crate::trainer::step::engine_settings::settings;
 use crate::trainer::step::memory::MemoryNeed;
 
 /// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
@@ -66,7 +68,7 @@ pub fn evaluate_run(
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
     let data = TrainData::open(recipe, &paths, Some(&BeganWith::from(&checkpoint.manifest().identity)), 1)?;
-    let settings = settings(recipe, data.classes.len())?;
+    let settings = settings(recipe, data.samples.classes.len())?;
     MemoryNeed::of_network(&settings).check(1)?;
     check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
@@ -101,7 +103,7 @@ fn evaluate_head_run(
     let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
     let data = TrainData::open(recipe, &paths, Some(&BeganWith { dataset, split }), 1)?;
     let vectors = own_vectors(recipe, &data, &paths)?;
-    let shape = vectors.info.shape(data.classes.len());
+    let shape = vectors.info.shape(data.samples.classes.len());
     let info = Some(vectors.info.clone());
     let (model, info) = model_of(folder, longest_head(shape), model_info_of(recipe, &data, info))?;
     let path = paths.file(RunFile::Model)?;
@@ -111,10 +113,9 @@ fn evaluate_head_run(
     let calibrator = info.calibration.map(|map| Fitted::Map(Box::new(map)));
     let calibrator = calibrator.or_else(|| result.uncalibrated.map(Fitted::Nothing));
     let calibrator = calibrator.ok_or_else(|| TrainError::Unfinished { path: folder.to_owned() })?;
-    alone(result.step, |stop| {
-        let evaluator = HeadEvaluator { recipe, data: &data, vectors: &vectors, stop };
-        evaluator.evaluate(&head, &calibrator, out_of_fold.as_ref())
-    })
+    let stop = AtomicBool::new(false);
+    let evaluator = HeadEvaluator { recipe, samples: &data.samples, vectors: &vectors, stop: &stop };
+    Ok(evaluator.evaluate(result.step, &head, &calibrator, out_of_fold.as_ref())?)
 }
 
 /// The vectors that the head of a run is evaluated on. Features are computed in memory: those in a folder may have been
@@ -123,8 +124,8 @@ fn own_vectors(recipe: &Recipe, data: &TrainData, paths: &Paths) -> Result<HeadV
     let stop = AtomicBool::new(false);
     let mut work = FeatureWork::new(data, &stop, Arc::new(|_| {}), |_| {});
     let place = FeaturePlace::Memory(paths);
-    let mut frozen = FrozenFeatures::open(recipe, place, &data.fingerprint, Arc::clone(&work.warn))?;
-    let needed = data.needed_to_evaluate();
+    let mut frozen = FrozenFeatures::open(recipe, place, &data.samples.fingerprint, Arc::clone(&work.warn))?;
+    let needed = data.samples.needed_to_evaluate();
     frozen.make(&needed, PageShard::WHOLE, &mut work)?;
     frozen.load(recipe, &needed, &mut work)
 }
@@ -160,7 +161,8 @@ fn model_info_of<'a>(
     data: &'a TrainData,
     head: Option<HeadInfo>,
 ) -> impl FnOnce(&[u8]) -> ModelInfo + 'a {
-    move |weights| ModelInfo { head, ..model_info(recipe, data, weights) }
+    let samples = &data.samples;
+    move |weights| ModelInfo { head, ..ModelInfo::new(recipe, &samples.classes, samples.shrunk(), weights) }
 }
 
 /// Runs an evaluation on this process alone, without a stop flag.

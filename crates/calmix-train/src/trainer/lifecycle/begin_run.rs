@@ -4,11 +4,11 @@ use calmix_engine::device::set_threads;
 
 use calmix_engine::device;
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
+use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
 use calmix_run::run::Mark;
 
 use super::checkpoint_files::{self, RunProgress};
-use super::event_writer::EventWriter;
 use super::open_run::OpenedRun;
 use super::run_log::RunLog;
 use super::save::CheckpointSaver;
@@ -33,7 +33,7 @@ impl<'a> Trainer<'a> {
         }
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
-        let mut settings = settings(recipe, data.classes.len())?;
+        let mut settings = settings(recipe, data.samples.classes.len())?;
         if self.processes.size() > 1 {
             settings.device = settings.device.of_local_rank(self.local.rank, device::visible_gpus());
         }
@@ -60,8 +60,8 @@ impl<'a> Trainer<'a> {
         }
         let identity = Identity {
             recipe: resolved.hash(),
-            dataset: stepper.data.fingerprint.clone(),
-            split: stepper.data.split_hash.clone(),
+            dataset: stepper.data.samples.fingerprint.clone(),
+            split: stepper.data.samples.split_hash.clone(),
             groups: recipe.train.groups,
             shards: recipe.train.shards,
         };

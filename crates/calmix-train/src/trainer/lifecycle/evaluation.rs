@@ -3,12 +3,12 @@
 use calmix_metrics::evaluate::select;
 use calmix_metrics::predictions::EvalModel;
 use calmix_recipe::Selection;
+use calmix_vectors::final_evaluation::FinalEvaluation;
 
 use super::checkpoint_files::Best;
 use super::run_log::RunLog;
 use crate::trainer::error::TrainError;
 use crate::trainer::eval::evaluate::{EvalMode, evaluate_model};
-use crate::trainer::eval::final_evaluation::FinalEvaluation;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
 

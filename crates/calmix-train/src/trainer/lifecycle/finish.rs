@@ -7,16 +7,16 @@ use calmix_engine::engine::EngineSnapshot;
 use calmix_metrics::predictions::EvalModel;
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_run::events::{Event, Finished};
+use calmix_vectors::final_evaluation::FinalEvaluation;
+use calmix_vectors::result_files::{ResultFiles, ResultingModel, selected};
 
 use super::checkpoint_files::Best;
 use super::evaluation::{evaluate_network, keeps_best};
-use super::result_files::{ResultFiles, ResultingModel, selected};
 use super::run_log::RunLog;
 use super::save::CheckpointSaver;
 use crate::trainer::Outcome;
 use crate::trainer::error::TrainError;
 use crate::trainer::eval::evaluate::{EvalMode, evaluate_model, evaluate_pseudo_labels};
-use crate::trainer::eval::final_evaluation::FinalEvaluation;
 use crate::trainer::eval::report_files::{sample_margins, thumbnails};
 use crate::trainer::ranks::collect_results::broadcast_result;
 use crate::trainer::ranks::eval_stop::EvalStop;
@@ -121,7 +121,7 @@ impl RunEnd<'_> {
         let margins = sample_margins(&self.stepper)?;
         let selected = selected(recipe, &self.log.progress.history);
         let finished = Finished { step: self.step, selected, pseudo };
-        let files = ResultFiles::new(recipe, data, model, (&margins, &thumbnails), &finished)?;
+        let files = ResultFiles::new(recipe, &data.samples, model, (&margins, &thumbnails), &finished)?;
         let events = &mut self.log.events;
         let write = || -> Result<Finished, TrainError> {
             files.write_model(events)?;

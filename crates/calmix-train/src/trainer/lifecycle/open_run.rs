@@ -11,8 +11,6 @@ use calmix_data::split::LabelSplit;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
 use calmix_engine::precision;
-use calmix_io::counted::counted;
-use calmix_io::error::FileError;
 use calmix_io::transient::BackOff;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
@@ -23,13 +21,14 @@ use calmix_run::events::{Finished, Note};
 use calmix_run::inspect;
 use calmix_run::read;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
-use calmix_run::summary::RunSummary;
+use calmix_vectors::prepared_table::prepare_missing;
+use calmix_vectors::run_samples::{BeganWith, RunSamples};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
 use crate::trainer::Trainer;
 use crate::trainer::data::pretrained::Pretrained;
-use crate::trainer::data::train_data::{BeganWith, TrainData};
+use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::sync::RunFingerprint;
@@ -102,12 +101,12 @@ impl Trainer<'_> {
             NewRun::Folder(folder) => (self.claim(folder)?, None),
             NewRun::Prepared { run, table } => (run, Some(table)),
         };
-        let mut notes = prepare(&recipe, &run)?;
+        let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
         notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
         let data = match table {
             Some(table) => {
                 let (dataset, split) = *table;
-                TrainData::new(&recipe.recipe, dataset, split, processes)?
+                TrainData::new(&recipe.recipe, RunSamples::new(&recipe.recipe, dataset, split)?, processes)
             }
             None => self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?,
         };
@@ -115,15 +114,14 @@ impl Trainer<'_> {
             self.build.clone(),
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
-            data.fingerprint.clone(),
-            data.split_hash.clone(),
+            data.samples.fingerprint.clone(),
+            data.samples.split_hash.clone(),
         );
-        let split = data.split.to_bytes();
+        let split = data.samples.split.to_bytes();
         let split = split.map_err(|problem| DataError::new(run.paths().folder(), problem))?;
         run.write(RunFile::Split, &split)?;
-        run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
-        let summary = summary(&recipe, &data);
-        run.write(RunFile::Summary, &json(&run, RunFile::Summary, &summary)?)?;
+        run.write_json(RunFile::Environment, &environment)?;
+        run.write_json(RunFile::Summary, &data.samples.summary(&recipe))?;
         // Last: a folder with a recipe is a run that can be resumed.
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
@@ -188,7 +186,7 @@ impl Trainer<'_> {
         if let Some(finished) = finished {
             return Ok(RankZeroRun::Finished(finished));
         }
-        let mut notes = prepare(&recipe, &run)?;
+        let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
         notes.extend(other_bits(&before, &recipe));
         let began_with = if let Some(found) = &found {
             BeganWith::from(&found.checkpoint.manifest().identity)
@@ -260,8 +258,8 @@ impl Trainer<'_> {
         RunFingerprint {
             version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
             recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
-            dataset: data.fingerprint.clone(),
-            labels: data.split_hash.clone(),
+            dataset: data.samples.fingerprint.clone(),
+            labels: data.samples.split_hash.clone(),
         }
     }
 }
@@ -279,40 +277,6 @@ fn shard_note(recipe: &Recipe) -> Option<Note> {
         ),
         hint: format!("to compare runs on different numbers of processes, start all of them with train.shards={shards}"),
     })
-}
-
-/// The summary of the run, for readers that do not parse recipes.
-fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
-    let recipe = &resolved.recipe;
-    RunSummary {
-        dataset: recipe.dataset.source.to_string(),
-        classes: data.classes.len(),
-        labelled: data.split.labelled().len(),
-        validation: data.validation() as usize,
-        unlabelled: data.unlabelled(),
-        base: recipe.method.base.word().to_string(),
-        pairing: recipe.method.mixup.pairing.word().to_string(),
-        network: recipe.network.name.to_string(),
-        size: recipe.augment.size,
-        steps: recipe.train.steps,
-        seed: recipe.train.seed,
-        label_seed: recipe.labels.seed,
-        recipe: resolved.hash(),
-        based_on: resolved.base().map(str::to_owned),
-    }
-}
-
-/// The most left-out files that the events of a run name.
-const NAMED: usize = 20;
-
-fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
-    let Some(report) = TrainData::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
-    let unreadable = report.unreadable.iter().take(NAMED).map(ToString::to_string);
-    let more = report.left_out.saturating_sub(NAMED as u64);
-    let more = (more > 0).then(|| format!("left out: {}", counted(more, "more file")));
-    let found = unreadable.chain(more).chain(report.warnings.iter().map(ToString::to_string));
-    let hint = "`calmix prepare` lists every problem of the dataset";
-    Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
 }
 
 /// Warns if a setting changed that may change on resuming but decides the order in which numbers are added up.
@@ -347,14 +311,6 @@ fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
     Ok(())
-}
-
-fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
-    let path = run.paths().file(file)?;
-    let mut bytes =
-        serde_json::to_vec(what).map_err(|error| FileError::new(path, std::io::Error::from(error)))?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }
 
 #[cfg(test)]

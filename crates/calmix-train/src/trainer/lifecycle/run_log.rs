@@ -1,17 +1,15 @@
 //! Decides what a run logs of its steps and evaluations, and when.
 
-use std::collections::BTreeMap;
-
 use calmix_data::loader::SkippedSample;
 use calmix_engine::learn::StepOutput;
-use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
+use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Loss, Note, Step};
+use calmix_vectors::evaluation::EvalOutput;
+use calmix_vectors::evaluation_log::EvaluationLog;
 
 use super::checkpoint_files::RunProgress;
-use super::event_writer::EventWriter;
 use crate::trainer::error::TrainError;
-use crate::trainer::eval::evaluate::EvalOutput;
 use crate::trainer::step::step_stats::{LogWindow, StepStats};
 use crate::trainer::step::stepper::{StepResult, Stepper};
 
@@ -19,17 +17,13 @@ use crate::trainer::step::stepper::{StepResult, Stepper};
 pub(crate) struct RunLog<'a> {
     pub(crate) events: EventWriter<'a>,
     pub(crate) progress: RunProgress,
-    /// The number of corrupt samples of each split that the user was warned of.
-    left_out: BTreeMap<EvalSet, u64>,
-    /// The number of evaluations whose predictions are kept.
-    keep_predictions: u32,
+    evaluations: EvaluationLog,
 }
 
 impl<'a> RunLog<'a> {
     /// Continues with the progress that a checkpoint has.
     pub(crate) fn new(events: EventWriter<'a>, progress: RunProgress, recipe: &Recipe) -> Self {
-        let keep_predictions = recipe.evaluate.keep_predictions;
-        Self { events, progress, left_out: BTreeMap::new(), keep_predictions }
+        Self { events, progress, evaluations: EvaluationLog::new(recipe) }
     }
 
     /// Whether a step was evaluated.
@@ -88,32 +82,7 @@ impl<'a> RunLog<'a> {
 
     /// Writes the predictions and the metrics of an evaluation after `step` steps.
     pub(crate) fn evaluation(&mut self, step: u64, output: &EvalOutput) -> Result<(), TrainError> {
-        for seen in &output.predictions {
-            self.events.predictions(seen)?;
-        }
-        self.note_left_out(output)?;
-        for evaluation in &output.evaluations {
-            self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
-            self.progress.history.push(evaluation.clone().without_lists());
-        }
-        self.events.remove_old_predictions(step, self.keep_predictions)
-    }
-
-    /// Warns how many samples an evaluation leaves out, whenever that number changes.
-    fn note_left_out(&mut self, output: &EvalOutput) -> Result<(), TrainError> {
-        for seen in &output.evaluations {
-            let told = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
-            if seen.skipped == told {
-                continue;
-            }
-            let (split, all) = (seen.split.name(), seen.samples + seen.skipped);
-            let first = output.corrupt.as_deref().unwrap_or_default();
-            let text =
-                format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped);
-            let hint = "repair the dataset and prepare it again to evaluate all samples".to_owned();
-            self.events.aside(Note { step: seen.step, text, hint })?;
-        }
-        Ok(())
+        Ok(self.evaluations.write(step, output, &mut self.progress.history, &mut self.events)?)
     }
 }
 

@@ -1,13 +1,11 @@
-//! From a recipe to the settings of an engine, and to the description of its weights.
+//! From a recipe to the settings of an engine.
 
 use calmix_engine::engine::Settings;
 use calmix_engine::optimiser::Sgd;
 use calmix_recipe::OrAuto::Is;
 use calmix_recipe::Recipe;
 use calmix_recipe::model_spec::ModelSpec;
-use calmix_run::model_info::{self, ModelInfo};
 
-use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 
 /// The engine's settings for a recipe whose device and precision were decided.
@@ -31,21 +29,4 @@ pub(crate) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, Trai
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         step: recipe.train.step,
     })
-}
-
-/// The description of the weights of a run.
-pub(crate) fn model_info(recipe: &Recipe, data: &TrainData, weights: &[u8]) -> ModelInfo {
-    ModelInfo {
-        format: model_info::FORMAT,
-        blake3: ModelInfo::hash(weights),
-        model: ModelSpec::from(recipe),
-        classes: data.classes.clone(),
-        resize: recipe.augment.resolve().evaluation.resize,
-        filter: recipe.augment.filter.to_string(),
-        shrink: data.shrunk,
-        head: None,
-        calibration: None,
-        held_out: None,
-        calibration_blake3: String::new(),
-    }
 }

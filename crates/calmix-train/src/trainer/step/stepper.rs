@@ -80,11 +80,11 @@ impl TrainState {
         data: &TrainData,
         layout: &ParallelLayout,
     ) -> Result<Self, TrainError> {
-        let (method, classes) = (recipe.method, data.classes.len());
+        let (method, classes) = (recipe.method, data.samples.classes.len());
         Ok(Self {
             engine: Engine::new(settings, Seed(recipe.train.seed))?,
-            method: method.initial_state(classes, data.unlabelled()),
-            labelled: LabelledSamples::new(&method, data.labelled()),
+            method: method.initial_state(classes, data.samples.unlabelled().len()),
+            labelled: LabelledSamples::new(&method, data.samples.labelled()),
             samples: Samples::try_new(&method, classes, &data.shard_lengths(recipe, layout))?,
             skips: 0,
         })
@@ -108,7 +108,7 @@ impl Stepper {
     /// Takes one step: observe, visit, gather, plan, learn, commit. `says` is what this process tells the others besides the step
     /// and its weights.
     pub(crate) fn step(&mut self, batch: &TrainBatch, says: Heartbeat) -> Result<StepReport, TrainError> {
-        let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
+        let (step, method, classes) = (batch.step, self.method, self.data.samples.classes.len());
         let at = RunStep { step, steps: self.recipe.train.steps };
         let mixing = method.mix_weight(at, &self.state.method) > 0.0;
         self.watch.enter(StepPhase::Observe, step);
@@ -134,7 +134,7 @@ impl Stepper {
         self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
         let (plans, mut state) = self.plan(&known, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
-        let truth = |id| self.data.evaluated_class(id);
+        let truth = |id| self.data.samples.evaluated_class(id);
         let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth);
         plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
         drop(known);

@@ -1,17 +1,15 @@
-//! A run that trains a head on frozen features, top-down: vectors, fit, evaluation, files.
+//! A run that trains a head on vectors, top-down: fit, evaluation, files.
 //!
 //! There are no checkpoints: heads are trained within seconds, and a run that was killed trains them again, to the same
-//! bytes. What takes long, the features, is in a cache. The journal begins anew every time, and `result.json` is written
+//! bytes. What takes long, the features of images, is in a cache. The journal begins anew every time, and `result.json` is written
 //! last: a run that has it is finished.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use calmix_core::matrix::Matrix;
+use calmix_data::error::DataError;
 use calmix_data::loader::SkippedSample;
-use calmix_dist::ProcessGroup;
-use calmix_engine::device::set_threads;
-use calmix_head::HeadError;
 use calmix_head::fit::{Candidate, FittedHead, HeadFit, ValidationSamples, fit};
 use calmix_head::progress::FitProgress;
 use calmix_head::samples::HeadSamples;
@@ -22,78 +20,52 @@ use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
+use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
+use calmix_run::examples::Thumbnails;
 use calmix_run::head_files::head_bytes;
 use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
-use calmix_run::run::Mark;
 use calmix_run::sink::WorkProgress;
 
-use super::evaluate_head::HeadEvaluator;
-use super::head_settings::head_settings;
-use crate::trainer::data::make_features::{FeatureWatch, vectors_of_run};
-use crate::trainer::error::TrainError;
-use crate::trainer::eval::evaluate::EvalOutput;
-use crate::trainer::eval::final_evaluation::FinalEvaluation;
-use crate::trainer::eval::report_files::thumbnails;
-use crate::trainer::lifecycle::checkpoint_files::RunProgress;
-use crate::trainer::lifecycle::event_writer::EventWriter;
-use crate::trainer::lifecycle::open_run::OpenedRun;
-use crate::trainer::lifecycle::result_files::{ResultFiles, ResultingModel, selected};
-use crate::trainer::lifecycle::run_log::RunLog;
-use crate::trainer::ranks::eval_stop::EvalStop;
-use crate::trainer::{Outcome, Trainer};
+use crate::error::VectorsError;
+use crate::evaluate_head::HeadEvaluator;
+use crate::evaluation::EvalOutput;
+use crate::evaluation_log::EvaluationLog;
+use crate::final_evaluation::FinalEvaluation;
+use crate::head_settings::head_settings;
+use crate::result_files::{ResultFiles, ResultingModel, selected};
 
 /// How often the progress of a fit is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(500);
 
-impl Trainer<'_> {
-    /// Trains the heads of an opened run from the beginning, whether it began before or not.
-    pub(crate) fn run_head(mut self, opened: OpenedRun) -> Result<Outcome, TrainError> {
-        let OpenedRun { recipe: resolved, data, run, notes, .. } = opened;
-        let run =
-            run.ok_or_else(|| TrainError::Unsupported("a head is trained in one process".to_owned()))?;
-        let recipe = &resolved.recipe;
-        set_threads(recipe.train.threads as usize);
-        let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
-        let vectors = vectors_of_run(recipe, &data, &run, watch)?;
-        let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, self.sinks)?;
-        events.begins(0);
-        for note in notes {
-            events.aside(note)?;
-        }
-        let log = RunLog::new(events, RunProgress::default(), recipe);
-        let processes = ProcessGroup::alone();
-        let stop = EvalStop {
-            requested: self.stop,
-            processes: &processes,
-            watch: &self.watch,
-            warn: &self.warn,
-            step: recipe.train.steps,
-        };
-        let evaluator = HeadEvaluator { recipe, data: &data, vectors: &vectors, stop };
-        HeadRun { evaluator, log }.run()
-    }
-}
-
 /// A run that has its vectors.
-struct HeadRun<'a> {
-    evaluator: HeadEvaluator<'a>,
-    log: RunLog<'a>,
+pub struct HeadRun<'a> {
+    /// The recipe, the samples and their vectors.
+    pub evaluator: HeadEvaluator<'a>,
+    /// The journal, from its beginning, and the sinks.
+    pub events: EventWriter<'a>,
+    /// Makes the thumbnails of samples for the report; none if they are not images.
+    pub thumbnails: &'a dyn Fn(&[u64]) -> Result<Thumbnails, DataError>,
 }
 
 impl HeadRun<'_> {
-    fn run(mut self) -> Result<Outcome, TrainError> {
+    /// Trains the heads from the beginning, evaluates them and writes the result.
+    ///
+    /// # Errors
+    /// [`VectorsError::Stopped`] if the run has to stop, or what cannot be computed or written.
+    pub fn run(mut self) -> Result<Finished, VectorsError> {
         let fitted = self.fit()?;
         self.log_steps(&fitted)?;
         let outputs = self.evaluate(&fitted)?;
         let choice = head_choice(&fitted, &outputs);
         let own = fitted.heads.first();
         let (Some(own), Some(kept), Some(output)) = (own, fitted.head(), outputs.get(fitted.kept)) else {
-            return Err(TrainError::Unsupported("no head was trained".to_owned()));
+            return Err(VectorsError::Unsupported("no head was trained".to_owned()));
         };
-        let HeadEvaluator { recipe, data, vectors, stop } = self.evaluator;
+        let HeadEvaluator { recipe, samples, vectors, .. } = self.evaluator;
         let step = recipe.train.steps;
-        self.log.evaluation(step, output)?;
+        let mut history = Vec::new();
+        EvaluationLog::new(recipe).write(step, output, &mut history, &mut self.events)?;
         let mut pseudo = None;
         if recipe.evaluate.pseudo_labels {
             pseudo = self.evaluator.pseudo_labels(&own.trained.live)?;
@@ -105,27 +77,30 @@ impl HeadRun<'_> {
             heads: choice,
             below: Some(vectors.info.clone()),
         };
-        let thumbnails = thumbnails(&model.evaluation.examples, recipe, data, stop)?;
-        let selected = selected(recipe, &self.log.progress.history);
+        let thumbnails = match (self.thumbnails)(&model.evaluation.examples) {
+            Err(DataError::Interrupted) => return Err(VectorsError::Stopped),
+            thumbnails => thumbnails?,
+        };
+        let selected = selected(recipe, &history);
         let finished = Finished { step, selected, pseudo };
-        let files = ResultFiles::new(recipe, data, model, (&own.trained.margins, &thumbnails), &finished)?;
-        let events = &mut self.log.events;
+        let files = ResultFiles::new(recipe, samples, model, (&own.trained.margins, &thumbnails), &finished)?;
+        let events = &mut self.events;
         files.write_model(events)?;
         events.event(&Event::Finished(finished.clone()))?;
         // The journal is on the disk before the file that says that the run is finished.
         events.mark()?;
         files.write_result(events)?;
         events.flush()?;
-        Ok(Outcome::Finished(finished))
+        Ok(finished)
     }
 
     /// Trains all heads, while this thread shows how far they are.
-    fn fit(&mut self) -> Result<HeadFit, TrainError> {
-        let HeadEvaluator { recipe, data, vectors, stop } = self.evaluator;
+    fn fit(&mut self) -> Result<HeadFit, VectorsError> {
+        let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
         let corrupt = recipe.loader.corrupt();
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
         if let Some(note) = left_out(&skipped, vectors.training.ids.len()) {
-            self.log.events.event(&Event::Note(note))?;
+            self.events.event(&Event::Note(note))?;
         }
         let ids = &vectors.training.ids;
         let labels: Vec<Option<u32>> = ids.iter().map(|&id| data.class_of(id)).collect();
@@ -146,7 +121,7 @@ impl HeadRun<'_> {
         };
         let settings = head_settings(recipe);
         let threads = recipe.train.threads as usize;
-        let progress = FitProgress::new(stop.requested);
+        let progress = FitProgress::new(stop);
         let start = Instant::now();
         let here = thread::current();
         let fitted = thread::scope(|scope| {
@@ -159,39 +134,42 @@ impl HeadRun<'_> {
                 thread::park_timeout(SHOWN_EVERY);
                 let done = progress.steps();
                 let seconds = start.elapsed().as_secs_f64();
-                self.log.events.heads(&WorkProgress { done, total: progress.total(), seconds });
+                self.events.heads(&WorkProgress { done, total: progress.total(), seconds });
             }
             fitting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        match fitted {
-            Err(HeadError::Stopped) => Err(TrainError::Abandoned),
-            fitted => Ok(fitted?),
-        }
+        Ok(fitted?)
     }
 
     /// Writes the steps of the recipe's own head.
-    fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), TrainError> {
+    fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), VectorsError> {
         let Some(own) = fitted.heads.first() else { return Ok(()) };
         let mut starvation = Starvation::default();
         for entry in &own.trained.log {
             let step = step_event(entry, self.evaluator.recipe);
             let note = starvation.see(&step);
-            self.log.events.event(&Event::Step(Box::new(step)))?;
+            self.events.event(&Event::Step(Box::new(step)))?;
             if let Some(note) = note {
-                self.log.events.event(&Event::Note(note))?;
+                self.events.event(&Event::Note(note))?;
             }
         }
         Ok(())
     }
 
     /// Evaluates every head.
-    fn evaluate(&self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, TrainError> {
+    fn evaluate(&self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, VectorsError> {
         let mut outputs = Vec::new();
         for head in &fitted.heads {
             let predictions = &head.predictions;
             let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
             let out_of_fold = is_out_of_fold.then_some(predictions);
-            outputs.push(self.evaluator.evaluate(&head.trained.average, &head.calibrator, out_of_fold)?);
+            let step = self.evaluator.recipe.train.steps;
+            outputs.push(self.evaluator.evaluate(
+                step,
+                &head.trained.average,
+                &head.calibrator,
+                out_of_fold,
+            )?);
         }
         Ok(outputs)
     }

@@ -8,29 +8,31 @@ use calmix_head::samples::TrainingRows;
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::model_info::HeadInfo;
 
-use super::train_data::TrainData;
-use crate::trainer::error::TrainError;
+use crate::error::VectorsError;
+use crate::run_samples::RunSamples;
 
 /// Vectors of samples, row by row.
 #[derive(Debug)]
-pub(crate) struct VectorTable {
+pub struct VectorTable {
     /// The samples, ascending.
-    pub(crate) ids: Vec<u64>,
+    pub ids: Vec<u64>,
     /// Of each sample the clean view, then the others if there are any.
-    pub(crate) vectors: Vec<f32>,
+    pub vectors: Vec<f32>,
     /// Numbers of a row: all views of a sample.
-    pub(crate) width: usize,
+    pub width: usize,
 }
 
 /// All vectors of a run. A sample whose image could not be read has none.
 #[derive(Debug)]
-pub(crate) struct HeadVectors {
-    pub(crate) projection: Projection,
-    pub(crate) info: HeadInfo,
+pub struct HeadVectors {
+    /// From the vectors as they are stored to those of the head.
+    pub projection: Projection,
+    /// What the model says about the head and what is below it.
+    pub info: HeadInfo,
     /// Samples that are trained on, in all views.
-    pub(crate) training: VectorTable,
+    pub training: VectorTable,
     /// Samples that are only evaluated, in their clean view.
-    pub(crate) evaluation: VectorTable,
+    pub evaluation: VectorTable,
 }
 
 /// The labelled samples of a split with their vectors.
@@ -61,15 +63,15 @@ impl HeadVectors {
     /// If more samples have no vector than the recipe allows.
     pub(crate) fn of_split(
         &self,
-        data: &TrainData,
+        data: &RunSamples,
         split: EvalSet,
         corrupt: OnCorrupt,
-    ) -> Result<LabelledVectors, TrainError> {
+    ) -> Result<LabelledVectors, VectorsError> {
         self.labelled(&data.ids_of(split), |id| data.class_of(id), corrupt)
     }
 
     /// The unlabelled samples whose pseudo-labels can be evaluated, with their vectors.
-    pub(crate) fn evaluated_unlabelled(&self, data: &TrainData) -> Result<LabelledVectors, TrainError> {
+    pub(crate) fn evaluated_unlabelled(&self, data: &RunSamples) -> Result<LabelledVectors, VectorsError> {
         let any = OnCorrupt::Skip { share: 1.0 };
         self.labelled(&data.unlabelled_ids(), |id| data.evaluated_class(id), any)
     }
@@ -79,7 +81,7 @@ impl HeadVectors {
         ids: &[u64],
         class: impl Fn(u64) -> Option<u32>,
         corrupt: OnCorrupt,
-    ) -> Result<LabelledVectors, TrainError> {
+    ) -> Result<LabelledVectors, VectorsError> {
         let mut found = LabelledVectors::default();
         for &id in ids {
             match (self.clean(id), class(id)) {
@@ -102,9 +104,9 @@ impl HeadVectors {
     /// If more samples have no vectors than the recipe allows.
     pub(crate) fn training_rows(
         &self,
-        data: &TrainData,
+        data: &RunSamples,
         corrupt: OnCorrupt,
-    ) -> Result<(TrainingRows, Vec<SkippedSample>), TrainError> {
+    ) -> Result<(TrainingRows, Vec<SkippedSample>), VectorsError> {
         let mut skipped = Vec::new();
         let mut rows = |ids: &[u64]| {
             let mut rows = Vec::with_capacity(ids.len());
@@ -125,14 +127,14 @@ impl HeadVectors {
     }
 
     /// The vectors of all training samples, one row for each.
-    pub(crate) fn training_matrix(&self) -> Result<Matrix<'_>, TrainError> {
+    pub(crate) fn training_matrix(&self) -> Result<Matrix<'_>, VectorsError> {
         let VectorTable { ids, vectors, width } = &self.training;
         Ok(Matrix::new(vectors, ids.len(), *width)?)
     }
 }
 
 /// Refuses samples without vectors if the recipe does not allow any, or as many.
-fn allowed(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), TrainError> {
+fn allowed(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), VectorsError> {
     if let (OnCorrupt::Stop, Some(first)) = (corrupt, skipped.first()) {
         let problem = DataProblem::Format(first.problem.clone());
         return Err(DataError::View { id: first.id, problem }.into());

@@ -1,28 +1,34 @@
 //! The result of the last evaluation of a model: its calibrator and metrics, its held-out labels and its examples.
 
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::held_out::{self, HeldOut};
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::examples::ExampleRows;
 
-use super::evaluate::EvalOutput;
-use crate::trainer::error::TrainError;
+use crate::evaluation::EvalOutput;
 
 /// The last evaluation of a model.
 #[derive(Debug, Default)]
-pub(crate) struct FinalEvaluation {
-    pub(crate) fitted: Option<Fitted>,
-    pub(crate) evaluations: Vec<Evaluation>,
+pub struct FinalEvaluation {
+    /// The calibrator, or why there is none.
+    pub fitted: Option<Fitted>,
+    /// The metrics, split by split.
+    pub evaluations: Vec<Evaluation>,
     /// The scores of held-out labels, if any.
-    pub(crate) held_out: Option<HeldOut>,
+    pub held_out: Option<HeldOut>,
     /// The example samples, on test if any.
-    pub(crate) examples: Vec<u64>,
+    pub examples: Vec<u64>,
 }
 
 impl FinalEvaluation {
-    pub(crate) fn of(output: &EvalOutput) -> Result<Self, TrainError> {
+    /// The evaluation of the model that a run results in.
+    ///
+    /// # Errors
+    /// If labels and logits differ in number, or a logit is not finite.
+    pub fn of(output: &EvalOutput) -> Result<Self, MetricsError> {
         let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
         let fitted = output.fitted.clone();
         let map = fitted.as_ref().and_then(Fitted::map);

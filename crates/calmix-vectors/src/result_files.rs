@@ -7,33 +7,36 @@ use calmix_metrics::evaluate::{Evaluation, Selected, select};
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_recipe::{Recipe, Selection};
+use calmix_run::error::RunError;
+use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Finished;
 use calmix_run::examples::Thumbnails;
-use calmix_run::model_info::HeadInfo;
+use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::result::{HeadChoice, RunResult};
 use calmix_run::run::RunFile;
 use serde::Serialize;
 
-use super::event_writer::EventWriter;
-use crate::trainer::data::train_data::TrainData;
-use crate::trainer::error::TrainError;
-use crate::trainer::eval::final_evaluation::FinalEvaluation;
-use crate::trainer::eval::report_files::{margins_bytes, thumbnail_bytes};
-use crate::trainer::step::engine_settings::model_info;
+use crate::final_evaluation::FinalEvaluation;
+use crate::run_samples::RunSamples;
 
 /// The model that a run results in.
-pub(crate) struct ResultingModel {
+#[derive(Debug)]
+pub struct ResultingModel {
     /// The step whose weights these are.
-    pub(crate) step: u64,
-    pub(crate) weights: Vec<u8>,
-    pub(crate) evaluation: FinalEvaluation,
-    pub(crate) heads: Option<HeadChoice>,
+    pub step: u64,
+    /// The weights, as safetensors.
+    pub weights: Vec<u8>,
+    /// Its last evaluation.
+    pub evaluation: FinalEvaluation,
+    /// The heads that were compared, if any.
+    pub heads: Option<HeadChoice>,
     /// The backbone and the projection, if the weights are a head.
-    pub(crate) below: Option<HeadInfo>,
+    pub below: Option<HeadInfo>,
 }
 
 /// The bytes of the last files of a run.
-pub(crate) struct ResultFiles {
+#[derive(Debug)]
+pub struct ResultFiles {
     model: Vec<u8>,
     info: Vec<u8>,
     margins: Option<Vec<u8>>,
@@ -43,26 +46,29 @@ pub(crate) struct ResultFiles {
 
 impl ResultFiles {
     /// The files of a model.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// If they cannot be encoded.
+    pub fn new(
         recipe: &Recipe,
-        data: &TrainData,
+        samples: &RunSamples,
         model: ResultingModel,
         (margins, thumbnails): (&SampleMargins, &Thumbnails),
         finished: &Finished,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, FileError> {
         let FinalEvaluation { fitted, evaluations, held_out, .. } = model.evaluation;
         let calibrator = fitted.as_ref().and_then(Fitted::map);
         let result = RunResult {
             step: model.step,
             selection: recipe.selection,
-            classes: data.classes.clone(),
+            classes: samples.classes.clone(),
             scaling: calibrator.and_then(FittedCalibrator::scaling),
             uncalibrated: fitted.as_ref().and_then(Fitted::nothing),
             evaluations,
             heads: model.heads,
             finished: finished.clone(),
         };
-        let mut info = model_info(recipe, data, &model.weights);
+        let mut info = ModelInfo::new(recipe, &samples.classes, samples.shrunk(), &model.weights);
         info.calibration = calibrator.cloned();
         info.held_out = held_out;
         info.head = model.below;
@@ -79,7 +85,10 @@ impl ResultFiles {
     }
 
     /// Writes everything but the result.
-    pub(crate) fn write_model(&self, events: &mut EventWriter<'_>) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write_model(&self, events: &mut EventWriter<'_>) -> Result<(), RunError> {
         events.last(RunFile::Model, &self.model)?;
         events.last(RunFile::ModelInfo, &self.info)?;
         if let Some(margins) = &self.margins {
@@ -92,18 +101,34 @@ impl ResultFiles {
     }
 
     /// Writes the result.
-    pub(crate) fn write_result(&self, events: &mut EventWriter<'_>) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_result(&self, events: &mut EventWriter<'_>) -> Result<(), RunError> {
         events.last(RunFile::Result, &self.result)
     }
 }
 
 /// The metrics of a run by each rule of selection.
-pub(crate) fn selected(recipe: &Recipe, history: &[Evaluation]) -> BTreeMap<Selection, Selected> {
+pub fn selected(recipe: &Recipe, history: &[Evaluation]) -> BTreeMap<Selection, Selected> {
     let window = recipe.evaluate.window as usize;
     // Selection on test is optimistic, so the recipe has to request it.
     let rules = [Selection::Last, Selection::Median, Selection::BestValidation, recipe.selection];
     let selected = |rule| Some((rule, select(rule, window, history)?));
     rules.into_iter().filter_map(selected).collect()
+}
+
+/// The file of margins.
+fn margins_bytes(margins: &SampleMargins) -> Result<Vec<u8>, FileError> {
+    serde_json::to_vec(margins)
+        .map_err(|error| FileError::new("margins.json", FileProblem::Format(error.to_string())))
+}
+
+/// The file of thumbnails.
+fn thumbnail_bytes(thumbnails: &Thumbnails) -> Result<Vec<u8>, FileError> {
+    thumbnails
+        .to_bytes()
+        .map_err(|error| FileError::new("thumbnails.safetensors", FileProblem::Format(error.to_string())))
 }
 
 fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use calmix_data::prepare::prepare;
 use calmix_recipe::Layers;
 
 use super::*;
@@ -37,12 +38,12 @@ fn recipe(root: &Path, settings: &[&str]) -> Recipe {
     layers.resolve().unwrap().recipe
 }
 
-fn open(root: &Path, settings: &[&str]) -> TrainData {
-    TrainData::open(&recipe(root, settings), &Paths::new(root.join("run")), None, 1).unwrap()
+fn open(root: &Path, settings: &[&str]) -> RunSamples {
+    RunSamples::open(&recipe(root, settings), &Paths::new(root.join("run")), None).unwrap()
 }
 
-fn unlabelled(data: &TrainData) -> BTreeSet<u64> {
-    (0..data.unlabelled.len()).filter_map(|index| data.unlabelled.id(index)).collect()
+fn unlabelled(data: &RunSamples) -> BTreeSet<u64> {
+    data.unlabelled_ids().into_iter().collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use calmix_head::settings::HeadSettings;
 use calmix_recipe::Recipe;
 
 /// The settings of the head of a recipe.
-pub(crate) fn head_settings(recipe: &Recipe) -> HeadSettings {
+pub fn head_settings(recipe: &Recipe) -> HeadSettings {
     let Recipe { train, optimiser, network, .. } = recipe;
     HeadSettings {
         method: recipe.method,

@@ -13,16 +13,16 @@ use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_metrics::predictions::Predictions;
 use calmix_recipe::{OnFailure, Recipe};
-use calmix_run::error::RunError;
-use calmix_run::events::{Event, Note, Pace};
-use calmix_run::predictions_file;
-use calmix_run::run::{Journal, Mark, Run, RunFile};
-use calmix_run::sink::{Hyperparameter, JsonLines, Sink, TensorBoard, WorkProgress};
 use toml::Value;
 
-use crate::trainer::error::TrainError;
+use crate::error::RunError;
+use crate::events::{Event, Note, Pace};
+use crate::predictions_file;
+use crate::run::{Journal, Mark, Run, RunFile};
+use crate::sink::{Hyperparameter, JsonLines, Sink, TensorBoard, WorkProgress};
 
-pub(crate) struct EventWriter<'a> {
+/// The journal, the predictions and the sinks of a run that is being trained.
+pub struct EventWriter<'a> {
     /// `None` on ranks other than 0, which write nothing.
     files: Option<RunFiles>,
     /// Sinks for the user: a terminal that closes, or a pipe without a reader, does not end a run.
@@ -51,19 +51,22 @@ enum Pending {
 
 impl<'a> EventWriter<'a> {
     /// Continues the journal at `mark` after `step` steps; what depends on the clock goes into files of its own.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// If a file cannot be opened, or what stands before the mark has changed.
+    pub fn new(
         run: Run,
         mark: &Mark,
         step: u64,
         recipe: &Recipe,
         progress_sinks: Vec<Box<dyn Sink + 'a>>,
-    ) -> Result<Self, TrainError> {
-        let timing = safe_open::append(run.paths().timing())?;
+    ) -> Result<Self, RunError> {
+        let timing = safe_open::append(run.paths().timing()).map_err(RunError::own_file)?;
         let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JsonLines::new(io::sink(), timing))];
         if recipe.log.tensorboard {
             sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step, recipe)?));
         }
-        let journal = run.journal(mark)?;
+        let journal = run.journal(mark).map_err(RunError::own_file)?;
         let on_failure = recipe.checkpoint.on_failure;
         let files = Some(RunFiles { run, journal });
         let waiting = VecDeque::new();
@@ -72,7 +75,7 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Writes nothing, and has no sinks.
-    pub(crate) fn silent(recipe: &Recipe) -> Self {
+    pub fn silent(recipe: &Recipe) -> Self {
         let on_failure = recipe.checkpoint.on_failure;
         let (progress_sinks, sinks, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
         let most_waiting = MOST_WAITING;
@@ -80,23 +83,33 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Writes an event into the journal and passes it to the sinks.
-    pub(crate) fn event(&mut self, event: &Event) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// If the journal cannot be written and the recipe lets that end the run, or too much waits to be written.
+    pub fn event(&mut self, event: &Event) -> Result<(), RunError> {
         let Some(files) = &self.files else { return Ok(()) };
         let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
-        let line = line.map_err(|error| FileError::new(files.run.paths().events(), error))?;
+        let path = files.run.paths().events();
+        let line = line.map_err(|error| RunError::own_file(FileError::new(path, error)))?;
         self.waiting.push_back(Pending::Line(line));
         self.settle()?;
         self.each(|sink| sink.event(event))
     }
 
     /// Passes a note to the sinks only: it is not the same in every repetition of the run.
-    pub(crate) fn aside(&mut self, note: Note) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// If a file that depends on the clock cannot be written, and the recipe lets that end the run.
+    pub fn aside(&mut self, note: Note) -> Result<(), RunError> {
         let note = Event::Note(note);
         self.each(|sink| sink.event(&note))
     }
 
     /// Passes the pace to the sinks, and repeats what still cannot be written.
-    pub(crate) fn pace(&mut self, pace: &Pace) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// As [`aside`](Self::aside).
+    pub fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         if let Some(trouble) = self.trouble.clone() {
             let hint =
                 "the run continues; free some space, or it can only be resumed from an older checkpoint"
@@ -107,22 +120,25 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Passes the step at which the run starts or resumes to the user's sinks.
-    pub(crate) fn begins(&mut self, step: u64) {
+    pub fn begins(&mut self, step: u64) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.begins(step)));
     }
 
     /// Passes the pace of the first steps to the user's sinks.
-    pub(crate) fn first_pace(&mut self, pace: &Pace) {
+    pub fn first_pace(&mut self, pace: &Pace) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
     }
 
     /// Passes the progress of training heads to the user's sinks.
-    pub(crate) fn heads(&mut self, progress: &WorkProgress) {
+    pub fn heads(&mut self, progress: &WorkProgress) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.heads(progress)));
     }
 
     /// Writes the predictions of a network.
-    pub(crate) fn predictions(&mut self, predictions: &Predictions) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
+    pub fn predictions(&mut self, predictions: &Predictions) -> Result<(), RunError> {
         if self.files.is_none() {
             return Ok(());
         }
@@ -133,7 +149,10 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Removes predictions of old evaluations. A failure is a warning and does not stop the run.
-    pub(crate) fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// As [`aside`](Self::aside).
+    pub fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), RunError> {
         let Some(files) = self.files.as_ref().filter(|_| keep > 0 && self.waiting.is_empty()) else {
             return Ok(());
         };
@@ -143,21 +162,33 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Writes a file at the end of the run, after everything before it has been written.
-    pub(crate) fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), TrainError> {
-        self.write_waiting()?;
-        self.files.as_ref().map_or(Ok(()), |files| Ok(files.run.write(file, bytes)?))
+    ///
+    /// # Errors
+    /// If the file, or anything before it, cannot be written.
+    pub fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), RunError> {
+        let written = self.write_waiting().and_then(|()| match &self.files {
+            Some(files) => files.run.write(file, bytes),
+            None => Ok(()),
+        });
+        written.map_err(RunError::own_file)
     }
 
     /// The end of the journal, once everything before it is on the disk.
-    pub(crate) fn mark(&mut self) -> Result<Mark, FileError> {
+    ///
+    /// # Errors
+    /// If something cannot be written.
+    pub fn mark(&mut self) -> Result<Mark, FileError> {
         self.write_waiting()?;
         self.files.as_mut().map_or_else(|| Ok(Mark::start()), |files| files.journal.mark())
     }
 
     /// Handles a failed write: it ends the run, or the run continues with a warning.
-    pub(crate) fn failed(&mut self, error: impl Into<TrainError> + Display) -> Result<(), TrainError> {
+    ///
+    /// # Errors
+    /// The given one, if the recipe lets it end the run.
+    pub fn failed<E: Display>(&mut self, error: E) -> Result<(), E> {
         match self.on_failure {
-            OnFailure::Stop => Err(error.into()),
+            OnFailure::Stop => Err(error),
             OnFailure::GoOn => {
                 self.trouble = Some(error.to_string());
                 Ok(())
@@ -166,22 +197,26 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Records that the queue is empty again.
-    pub(crate) fn recovered(&mut self) {
+    pub fn recovered(&mut self) {
         self.trouble = None;
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), TrainError> {
+    /// Flushes the sinks.
+    ///
+    /// # Errors
+    /// As [`aside`](Self::aside).
+    pub fn flush(&mut self) -> Result<(), RunError> {
         self.each(|sink| sink.flush())
     }
 
-    fn settle(&mut self) -> Result<(), TrainError> {
+    fn settle(&mut self) -> Result<(), RunError> {
         match self.write_waiting() {
             Ok(()) => Ok(()),
             Err(error) if self.waiting_bytes() > self.most_waiting => {
                 let bytes = self.waiting_bytes();
-                Err(TrainError::Backlog { bytes, problem: error })
+                Err(RunError::Backlog { bytes, problem: error })
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.failed(RunError::own_file(error)),
         }
     }
 
@@ -206,7 +241,7 @@ impl<'a> EventWriter<'a> {
         Ok(())
     }
 
-    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), RunError>) -> Result<(), TrainError> {
+    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), RunError>) -> Result<(), RunError> {
         for sink in &mut self.progress_sinks {
             let _ = tell(sink.as_mut());
         }
@@ -221,11 +256,11 @@ impl<'a> EventWriter<'a> {
 }
 
 /// A new file for every process, after those that are there.
-fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, TrainError> {
+fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, RunError> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    safe_open::make_folder(folder)?;
+    safe_open::make_folder(folder).map_err(RunError::own_file)?;
     let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
-    let file = safe_open::append(folder.join(name))?;
+    let file = safe_open::append(folder.join(name)).map_err(RunError::own_file)?;
     let mut sink = TensorBoard::new(file, clock, (step > 0).then_some(step))?;
     let settings = recipe.hyperparameters()?.into_iter().map(|(path, value)| (path, hyperparameter(value)));
     sink.hyperparameters(&settings.collect::<Vec<_>>())?;

@@ -1,5 +1,7 @@
 //! Evaluates heads: their predictions on validation and test, and the metrics computed from them.
 
+use std::sync::atomic::AtomicBool;
+
 use calmix_core::matrix::Matrix;
 use calmix_head::network::Head;
 use calmix_metrics::fitted_calibrator::Fitted;
@@ -8,40 +10,47 @@ use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_recipe::Recipe;
 
-use crate::trainer::data::head_vectors::HeadVectors;
-use crate::trainer::data::train_data::TrainData;
-use crate::trainer::error::TrainError;
-use crate::trainer::eval::evaluate::{EvalOutput, LeftOut, evaluate_predictions};
-use crate::trainer::ranks::eval_stop::EvalStop;
+use crate::error::VectorsError;
+use crate::evaluation::{EvalOutput, LeftOut, evaluate_predictions};
+use crate::head_vectors::HeadVectors;
+use crate::run_samples::RunSamples;
 
 /// What heads are evaluated on.
-#[derive(Clone, Copy)]
-pub(crate) struct HeadEvaluator<'a> {
-    pub(crate) recipe: &'a Recipe,
-    pub(crate) data: &'a TrainData,
-    pub(crate) vectors: &'a HeadVectors,
-    pub(crate) stop: EvalStop<'a>,
+#[derive(Debug, Clone, Copy)]
+pub struct HeadEvaluator<'a> {
+    /// The recipe of the run.
+    pub recipe: &'a Recipe,
+    /// The samples of the run.
+    pub samples: &'a RunSamples,
+    /// Their vectors.
+    pub vectors: &'a HeadVectors,
+    /// Abandons an evaluation when it becomes true.
+    pub stop: &'a AtomicBool,
 }
 
 impl HeadEvaluator<'_> {
     /// The predictions and metrics of a head on validation and test, and of heads of folds for the labels if there are any.
-    pub(crate) fn evaluate(
+    ///
+    /// # Errors
+    /// If more samples have no vector than the recipe allows; [`VectorsError::Stopped`] if the run has to stop.
+    pub fn evaluate(
         &self,
+        step: u64,
         head: &Head,
         fitted: &Fitted,
         out_of_fold: Option<&Predictions>,
-    ) -> Result<EvalOutput, TrainError> {
+    ) -> Result<EvalOutput, VectorsError> {
         let mut predictions = Vec::new();
         let mut left_out = Vec::new();
         for split in [EvalSet::Validation, EvalSet::Test] {
-            let seen = self.vectors.of_split(self.data, split, self.recipe.loader.corrupt())?;
+            let seen = self.vectors.of_split(self.samples, split, self.recipe.loader.corrupt())?;
             left_out.push((split, LeftOut::of(&seen.skipped)));
             if !seen.ids.is_empty() {
                 predictions.push(Predictions {
-                    step: self.stop.step,
+                    step,
                     split,
                     model: EvalModel::Ema,
-                    classes: self.data.classes.clone(),
+                    classes: self.samples.classes.clone(),
                     ids: seen.ids,
                     labels: seen.labels,
                     logits: head.forward(&seen.vectors)?.logits,
@@ -54,10 +63,10 @@ impl HeadEvaluator<'_> {
     }
 
     /// The quality of the labels that the live weights give to all unlabelled samples whose class is known.
-    pub(crate) fn pseudo_labels(&self, live: &Head) -> Result<Option<PseudoLabelMetrics>, TrainError> {
-        let seen = self.vectors.evaluated_unlabelled(self.data)?;
+    pub(crate) fn pseudo_labels(&self, live: &Head) -> Result<Option<PseudoLabelMetrics>, VectorsError> {
+        let seen = self.vectors.evaluated_unlabelled(self.samples)?;
         let logits = live.forward(&seen.vectors)?.logits;
-        let logits = Matrix::new(&logits, seen.labels.len(), self.data.classes.len())?;
+        let logits = Matrix::new(&logits, seen.labels.len(), self.samples.classes.len())?;
         let top = TopLabel::from_logits(logits, &seen.labels, 1.0)?;
         Ok(PseudoLabelMetrics::of(&reliability_bins(&top, Binning::default())))
     }

@@ -27,11 +27,10 @@ pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> 
 
 /// The samples that a run is trained on without their label: all of the split, or as many as the recipe sets. Which ones
 /// does not depend on the seed, so that runs with other labels share most of them.
-pub(crate) fn unlabelled(
-    recipe: &Recipe,
-    split: &LabelSplit,
-    dataset: &Dataset,
-) -> Result<SampleIds, DataError> {
+///
+/// # Errors
+/// If the dataset lacks a split that the recipe names.
+pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<SampleIds, DataError> {
     let all = split.unlabelled(dataset)?;
     let count = recipe.unlabelled_samples(all.len());
     if count >= all.len() {

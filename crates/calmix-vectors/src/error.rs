@@ -1,0 +1,113 @@
+//! The error of this crate: why a head cannot be trained on vectors.
+
+use std::path::PathBuf;
+
+use calmix_core::error::CoreError;
+use calmix_data::error::DataError;
+use calmix_head::HeadError;
+use calmix_io::error::{ErrorKind, FileError};
+use calmix_io::shown::shown;
+use calmix_metrics::error::MetricsError;
+use calmix_run::error::RunError;
+
+/// Why a run stopped, or did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VectorsError {
+    /// The run folder cannot be used, or a sink cannot write.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A file of the dataset cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A file of the run cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Vectors do not have the shape that they are used in.
+    #[error(transparent)]
+    Method(#[from] CoreError),
+    /// A head cannot be trained or used.
+    #[error(transparent)]
+    Head(HeadError),
+    /// Metrics cannot be computed.
+    #[error(transparent)]
+    Calibration(#[from] MetricsError),
+    /// The dataset is not the one that the run started with.
+    #[error(
+        "{}: the dataset has changed: its fingerprint was {before} when the run started and is {now} now; restore the \
+         files that it was prepared from, or start a new run", shown(.path.display())
+    )]
+    OtherDataset {
+        /// The folder of the run.
+        path: PathBuf,
+        /// The fingerprint then.
+        before: String,
+        /// The fingerprint now.
+        now: String,
+    },
+    /// The split is not the one that the run started with.
+    #[error(
+        "{}: this is not the split that the run started with, so it would train on other samples; restore split.json as \
+         the run wrote it, or start a new run", shown(.path.display())
+    )]
+    OtherSplit {
+        /// The file with the split.
+        path: PathBuf,
+    },
+    /// The run has to stop. Nothing is lost but time: its heads are trained again.
+    #[error("the run was stopped before its heads were trained; resume it")]
+    Stopped,
+    /// A recipe that this version cannot run.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl From<HeadError> for VectorsError {
+    fn from(error: HeadError) -> Self {
+        match error {
+            HeadError::Stopped => Self::Stopped,
+            error => Self::Head(error),
+        }
+    }
+}
+
+impl VectorsError {
+    /// What to do about it. What is not a mistake may pass by itself, or a resumed run trains its heads again.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Run(error) => error.kind(),
+            Self::Data(error) => error.kind(),
+            Self::OtherDataset { .. }
+            | Self::OtherSplit { .. }
+            | Self::Unsupported(_)
+            | Self::Method(CoreError::Memory { .. }) => ErrorKind::Mistake,
+            // The paths of a run are its own: one that is wrong is damage.
+            Self::File(error) if error.is_transient() => ErrorKind::Transient,
+            _ => ErrorKind::Failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn kinds_say_what_to_do() {
+        let path = PathBuf::from("run");
+        let file = |kind: io::ErrorKind| FileError::new("run/split.json", io::Error::from(kind));
+        let kinds = [
+            (VectorsError::OtherSplit { path: path.clone() }, ErrorKind::Mistake),
+            (RunError::NoRun { path }.into(), ErrorKind::Mistake),
+            (file(io::ErrorKind::NotFound).into(), ErrorKind::Failure),
+            (file(io::ErrorKind::TimedOut).into(), ErrorKind::Transient),
+            (HeadError::Stopped.into(), ErrorKind::Failure),
+        ];
+        for (error, kind) in kinds {
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+        assert!(matches!(HeadError::Stopped.into(), VectorsError::Stopped));
+    }
+}

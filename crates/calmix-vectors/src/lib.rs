@@ -1,0 +1,28 @@
+//! Runs that train heads on vectors, without libtorch: what a run does once its samples are drawn and have vectors.
+//!
+//! | question | module |
+//! |---|---|
+//! | which samples is a run trained and evaluated on? | [`run_samples`], [`splits`]; and in which [`prepared_table`] |
+//! | which vectors do they have? | [`head_vectors`] |
+//! | how does a run train its heads, top-down? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
+//! | what does an evaluation compute, and what is written of it? | [`evaluation`], [`evaluation_log`], [`final_evaluation`] |
+//! | which files does a finished run have? | [`result_files`] |
+//!
+//! `calmix-train` uses it for heads on the features of images, and for what all its runs have in common: the samples and the
+//! files. Whatever goes wrong is a [`VectorsError`].
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod evaluate_head;
+pub mod evaluation;
+pub mod evaluation_log;
+pub mod final_evaluation;
+pub mod head_settings;
+pub mod head_vectors;
+pub mod prepared_table;
+pub mod result_files;
+pub mod run_head;
+pub mod run_samples;
+pub mod splits;
+
+pub use error::VectorsError;
