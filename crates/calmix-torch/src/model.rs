@@ -11,14 +11,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod check;
 mod error;
-mod guarantee;
 mod labelled;
+mod pixel_check;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calmix::model_files::ModelFiles;
 use calmix_data::augment::{Augment, EvalView, Scratch};
 use calmix_data::features::widened;
 use calmix_data::image::Image;
@@ -29,17 +29,15 @@ use calmix_engine::frozen_backbone::FrozenBackbone;
 use calmix_engine::predictor::{Predictor, PredictorSettings};
 use calmix_head::model::HeadModel;
 use calmix_head::projection::Projection;
-use calmix_io::error::{FileError, FileProblem};
-use calmix_io::safe_open;
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_io::error::FileError;
 use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
-use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
-use calmix_run::read;
-use calmix_run::run::{Paths, RunFile};
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::run::RunFile;
 
 pub use calmix::model_options::ModelOptions;
+pub use calmix::predict::guarantee::{Guarantee, ScarceClass};
+pub use calmix::predict::prediction_rule::{Prediction, PredictionRule};
 pub use error::ModelError;
-pub use guarantee::{Guarantee, ScarceClass};
 pub use labelled::LabelledPredictions;
 
 /// The largest input size of a model, in pixels per side.
@@ -48,25 +46,6 @@ const LARGEST: u32 = 2_048;
 /// The most bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: the one
 /// that it predicts, and those that its loaders read ahead.
 const BATCH_BYTES: usize = 64 << 20;
-
-/// The prediction of a model for an image.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
-    /// The most probable class, as an index into [`Model::classes`].
-    pub label: usize,
-    /// The calibrated probability of `label`, between 0 and 1.
-    pub confidence: f32,
-    /// The probability of `label` minus that of the second most probable class.
-    pub margin: f32,
-    /// The calibrated probabilities of all classes, in the order of [`Model::classes`].
-    pub probabilities: Vec<f32>,
-    /// The prediction set, which contains the true class with the guaranteed probability, most probable class first; `None`
-    /// if no labels were held out.
-    pub set: Option<Vec<u32>>,
-    /// Whether the confidence before calibration is below the threshold for the requested precision; `None` if no labels
-    /// were held out.
-    pub abstain: Option<bool>,
-}
 
 /// What turns views into logits.
 #[derive(Debug)]
@@ -90,11 +69,9 @@ impl ModelNetwork {
 /// The model of a finished run.
 #[derive(Debug)]
 pub struct Model {
-    info: ModelInfo,
     network: ModelNetwork,
     transform: Arc<Augment>,
-    map: Calibrator,
-    guarantee: Guarantee,
+    rule: PredictionRule,
     batch: usize,
     /// The file of the weights, for errors.
     weights: PathBuf,
@@ -115,85 +92,70 @@ impl Model {
     /// # Errors
     /// As [`load`](Self::load), and if an option is out of range.
     pub fn load_with(folder: impl AsRef<Path>, options: &ModelOptions) -> Result<Self, ModelError> {
-        let (folder, paths) = (folder.as_ref(), Paths::new(folder.as_ref()));
-        let path = paths.file(RunFile::ModelInfo)?;
-        if !safe_open::exists(&path) && !safe_open::exists(&paths.file(RunFile::Model)?) {
-            let problem =
-                FileProblem::Content("there is no model here: a run writes it when it finishes".into());
-            return Err(FileError::new(folder, problem)
-                .hint("resume the run, or name another folder")
-                .into());
-        }
-        let info = read::model_info(folder)?;
-        let wrong = |problem: String| FileError::new(&path, FileProblem::Content(problem));
-        let filter = info.filter.parse().map_err(|_| wrong(format!("unknown filter {:?}", info.filter)))?;
+        let files = ModelFiles::open(folder.as_ref())?;
+        let info = files.info();
+        let filter = info.filter.parse();
+        let filter = filter.map_err(|_| files.wrong(format!("unknown filter {:?}", info.filter)))?;
         let mut transform = Augment::usb(info.model.size);
-        (transform.evaluation, transform.filter) = (EvalView { resize: info.resize }, filter);
-        transform.check().map_err(|error| wrong(error.to_string()))?;
+        transform.evaluation = EvalView { resize: info.resize };
+        transform.filter = filter;
+        transform.check().map_err(|error| files.wrong(error.to_string()))?;
         if info.model.size > LARGEST {
-            return Err(wrong(format!(
-                "images of {} pixels per side, more than the {LARGEST} allowed",
-                info.model.size
-            ))
-            .into());
+            let problem =
+                format!("images of {} pixels per side, more than the {LARGEST} allowed", info.model.size);
+            return Err(files.wrong(problem).into());
         }
-        check::check(&info).map_err(|problem| {
-            wrong(problem).hint("check that you trust its origin, and restore model.json as it was written")
-        })?;
+        pixel_check::check_pixels(&info.model).map_err(|problem| files.implausible(problem))?;
+        files.check_calibration()?;
 
         let classes = info.classes.len();
         let longest = match &info.head {
             Some(head) => longest_head(head.shape(classes)),
             None => Predictor::longest_weights(info.model.network, info.model.block, classes),
         };
-        let path = paths.file(RunFile::Model)?;
-        let weights = safe_open::read(&path, longest + LONGEST_METADATA)?;
-        let in_weights =
-            |problem: String| ModelError::File(FileError::new(&path, FileProblem::Format(problem)));
-        let embedded = ModelInfo::embedded(&weights).map_err(|error| in_weights(error.to_string()))?;
-        let embedded = embedded.ok_or_else(|| in_weights("it has no metadata of calmix".to_owned()))?;
-        if let Some(difference) = info.difference(&embedded) {
-            let hint = "restore model.safetensors and model.json as the run wrote them";
-            return Err(wrong(difference).hint(hint).into());
-        }
+        let weights = files.weights(longest)?;
+        let path = files.path(RunFile::Model)?;
 
         let device = options.device.unwrap_or_else(device::fastest);
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         set_threads(options.threads.unwrap_or_else(cores));
         let settings = PredictorSettings { model: info.model, classes, device };
         let network = if let Some(of_head) = &info.head {
-            let (backbone, projection) = below_head(&paths, of_head, &settings)?;
+            let (backbone, projection) = below_head(&files, of_head, &settings)?;
             let head = read_head(&weights, of_head.shape(classes));
             let head = head.map_err(|problem| FileError::new(&path, problem))?;
-            let head = HeadModel::new(projection, head).map_err(|error| wrong(error.to_string()))?;
+            let head = HeadModel::new(projection, head).map_err(|error| files.wrong(error.to_string()))?;
             ModelNetwork::Head(Box::new(backbone), head)
         } else {
             let predictor = Predictor::new(&settings, &weights);
             let predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
             ModelNetwork::Whole(Box::new(predictor))
         };
-        let map = info.calibration.as_ref().map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
         Guarantee::check(options)?;
-        let guarantee = Guarantee::new(info.held_out.as_ref(), &info.classes, options);
-        let guarantee = guarantee.map_err(|error| wrong(format!("held_out: {error}")))?;
+        let rule = files.rule(options)?;
         let transform = Arc::new(transform);
         let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
-        Ok(Self { info, network, transform, map, guarantee, batch, weights: path.to_path_buf() })
+        Ok(Self { network, transform, rule, batch, weights: path.to_path_buf() })
     }
 
     /// The names of the classes, in the order of the probabilities.
     pub fn classes(&self) -> &[String] {
-        &self.info.classes
+        &self.rule.info().classes
     }
 
     /// The description of the weights in `model.json`: network, image format, calibration.
     pub fn info(&self) -> &ModelInfo {
-        &self.info
+        self.rule.info()
     }
 
     /// The guarantees for prediction sets and answers.
     pub fn guarantee(&self) -> &Guarantee {
-        &self.guarantee
+        self.rule.guarantee()
+    }
+
+    /// What turns the logits of the network into predictions.
+    pub fn rule(&self) -> &PredictionRule {
+        &self.rule
     }
 
     /// The transform from an image to the view that the network receives.
@@ -203,7 +165,7 @@ impl Model {
 
     /// The shorter side to which [larger images are shrunk](calmix_data::shrink) before their view is made; 0 for none.
     pub fn shrink(&self) -> u32 {
-        self.info.shrink.unwrap_or(0)
+        self.info().shrink.unwrap_or(0)
     }
 
     /// Images in memory at a time: the number of the options, or as many views as fit into 64 MiB.
@@ -244,7 +206,7 @@ impl Model {
     /// If they are not whole views, or libtorch fails.
     pub fn predict_views(&self, views: &[u8]) -> Result<Vec<Prediction>, ModelError> {
         let logits = self.logits(views)?;
-        logits.chunks_exact(self.info.classes.len().max(1)).map(|row| self.prediction(row)).collect()
+        logits.chunks_exact(self.classes().len().max(1)).map(|row| self.prediction(row)).collect()
     }
 
     /// Computes the logits of views before calibration, one row per image.
@@ -265,52 +227,24 @@ impl Model {
     /// # Errors
     /// If the calibrator is for another number of classes.
     pub fn prediction(&self, logits: &[f32]) -> Result<Prediction, ModelError> {
-        let mut probabilities = vec![0.0; logits.len()];
-        let label = self.map.probabilities_into(logits, &mut probabilities)?;
-        let confidence = probabilities.get(label).copied().unwrap_or_default();
-        let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
-        let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
-        let set = self.guarantee.sets().map(|rule| rule.set(&probabilities, image_number(logits)));
-        let abstain = self.guarantee.abstains(self.map.answer_score(logits)?);
-        Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
+        Ok(self.rule.prediction(logits)?)
     }
 }
 
 /// Reads the backbone and the projection below a head from the run's folder.
 fn below_head(
-    paths: &Paths,
+    files: &ModelFiles,
     head: &HeadInfo,
     settings: &PredictorSettings,
 ) -> Result<(FrozenBackbone, Projection), ModelError> {
-    let read = |file: RunFile<'_>, longest: u64, hash: &str| -> Result<Vec<u8>, FileError> {
-        let path = paths.file(file)?;
-        if !safe_open::exists(&path) {
-            let problem = FileProblem::Content("missing: the model is a head and needs it".into());
-            let hint = "copy it from the folder of the run that trained the model, with model.safetensors and model.json";
-            return Err(FileError::new(path, problem).hint(hint));
-        }
-        let bytes = safe_open::read(&path, longest)?;
-        if ModelInfo::hash(&bytes) == hash {
-            return Ok(bytes);
-        }
-        let problem = "not the file that the head was trained on: model.json has another hash";
-        let error = FileError::new(path, FileProblem::Changed(problem.to_owned()));
-        Err(error.hint("restore the file as the run wrote it"))
-    };
     let longest = FrozenBackbone::longest_file(settings);
-    let backbone = read(RunFile::Backbone, longest, &head.backbone)?;
+    let backbone = files.below_head(RunFile::Backbone, longest, &head.backbone)?;
     let backbone = FrozenBackbone::new(settings, head.precision, &backbone);
-    let path = paths.file(RunFile::Backbone)?;
+    let path = files.path(RunFile::Backbone)?;
     let backbone = backbone.map_err(|error| ModelError::of_weights(error, &path))?;
     let width = backbone.width();
-    let projection = read(RunFile::Projection, longest_projection(width), &head.projection)?;
+    let projection = files.below_head(RunFile::Projection, longest_projection(width), &head.projection)?;
     let projection = read_projection(&projection, width, head.dimensions as usize);
-    let path = paths.file(RunFile::Projection)?;
+    let path = files.path(RunFile::Projection)?;
     Ok((backbone, projection.map_err(|problem| FileError::new(path, problem))?))
-}
-
-/// A hash of the logits (FNV-1a) that seeds randomised prediction sets: the same image always has the same set.
-fn image_number(logits: &[f32]) -> u64 {
-    let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
-    logits.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }

@@ -1,12 +1,6 @@
-//! Predictions of many images: read ahead by worker threads, predicted in batches, written in the order of the list.
+//! The logits of many images: read ahead by worker threads, predicted in batches, in the order of the list.
 
-mod foreign_file;
 pub(crate) mod list_reader;
-pub(crate) mod output;
-mod parquet;
-mod part_folder;
-pub(crate) mod row;
-mod row_file;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,84 +11,84 @@ use calmix::data::error::DataError;
 use calmix::data::image_list::{ListedImage, ListedImages};
 use calmix::data::loader::SampleIds;
 use calmix::data::loader::{EvalBatch, EvalLoader, ImageViews, OnCorrupt, SampleStream, Workers};
-use calmix::rate::Rate;
+use calmix::predict::logit_batch::{LogitBatch, NamedInput};
+use calmix::predict::row::escaped;
 use calmix::terminal::warn_at_once;
 
 use crate::model::Model;
-use crate::model::Prediction;
-use output::RowOutput;
-use row::{PredictedImage, escaped};
 
 /// The batches of one loader. The next loader starts before the last batch of this one is predicted.
 const BATCHES: usize = 16;
 
-/// The counts of predicted images.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PredictTally {
-    /// Rows that were written.
-    pub(crate) rows: u64,
-    /// Rows of images that could not be read.
-    pub(crate) unread: u64,
-    /// Rows of images that the model abstains from.
-    pub(crate) abstained: u64,
+/// The batches of a list of images. Ends early once the command has to stop.
+pub(crate) struct ImageBatches<'a, L> {
+    model: &'a Model,
+    list: L,
+    workers: Workers,
+    stop: &'a AtomicBool,
+    chunk: Option<Chunk>,
 }
 
 /// Some images of the list, and the loader that reads them.
 struct Chunk {
     source: Arc<ListedImages>,
     loader: EvalLoader<ImageViews<Augment>>,
+    /// Images whose batches the loader has returned.
+    done: usize,
 }
 
-/// Predicts images and writes one row each, until `stop`: the rows of all earlier batches are then written.
-pub(crate) fn predict_list(
-    model: &Model,
-    mut list: impl Iterator<Item = Result<ListedImage>>,
-    workers: Workers,
-    output: &mut RowOutput<'_>,
-    rate: &mut Rate,
-    stop: &AtomicBool,
-) -> Result<PredictTally> {
-    let mut tally = PredictTally::default();
-    let mut next = || {
-        let images: Vec<_> = list.by_ref().take(BATCHES * model.batch()).collect::<Result<_>>()?;
-        // No loader for a list that a signal cut short: a loader takes seconds to end.
-        let is_over = images.is_empty() || stop.load(Ordering::Relaxed);
-        (!is_over).then(|| start(model, images, workers)).transpose()
-    };
-    let mut current = next()?;
-    while let Some(mut chunk) = current.take() {
-        let (mut first, all) = (0, chunk.source.images.len());
-        while first < all {
-            let is_stopped = &mut || stop.load(Ordering::Relaxed);
-            let batch = match chunk.loader.next_unless(is_stopped) {
-                Some(Err(DataError::Interrupted)) => return Ok(tally),
-                Some(batch) => batch?,
-                None => anyhow::bail!("the loader ended before its images did"),
-            };
-            let rows = batch.ids.len() + batch.skipped.len();
-            if first + rows >= all {
-                current = next()?;
-            }
-            let Some(predictions) = predicted(model, &batch, stop)? else { return Ok(tally) };
-            let images = &chunk.source.images[first..first + rows];
-            output.write(&rows_of(images, (first, &batch), &predictions, &mut tally))?;
-            first += rows;
-            rate.add(rows as u64);
-        }
+impl<'a, L: Iterator<Item = Result<ListedImage>>> ImageBatches<'a, L> {
+    /// Starts to read the images.
+    pub(crate) fn new(model: &'a Model, list: L, workers: Workers, stop: &'a AtomicBool) -> Result<Self> {
+        let mut batches = Self { model, list, workers, stop, chunk: None };
+        batches.chunk = batches.next_chunk()?;
+        Ok(batches)
     }
-    Ok(tally)
+
+    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+        let images: Vec<_> = self.list.by_ref().take(BATCHES * self.model.batch()).collect::<Result<_>>()?;
+        // No loader for a list that a signal cut short: a loader takes seconds to end.
+        let is_over = images.is_empty() || self.stop.load(Ordering::Relaxed);
+        (!is_over).then(|| start(self.model, images, self.workers)).transpose()
+    }
+
+    /// The next batch; `None` after the last one, or if the command has to stop.
+    fn next_batch(&mut self) -> Result<Option<LogitBatch>> {
+        let Some(mut chunk) = self.chunk.take() else { return Ok(None) };
+        let batch = match chunk.loader.next_unless(&mut || self.stop.load(Ordering::Relaxed)) {
+            Some(Err(DataError::Interrupted)) => return Ok(None),
+            Some(batch) => batch?,
+            None => anyhow::bail!("the loader ended before its images did"),
+        };
+        let first = chunk.done;
+        chunk.done += batch.ids.len() + batch.skipped.len();
+        let is_last = chunk.done >= chunk.source.images.len();
+        let next = if is_last { self.next_chunk()? } else { None };
+        let Some(logits) = logits(self.model, &batch, self.stop)? else { return Ok(None) };
+        let inputs = named_inputs(&chunk.source.images[first..chunk.done], first, &batch);
+        self.chunk = if is_last { next } else { Some(chunk) };
+        Ok(Some(LogitBatch { inputs, logits }))
+    }
+}
+
+impl<L: Iterator<Item = Result<ListedImage>>> Iterator for ImageBatches<'_, L> {
+    type Item = Result<LogitBatch>;
+
+    fn next(&mut self) -> Option<Result<LogitBatch>> {
+        self.next_batch().transpose()
+    }
 }
 
 /// Predicts a batch, pass by pass, since a batch can take a minute; `None` if the command has to stop.
-fn predicted(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
-    let mut predictions = Vec::with_capacity(batch.ids.len());
+fn logits(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<Vec<f32>>> {
+    let mut logits = Vec::with_capacity(batch.ids.len() * model.classes().len());
     for views in batch.pixels.chunks(model.pass_bytes()) {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        predictions.extend(model.predict_views(views)?);
+        logits.extend(model.logits(views)?);
     }
-    Ok(Some(predictions))
+    Ok(Some(logits))
 }
 
 fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Chunk> {
@@ -112,29 +106,20 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
         corrupt,
         workers,
     )?;
-    Ok(Chunk { source, loader: loader.warning(Arc::new(|text: &str| warn_at_once(text))) })
+    let loader = loader.warning(Arc::new(|text: &str| warn_at_once(text)));
+    Ok(Chunk { source, loader, done: 0 })
 }
 
-/// The rows of a batch, in the order of the list. The images that could be read have their predictions in the same order.
-fn rows_of<'a>(
-    images: &[ListedImage],
-    (first, batch): (usize, &EvalBatch),
-    predictions: &'a [Prediction],
-    tally: &mut PredictTally,
-) -> Vec<PredictedImage<'a>> {
-    let mut predictions = predictions.iter();
+/// The images of a batch, in the order of the list; `first` is the number of the first one in its loader.
+fn named_inputs(images: &[ListedImage], first: usize, batch: &EvalBatch) -> Vec<NamedInput> {
     let mut skipped = batch.skipped.iter().peekable();
-    let mut row = |(n, image): (usize, &ListedImage)| {
-        let bad = skipped.next_if(|skipped| skipped.id == (first + n) as u64);
-        let said = if bad.is_some() { None } else { predictions.next() };
-        tally.rows += 1;
-        tally.unread += u64::from(bad.is_some());
-        tally.abstained += u64::from(said.and_then(|said| said.abstain) == Some(true));
-        let error = bad.map(|bad| {
-            let sample = format!("sample {}: ", bad.id);
+    let mut inputs = Vec::with_capacity(images.len());
+    for (id, image) in (first as u64..).zip(images) {
+        let problem = skipped.next_if(|skipped| skipped.id == id).map(|bad| {
+            let sample = format!("sample {id}: ");
             bad.problem.strip_prefix(&sample).unwrap_or(&bad.problem).to_owned()
         });
-        PredictedImage { path: escaped(image.path.as_encoded_bytes()), said, error }
-    };
-    images.iter().enumerate().map(&mut row).collect()
+        inputs.push(NamedInput { name: escaped(image.path.as_encoded_bytes()), problem });
+    }
+    inputs
 }

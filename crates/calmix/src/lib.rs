@@ -40,7 +40,12 @@ pub mod input_shard;
 pub mod metric_table;
 #[cfg(feature = "mlflow")]
 mod mlflow;
+#[doc(hidden)]
+pub mod model_files;
+#[doc(hidden)]
+pub mod model_folder;
 pub mod model_options;
+pub mod predict;
 #[doc(hidden)]
 pub mod processor;
 #[doc(hidden)]
@@ -53,6 +58,8 @@ pub mod run_files;
 mod run_list;
 #[doc(hidden)]
 pub mod runs_here;
+#[doc(hidden)]
+pub mod same_command;
 #[doc(hidden)]
 pub mod stop;
 #[doc(hidden)]

@@ -15,6 +15,7 @@ use calmix::io::shown::shown;
 use calmix::metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix::metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigin};
 use calmix::metrics::held_out;
+use calmix::model_folder::with_model;
 use calmix::run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix::run::run::{Run, RunFile};
 use calmix::stop::Stop;
@@ -25,7 +26,6 @@ use serde_json::json;
 
 use crate::labelled_folder;
 use crate::model::{Model, ModelOptions};
-use crate::model_folder::with_model;
 
 /// The most classes that a message names.
 const NAMED: usize = 20;

@@ -15,9 +15,9 @@ use calmix::recipe::builtin_sweeps;
 use calmix::recipe::must_match;
 use calmix::recipe::sweep::Sweep;
 use calmix::run::sweep_folder::SweepFolder;
+use calmix::same_command::same_command;
 use calmix::terminal::print;
 
-use crate::same_command::same_command;
 use crate::sweep::{PlannedCell, SweepWorker};
 
 /// Bytes of the longest sweep file.

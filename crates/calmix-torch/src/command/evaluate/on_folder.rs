@@ -15,6 +15,7 @@ use calmix::metrics::evaluate::evaluate;
 use calmix::metrics::measure::VoteMetrics;
 use calmix::metrics::metrics::Resampling;
 use calmix::metrics::predictions::Predictions;
+use calmix::model_folder::with_model;
 use calmix::recipe::device::Device;
 use calmix::run::read;
 use calmix::stop::Stop;
@@ -25,7 +26,6 @@ use super::votes::Votes;
 use crate::labelled_folder;
 use crate::model::Model;
 use crate::model::{LabelledPredictions, ModelOptions};
-use crate::model_folder::with_model;
 
 /// How the guarantees hold up on labelled images; `None` without held-out labels.
 struct MeasuredGuarantees {

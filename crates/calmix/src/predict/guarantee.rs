@@ -7,7 +7,7 @@ use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
 use serde::Serialize;
 
-use super::ModelOptions;
+use crate::model_options::ModelOptions;
 
 /// The coverage and precision guarantees of a model. They hold for images like those whose labels were held out.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,10 @@ const NAMED: usize = 20;
 
 impl Guarantee {
     /// Refuses options out of range, whether labels were held out or not.
-    pub(super) fn check(options: &ModelOptions) -> Result<(), MetricsError> {
+    ///
+    /// # Errors
+    /// Names the option and its range.
+    pub fn check(options: &ModelOptions) -> Result<(), MetricsError> {
         for (what, value) in [("coverage", options.coverage), ("precision", options.precision)] {
             if !(value > 0.0 && value < 1.0) {
                 return Err(MetricsError::Parameter { what, value, allowed: "between 0 and 1" });
@@ -53,7 +56,11 @@ impl Guarantee {
         Ok(())
     }
 
-    pub(super) fn new(
+    /// The guarantees that these held-out labels give.
+    ///
+    /// # Errors
+    /// If the options are out of range.
+    pub fn new(
         held_out: Option<&HeldOut>,
         classes: &[String],
         options: &ModelOptions,

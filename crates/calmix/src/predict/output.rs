@@ -8,18 +8,19 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::command::predict_args::RowKind;
-use calmix::error::CliError;
-use calmix::io::atomic_file;
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::terminal;
+use calmix_io::atomic_file;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
 use serde_json::Value;
 
 use super::foreign_file::refuse_foreign;
 use super::part_folder::PartFolder;
-use super::row::{PredictedImage, RowFormat};
+use super::row::{PredictedRow, RowFormat};
 use super::row_file::RowFile;
+use crate::command::predict_args::RowKind;
+use crate::error::CliError;
+use crate::format::grouped;
+use crate::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
 const LONGEST_NOTE: u64 = 64 << 20;
@@ -34,23 +35,38 @@ enum RowPlace {
 
 /// The destination of rows, and their format.
 #[derive(Debug)]
-pub(crate) struct RowOutput<'a> {
+pub struct RowOutput<'a> {
     format: &'a RowFormat<'a>,
     place: RowPlace,
 }
 
 /// The rows that an interrupted output already has.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct WrittenRows {
+pub struct WrittenRows {
     /// The number of complete rows.
-    pub(crate) rows: u64,
-    /// The beginning of the last row, which names its image.
-    pub(crate) last: String,
+    pub rows: u64,
+    /// The beginning of the last row, which names its input.
+    pub last: String,
+}
+
+impl WrittenRows {
+    /// Checks that the last of the rows is about this input.
+    ///
+    /// # Errors
+    /// If the inputs have changed since the rows were written.
+    pub fn check_last(&self, format: &RowFormat<'_>, name: Option<&str>) -> Result<(), CliError> {
+        if name.is_some_and(|name| self.last.starts_with(&format.beginning(name))) {
+            return Ok(());
+        }
+        let message = format!("image {} is not the one that was predicted before", grouped(self.rows));
+        let hint = "the list of images has changed: predict it into another file";
+        Err(CliError::invalid(message).hint(hint))
+    }
 }
 
 impl<'a> RowOutput<'a> {
     /// Starts a new output.
-    pub(crate) fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
+    pub fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
         let Some(path) = path else {
             if terminal::is_stdout_closed() {
                 let message = "standard output is closed, so the rows would be lost";
@@ -78,11 +94,7 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Continues an output that was written with the same model and options.
-    pub(crate) fn resume(
-        path: &Path,
-        made_by: &Value,
-        format: &'a RowFormat<'a>,
-    ) -> Result<(Self, WrittenRows)> {
+    pub fn resume(path: &Path, made_by: &Value, format: &'a RowFormat<'a>) -> Result<(Self, WrittenRows)> {
         if !safe_open::exists(path) {
             return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
         }
@@ -115,11 +127,11 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Writes the rows of a batch at once, so that a kill loses none of them, or at most a part.
-    pub(crate) fn write(&mut self, images: &[PredictedImage<'_>]) -> Result<()> {
+    pub fn write(&mut self, rows: &[PredictedRow<'_>]) -> Result<()> {
         if let RowPlace::Parts(parts) = &mut self.place {
-            return images.iter().try_for_each(|image| parts.add(self.format, image));
+            return rows.iter().try_for_each(|row| parts.add(self.format, row));
         }
-        let rows: String = images.iter().map(|image| self.format.row(image)).collect();
+        let rows: String = rows.iter().map(|row| self.format.row(row)).collect();
         self.write_text(&rows)
     }
 
@@ -136,7 +148,7 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Flushes all rows to disk, so that they survive a power failure.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         match self.place {
             RowPlace::Stdout => Ok(()),
             RowPlace::File(file) => file.sync(),
@@ -200,8 +212,8 @@ mod tests {
         RowFormat { kind, classes, probabilities: false, rows_of_part: 2 }
     }
 
-    fn image(path: &str) -> PredictedImage<'_> {
-        PredictedImage { path: path.to_owned(), said: None, error: Some("no image".to_owned()) }
+    fn image(path: &str) -> PredictedRow<'_> {
+        PredictedRow { name: path.to_owned(), prediction: None, error: Some("no image".to_owned()) }
     }
 
     #[test]

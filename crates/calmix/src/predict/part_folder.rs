@@ -7,19 +7,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::error::CliError;
-use calmix::io::atomic_file;
-use calmix::io::confined_path::ConfinedPath;
-use calmix::io::disk::{Disk, RealDisk};
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::run::model_info::ModelInfo;
+use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::{Disk, RealDisk};
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_run::model_info::ModelInfo;
 use serde::{Deserialize, Serialize};
 
 use super::output::{WrittenRows, beside};
 use super::parquet::ParquetRows;
-use super::row::{PredictedImage, RowFormat};
+use super::row::{PredictedRow, RowFormat};
 use super::row_file::RowFile;
+use crate::error::CliError;
 
 /// Bytes after which a part ends, however few its rows are: it is in memory until it is written.
 const PART_BYTES: usize = 256 << 20;
@@ -98,10 +98,10 @@ impl PartFolder {
     }
 
     /// Adds a row; a part that is full is written.
-    pub(crate) fn add(&mut self, format: &RowFormat<'_>, image: &PredictedImage<'_>) -> Result<()> {
-        self.next.add(image)?;
+    pub(crate) fn add(&mut self, format: &RowFormat<'_>, row: &PredictedRow<'_>) -> Result<()> {
+        self.next.add(row)?;
         self.rows += 1;
-        image.path.clone_into(&mut self.last);
+        row.name.clone_into(&mut self.last);
         let is_full = self.rows >= format.rows_of_part || self.next.bytes() >= PART_BYTES;
         if is_full { self.end_part(format) } else { Ok(()) }
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use calmix::format::shell_quoted;
+use crate::format::shell_quoted;
 
 /// The command line of this process, without one of its options.
-pub(crate) fn same_command(without: &str) -> String {
+pub fn same_command(without: &str) -> String {
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != without);
     let words: Vec<String> = arguments.map(|argument| shell_quoted(Path::new(&argument))).collect();
     format!("calmix {}", words.join(" "))

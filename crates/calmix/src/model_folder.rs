@@ -3,18 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::command::data_args::existing_folder;
-use calmix::error::CliError;
-use calmix::format::shell_quoted;
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::run::overview::is_run;
-use calmix::run::run::{Paths, RunFile};
-use calmix::run_files;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_run::overview::is_run;
+use calmix_run::run::{Paths, RunFile};
+
+use crate::command::data_args::existing_folder;
+use crate::error::CliError;
+use crate::format::shell_quoted;
+use crate::run_files;
 
 /// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in
 /// the wrong place.
-pub(crate) fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Result<&'a Path> {
+pub fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Result<&'a Path> {
     existing_folder(run)?;
     if has_model(run) {
         return Ok(run);

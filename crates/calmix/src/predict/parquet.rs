@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::row::{PredictedImage, RowFormat};
+use super::row::{PredictedRow, RowFormat};
 
 /// Rows of a row group, which readers skip by its statistics.
 const GROUP_ROWS: usize = 10_000;
@@ -113,23 +113,25 @@ impl ParquetRows {
     }
 
     /// Adds a row.
-    pub(crate) fn add(&mut self, image: &PredictedImage<'_>) -> Result<()> {
+    pub(crate) fn add(&mut self, row: &PredictedRow<'_>) -> Result<()> {
         let Self { classes, group, .. } = self;
         // A class is written in many rows, which share its bytes.
         let class = |class: usize| classes.get(class).cloned().unwrap_or_else(|| ByteArray::from(""));
-        let said = image.said;
-        let set = said.and_then(|said| said.set.as_ref());
+        let prediction = row.prediction;
+        let set = prediction.and_then(|prediction| prediction.set.as_ref());
         group.rows += 1;
-        group.text_bytes += image.path.len() + image.error.as_ref().map_or(0, String::len);
-        group.path.values.push(ByteArray::from(image.path.as_str()));
-        group.label.push(said.map(|said| class(said.label)));
-        group.confidence.push(said.map(|said| said.confidence));
-        group.margin.push(said.map(|said| said.margin));
+        group.text_bytes += row.name.len() + row.error.as_ref().map_or(0, String::len);
+        group.path.values.push(ByteArray::from(row.name.as_str()));
+        group.label.push(prediction.map(|prediction| class(prediction.label)));
+        group.confidence.push(prediction.map(|prediction| prediction.confidence));
+        group.margin.push(prediction.map(|prediction| prediction.margin));
         group.set.push_list(set.map(|set| set.iter().map(|&member| class(member as usize))));
-        group.abstain.push(said.and_then(|said| said.abstain));
-        group.error.push(image.error.as_deref().map(ByteArray::from));
+        group.abstain.push(prediction.and_then(|prediction| prediction.abstain));
+        group.error.push(row.error.as_deref().map(ByteArray::from));
         if self.has_probabilities {
-            group.probabilities.push_list(said.map(|said| said.probabilities.iter().copied()));
+            group
+                .probabilities
+                .push_list(prediction.map(|prediction| prediction.probabilities.iter().copied()));
         }
         if group.rows >= GROUP_ROWS || group.bytes() >= GROUP_BYTES { self.end_group() } else { Ok(()) }
     }
@@ -212,7 +214,6 @@ fn properties(format: &RowFormat<'_>) -> WriterProperties {
 mod tests {
     use std::io::Write;
 
-    use crate::model::Prediction;
     use parquet::basic::Encoding;
     use parquet::file::metadata::ColumnChunkMetaData;
     use parquet::file::page_index::column_index::ColumnIndexMetaData;
@@ -221,7 +222,8 @@ mod tests {
     use parquet::file::statistics::Statistics;
 
     use super::*;
-    use calmix::command::predict_args::RowKind;
+    use crate::command::predict_args::RowKind;
+    use crate::predict::prediction_rule::Prediction;
 
     /// Writes rows of two classes, of which those from `first` on abstain.
     fn file(rows: usize, first: usize) -> Vec<u8> {
@@ -230,7 +232,7 @@ mod tests {
             RowFormat { kind: RowKind::Parquet, classes: &classes, probabilities: true, rows_of_part: 1 };
         let mut file = ParquetRows::new(&format).unwrap();
         for row in 0..rows {
-            let said = Prediction {
+            let prediction = Prediction {
                 label: row % 2,
                 confidence: 0.75,
                 margin: 0.5,
@@ -238,7 +240,8 @@ mod tests {
                 set: Some(vec![1, 0]),
                 abstain: Some(row >= first),
             };
-            let image = PredictedImage { path: format!("{row:06}.png"), said: Some(&said), error: None };
+            let image =
+                PredictedRow { name: format!("{row:06}.png"), prediction: Some(&prediction), error: None };
             file.add(&image).unwrap();
         }
         file.finish().unwrap()
@@ -286,7 +289,7 @@ mod tests {
         let format =
             RowFormat { kind: RowKind::Parquet, classes: &classes, probabilities: false, rows_of_part: 1 };
         let mut file = ParquetRows::new(&format).unwrap();
-        let image = PredictedImage { path: "a".repeat(1 << 20), said: None, error: None };
+        let image = PredictedRow { name: "a".repeat(1 << 20), prediction: None, error: None };
         let start = file.bytes();
         for _ in 0..GROUP_BYTES >> 20 {
             assert_eq!(file.bytes(), start);

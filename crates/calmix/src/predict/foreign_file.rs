@@ -4,12 +4,12 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::error::CliError;
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
 use serde_json::Value;
 
 use super::output::beside;
+use crate::error::CliError;
 
 /// Bytes that are read of a file to recognise it.
 const LONGEST: u64 = 64 << 20;

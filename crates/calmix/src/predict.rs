@@ -1,0 +1,19 @@
+//! What all predictions share, whatever they are made from: logits in, rows with calibrated confidence out.
+//!
+//! A source yields [`LogitBatch`](logit_batch::LogitBatch)es, which are plain data; a [`PredictJob`](job::PredictJob) makes
+//! rows of them.
+
+mod foreign_file;
+pub mod guarantee;
+#[doc(hidden)]
+pub mod job;
+#[doc(hidden)]
+pub mod logit_batch;
+#[doc(hidden)]
+pub mod output;
+mod parquet;
+mod part_folder;
+pub mod prediction_rule;
+#[doc(hidden)]
+pub mod row;
+mod row_file;

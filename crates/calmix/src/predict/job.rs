@@ -1,0 +1,238 @@
+//! `calmix predict` apart from its inputs and its network: the options, the output, and how it ends.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use calmix_metrics::held_out::{HeldOut, SetRule};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::logit_batch::LogitBatch;
+use super::output::{RowOutput, WrittenRows};
+use super::prediction_rule::{Prediction, PredictionRule};
+use super::row::{PredictedRow, RowFormat, escaped};
+use crate::command::predict_args::{PredictArgs, RowKind, SetKind};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::{counted, grouped, shell_quoted};
+use crate::input_shard::InputShard;
+use crate::model_options::ModelOptions;
+use crate::rate::Rate;
+use crate::same_command::same_command;
+use crate::stop::Stop;
+use crate::terminal::{clear_line, status, warn};
+
+/// A `calmix predict` whose options are valid.
+#[derive(Debug)]
+pub struct PredictJob<'a> {
+    args: &'a PredictArgs,
+    /// The share of the inputs; `None` for all.
+    pub shard: Option<InputShard>,
+    /// The output of this shard; `None` for standard output.
+    pub out: Option<PathBuf>,
+}
+
+/// The counts of predicted inputs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PredictTally {
+    /// Rows that were written.
+    pub rows: u64,
+    /// Rows of inputs that could not be read.
+    pub unread: u64,
+    /// Rows of inputs that the model abstains from.
+    pub abstained: u64,
+}
+
+impl<'a> PredictJob<'a> {
+    /// Checks the options. `own_shard` is the share of this process if no option names one.
+    ///
+    /// # Errors
+    /// If options contradict each other or are out of range.
+    pub fn new(args: &'a PredictArgs, own_shard: Option<InputShard>) -> Result<Self, CliError> {
+        if args.out.is_none() && row_kind(args) == RowKind::Parquet {
+            let message = "Parquet output is a folder of files and cannot be written to standard output";
+            return Err(
+                CliError::invalid(message).hint("name the folder, for example `--out predictions.parquet`")
+            );
+        }
+        for (name, value) in [("--coverage", args.coverage), ("--precision", args.precision)] {
+            if !(value > 0.0 && value < 1.0) {
+                return Err(CliError::invalid(format!("{name} is {value}, which is not between 0 and 1")));
+            }
+        }
+        let shard = args.shard.or(own_shard);
+        let out = args.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
+        Ok(Self { args, shard, out })
+    }
+
+    /// The options of the model.
+    pub fn model_options(&self, threads: NonZeroUsize) -> ModelOptions {
+        let sets = match self.args.sets {
+            SetKind::Lac => SetRule::Lac,
+            SetKind::Aps => SetRule::Aps,
+            SetKind::LacByClass => SetRule::LacByClass,
+        };
+        ModelOptions {
+            device: self.args.device,
+            threads: Some(threads.get()),
+            batch: self.args.batch as usize,
+            coverage: self.args.coverage,
+            sets,
+            precision: self.args.precision,
+        }
+    }
+
+    /// The format of the rows.
+    pub fn format<'c>(&self, classes: &'c [String]) -> RowFormat<'c> {
+        RowFormat {
+            kind: row_kind(self.args),
+            classes,
+            probabilities: self.args.probabilities,
+            rows_of_part: self.args.part_rows.into(),
+        }
+    }
+
+    /// Starts the output, or continues it after the rows that it has.
+    ///
+    /// # Errors
+    /// If it cannot be written, or was written with other options.
+    pub fn open<'f>(
+        &self,
+        rule: &PredictionRule,
+        format: &'f RowFormat<'f>,
+    ) -> Result<(RowOutput<'f>, WrittenRows)> {
+        let made_by = self.made_by(rule);
+        match &self.out {
+            Some(out) if self.args.resume => RowOutput::resume(out, &made_by, format),
+            out => Ok((RowOutput::create(out.as_deref(), &made_by, format)?, WrittenRows::default())),
+        }
+    }
+
+    /// Writes a row for each input, in order, and flushes the output.
+    ///
+    /// # Errors
+    /// If the source fails, or the output cannot be written; the rows of all earlier batches are written then.
+    pub fn write(
+        &self,
+        rule: &PredictionRule,
+        batches: impl Iterator<Item = Result<LogitBatch>>,
+        mut output: RowOutput<'_>,
+        rate: &mut Rate,
+    ) -> Result<PredictTally> {
+        let mut tally = PredictTally::default();
+        let classes = rule.info().classes.len().max(1);
+        for batch in batches {
+            let LogitBatch { inputs, logits } = batch?;
+            let predictions = logits.chunks_exact(classes).map(|logits| rule.prediction(logits));
+            let predictions = predictions.collect::<Result<Vec<_>, _>>()?;
+            let readable = inputs.iter().filter(|input| input.problem.is_none()).count();
+            anyhow::ensure!(
+                readable == predictions.len(),
+                "{readable} inputs, but {} rows of logits",
+                predictions.len()
+            );
+            let mut unused = predictions.iter();
+            let mut rows = Vec::with_capacity(inputs.len());
+            for input in inputs {
+                let prediction = if input.problem.is_some() { None } else { unused.next() };
+                tally.count(prediction);
+                rows.push(PredictedRow { name: input.name, prediction, error: input.problem });
+            }
+            output.write(&rows)?;
+            rate.add(rows.len() as u64);
+        }
+        output.finish()?;
+        clear_line();
+        Ok(tally)
+    }
+
+    /// Says how many inputs were predicted, or how to continue after a signal. Returns how the command ends.
+    pub fn conclude(
+        &self,
+        tally: PredictTally,
+        before: u64,
+        total: Option<u64>,
+        rate: &Rate,
+        stop: Stop,
+    ) -> Exit {
+        if stop.flag().load(Ordering::Relaxed) {
+            status(&self.stopped_text(tally.rows + before, total));
+            return stop.exit();
+        }
+        let PredictTally { rows, unread, abstained } = tally;
+        let earlier = match before {
+            0 => String::new(),
+            before => format!(" in addition to {} from before", grouped(before)),
+        };
+        let place = self.out.as_ref().map(|out| format!(", written to {}", shell_quoted(out)));
+        let per_second = grouped(rate.per_second().round() as u64);
+        let images = counted(rows, "image");
+        status(&format!("{images}{earlier}, {per_second} images/s{}", place.unwrap_or_default()));
+        if abstained > 0 {
+            status(&format!("the model abstains from {}", counted(abstained, "image")));
+        }
+        if unread > 0 {
+            warn(&format!("{} could not be read: see the column `error`", counted(unread, "image")));
+        }
+        if rows > 0 && rows == unread { Exit::Failed } else { Exit::Done }
+    }
+
+    /// Says how many rows were written before a signal, and how to continue.
+    fn stopped_text(&self, rows: u64, total: Option<u64>) -> String {
+        let of = total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
+        let done = format!("stopped after {}{of} images", grouped(rows));
+        let Some(out) = &self.out else {
+            return format!("{done}; rows on standard output cannot be resumed: name a file with `--out`");
+        };
+        let resume = if self.args.resume { "" } else { " --resume" };
+        format!("{done}, written to {}\nnext: {}{resume}", shell_quoted(out), same_command(""))
+    }
+
+    /// Everything that a row depends on, so that a resumed output can be checked.
+    fn made_by(&self, rule: &PredictionRule) -> Value {
+        let args = self.args;
+        let info = rule.info();
+        let names: Vec<_> = args.paths.iter().map(|path| path_text(path)).collect();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "model": info.blake3,
+            "calibrator": info.calibration.as_ref().map(|calibration| &calibration.calibrator),
+            "held_out": info.held_out.as_ref().map(HeldOut::len),
+            "format": row_kind(args),
+            "coverage": args.coverage,
+            "sets": args.sets.to_possible_value().map(|word| word.get_name().to_owned()),
+            "in_every_set": rule.guarantee().scarce_classes(),
+            "precision": args.precision,
+            "probabilities": args.probabilities,
+            // Their order, for rows that are lists.
+            "classes": args.probabilities.then_some(&info.classes),
+            "shard": self.shard.map(InputShard::word),
+            "paths": names,
+            "list": args.list.as_deref().map(path_text),
+        })
+    }
+}
+
+impl PredictTally {
+    /// Counts a row; an input without a prediction could not be read.
+    fn count(&mut self, prediction: Option<&Prediction>) {
+        self.rows += 1;
+        self.unread += u64::from(prediction.is_none());
+        self.abstained += u64::from(prediction.and_then(|prediction| prediction.abstain) == Some(true));
+    }
+}
+
+fn row_kind(args: &PredictArgs) -> RowKind {
+    let ending = args.out.as_ref().and_then(|out| out.extension()).and_then(|ending| ending.to_str());
+    args.format.unwrap_or(match ending {
+        Some("jsonl" | "json") => RowKind::Jsonl,
+        Some("parquet") => RowKind::Parquet,
+        _ => RowKind::Csv,
+    })
+}
+
+fn path_text(path: &Path) -> String {
+    escaped(path.as_os_str().as_encoded_bytes())
+}

@@ -1,0 +1,79 @@
+//! From logits to a prediction: the calibrator and the guarantees of a model, without its network.
+
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::error::MetricsError;
+use calmix_run::model_info::ModelInfo;
+
+use super::guarantee::Guarantee;
+use crate::model_options::ModelOptions;
+
+/// The prediction of a model for an input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The most probable class, as an index into the classes of the model.
+    pub label: usize,
+    /// The calibrated probability of `label`, between 0 and 1.
+    pub confidence: f32,
+    /// The probability of `label` minus that of the second most probable class.
+    pub margin: f32,
+    /// The calibrated probabilities of all classes, in the order of the model's classes.
+    pub probabilities: Vec<f32>,
+    /// The prediction set, which contains the true class with the guaranteed probability, most probable class first; `None`
+    /// if no labels were held out.
+    pub set: Option<Vec<u32>>,
+    /// Whether the confidence before calibration is below the threshold for the requested precision; `None` if no labels
+    /// were held out.
+    pub abstain: Option<bool>,
+}
+
+/// What turns the logits of a model into predictions.
+#[derive(Debug, Clone)]
+pub struct PredictionRule {
+    info: ModelInfo,
+    calibrator: Calibrator,
+    guarantee: Guarantee,
+}
+
+impl PredictionRule {
+    /// The rule of the model that `model.json` describes.
+    ///
+    /// # Errors
+    /// If its held-out labels do not fit the options.
+    pub fn new(info: ModelInfo, options: &ModelOptions) -> Result<Self, MetricsError> {
+        let fitted = info.calibration.as_ref();
+        let calibrator = fitted.map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
+        let guarantee = Guarantee::new(info.held_out.as_ref(), &info.classes, options)?;
+        Ok(Self { info, calibrator, guarantee })
+    }
+
+    /// The description of the model in `model.json`.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// The guarantees for prediction sets and answers.
+    pub fn guarantee(&self) -> &Guarantee {
+        &self.guarantee
+    }
+
+    /// Turns the logits of an input into a prediction.
+    ///
+    /// # Errors
+    /// If the calibrator is for another number of classes.
+    pub fn prediction(&self, logits: &[f32]) -> Result<Prediction, MetricsError> {
+        let mut probabilities = vec![0.0; logits.len()];
+        let label = self.calibrator.probabilities_into(logits, &mut probabilities)?;
+        let confidence = probabilities.get(label).copied().unwrap_or_default();
+        let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
+        let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
+        let set = self.guarantee.sets().map(|rule| rule.set(&probabilities, input_number(logits)));
+        let abstain = self.guarantee.abstains(self.calibrator.answer_score(logits)?);
+        Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
+    }
+}
+
+/// A hash of the logits (FNV-1a) that seeds randomised prediction sets: the same input always has the same set.
+fn input_number(logits: &[f32]) -> u64 {
+    let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
+    logits.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
