@@ -3,6 +3,8 @@
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
 use calmix_io::error::{FileError, FileProblem};
+use calmix_metrics::calibrator::temperature::Temperature;
+use serde_json::json;
 
 use crate::tensors::{self, Tensors, tensor};
 
@@ -78,6 +80,63 @@ pub fn longest_projection(width: usize) -> u64 {
     HEADER + ((width + 1) * width * size_of::<f32>()) as u64
 }
 
+/// A linear head with everything below it and its temperature as one safetensors file, for programs without calmix: `mean`,
+/// `weight` and `bias`, with `logits = weight·(x − mean)/max(‖x − mean‖, 1e-12) + bias`. The metadata `calmix` are JSON:
+/// `classes`, `model` (the blake3 of `model.safetensors`) and `temperature`, which is `null` if none is in the numbers: other
+/// calibrators than a temperature cannot be. `None` if the head has a hidden layer.
+///
+/// # Errors
+/// If the head does not read the vectors of the projection, or the header cannot be written.
+pub fn folded_head_bytes(
+    projection: &Projection,
+    head: &Head,
+    temperature: Option<Temperature>,
+    classes: &[String],
+    model: &str,
+) -> Result<Option<Vec<u8>>, FileError> {
+    let HeadShape { width, hidden: None, classes: outputs } = head.shape() else { return Ok(None) };
+    let wrong = |problem: FileProblem| FileError::new("head.safetensors", problem);
+    if width != projection.dimensions() {
+        let dimensions = projection.dimensions();
+        let problem = format!("a head that reads {width} numbers, but a projection to {dimensions}");
+        return Err(wrong(FileProblem::Content(problem)));
+    }
+    let temperature = temperature.map(Temperature::value);
+    let scale = 1.0 / temperature.unwrap_or(1.0);
+    // A linear head has its matrix first, then its biases.
+    let (weights, biases) = head.numbers().split_at(outputs * width);
+    let features = projection.width();
+    let mut weight = Vec::with_capacity(outputs * features);
+    for row in weights.chunks_exact(width.max(1)) {
+        let turned = turned_back(row, projection);
+        weight.extend(turned.iter().map(|number| (scale * number) as f32));
+    }
+    let bias: Vec<f32> = biases.iter().map(|&number| (scale * f64::from(number)) as f32).collect();
+    let tensors = vec![
+        tensor("mean", &[features], projection.mean()),
+        tensor("weight", &[outputs, features], &weight),
+        tensor("bias", &[outputs], &bias),
+    ];
+    let note = json!({ "classes": classes, "model": model, "temperature": temperature });
+    let file = tensors::write(tensors, Some(("calmix", note.to_string())));
+    file.map(Some).map_err(|error| wrong(in_words(&error)))
+}
+
+/// The weights of a class on features, from those on the directions of a projection; in f64, since they are sums.
+fn turned_back(weights: &[f32], projection: &Projection) -> Vec<f64> {
+    let directions = projection.rotation();
+    if directions.is_empty() {
+        return weights.iter().map(|&number| f64::from(number)).collect();
+    }
+    let mut sums = vec![0.0; projection.width()];
+    for (&weight, direction) in weights.iter().zip(directions.chunks_exact(sums.len().max(1))) {
+        for (sum, &number) in sums.iter_mut().zip(direction) {
+            *sum += f64::from(weight) * f64::from(number);
+        }
+    }
+    sums
+}
+
 fn check_finite(name: &str, numbers: &[f32]) -> Result<(), FileProblem> {
     if numbers.iter().all(|number| number.is_finite()) {
         return Ok(());
@@ -92,7 +151,9 @@ fn in_words(error: &dyn std::error::Error) -> FileProblem {
 #[cfg(test)]
 mod tests {
     use calmix_core::matrix::Matrix;
-    use calmix_core::rng::Seed;
+    use calmix_core::rng::{Domain, Seed};
+    use calmix_head::model::HeadModel;
+    use safetensors::SafeTensors;
 
     use super::*;
 
@@ -127,5 +188,45 @@ mod tests {
             assert!(read_projection(&file, 4, 3).is_err() && read_projection(&file, 3, dimensions).is_err());
         }
         assert!(read_projection(b"", 4, 2).is_err());
+    }
+    /// The formula of the folded file gives the logits of the head, divided by the temperature.
+    #[test]
+    fn folded_head_has_the_same_logits() {
+        let mut stream = Seed(11).stream(Domain::Init, 0, 9);
+        let rows: Vec<f32> = (0..50 * 12).map(|_| (3.0 * stream.normal() + 1.0) as f32).collect();
+        let vectors = Matrix::new(&rows, 50, 12).unwrap();
+        let names = ["a", "b", "c"].map(str::to_owned);
+        for (dimensions, temperature) in [(0, None), (5, Some(1.7))] {
+            let projection = Projection::fit(vectors, dimensions).unwrap();
+            let shape = HeadShape { width: projection.dimensions(), hidden: None, classes: 3 };
+            let numbers = (0..shape.numbers()).map(|_| (4.0 * stream.normal()) as f32).collect();
+            let head = Head::new(shape, numbers).unwrap();
+            let wanted = HeadModel::new(projection.clone(), head.clone()).unwrap().logits(&rows).unwrap();
+            let fitted = temperature.map(|value| Temperature::new(value).unwrap());
+            let file = folded_head_bytes(&projection, &head, fitted, &names, "abc").unwrap().unwrap();
+            let note = SafeTensors::read_metadata(&file).unwrap().1.metadata().clone().unwrap();
+            let note: serde_json::Value = serde_json::from_str(&note["calmix"]).unwrap();
+            assert_eq!(note, json!({"classes": names, "model": "abc", "temperature": temperature}));
+            let tensors = Tensors::read(&file).unwrap();
+            let mean: Vec<f32> = tensors.numbers("mean", &[12]).unwrap();
+            let weight: Vec<f32> = tensors.numbers("weight", &[3, 12]).unwrap();
+            let bias: Vec<f32> = tensors.numbers("bias", &[3]).unwrap();
+            for (x, wanted) in rows.chunks_exact(12).zip(wanted.chunks_exact(3)) {
+                let centred: Vec<f32> = x.iter().zip(&mean).map(|(x, mean)| x - mean).collect();
+                let length = centred.iter().map(|number| number * number).sum::<f32>().sqrt().max(1e-12);
+                for (n, wanted) in wanted.iter().enumerate() {
+                    let weight = &weight[12 * n..12 * (n + 1)];
+                    let product: f32 = centred.iter().zip(weight).map(|(x, weight)| x * weight).sum();
+                    let logit = product / length + bias[n];
+                    let wanted = wanted / temperature.unwrap_or(1.0) as f32;
+                    assert!((logit - wanted).abs() < 1e-5, "{logit}, not {wanted}");
+                }
+            }
+            let wrong = Head::initial(HeadShape { width: 7, ..shape }, Seed(1));
+            assert!(folded_head_bytes(&projection, &wrong, fitted, &names, "abc").is_err());
+        }
+        let hidden = Head::initial(HeadShape { width: 12, hidden: Some(4), classes: 3 }, Seed(1));
+        let projection = Projection::fit(vectors, 0).unwrap();
+        assert!(folded_head_bytes(&projection, &hidden, None, &names, "abc").unwrap().is_none());
     }
 }

@@ -74,7 +74,7 @@ pub struct HeadInfo {
     pub features: u32,
     /// The number of features after the projection.
     pub dimensions: u32,
-    /// BLAKE3 of `backbone.safetensors`, in hexadecimal.
+    /// BLAKE3 of `backbone.safetensors`, in hexadecimal; empty if there is no backbone, because the head reads vectors.
     pub backbone: String,
     /// BLAKE3 of `projection.safetensors`, in hexadecimal.
     pub projection: String,
@@ -103,6 +103,11 @@ impl ModelInfo {
             held_out: None,
             calibration_blake3: String::new(),
         }
+    }
+
+    /// Whether the model reads vectors instead of images: it is a head without a backbone.
+    pub fn reads_vectors(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.backbone.is_empty())
     }
 
     /// Sets the hash of the calibration. Whoever changes the calibration or the held-out labels calls this before writing.
