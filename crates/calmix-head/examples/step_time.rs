@@ -11,7 +11,7 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::{LearningRate, Start};
 use calmix_head::HeadError;
 use calmix_head::samples::{HeadSamples, TrainingRows};
-use calmix_head::settings::HeadSettings;
+use calmix_head::settings::{Candidates, HeadSettings};
 use calmix_head::training::Training;
 
 const SAMPLES: usize = 10_000;
@@ -42,6 +42,7 @@ fn main() -> Result<(), HeadError> {
             batch: 16,
             unlabelled_batch: 112,
             lr: 3.0,
+            bias_rate: 1.0,
             schedule: LearningRate::Cosine,
             momentum: 0.9,
             nesterov: true,
@@ -49,7 +50,10 @@ fn main() -> Result<(), HeadError> {
             clip: None,
             ema_decay: 0.99,
             folds: 0,
+            candidates: Candidates::Method,
             labels_alone: false,
+            dropout: 0.0,
+            warm_up: 0,
             log_every: 0,
             seed: Seed(1),
         };

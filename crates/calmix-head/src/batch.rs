@@ -42,6 +42,8 @@ pub(crate) struct Batches<'a> {
     samples: HeadSamples<'a>,
     rows: &'a TrainingRows,
     seed: Seed,
+    /// The probability with which a number of a strong view is dropped; 0 if there are views.
+    dropout: f64,
     labelled: Stage,
     unlabelled: Option<(Stage, Membership)>,
     /// The class of each row of the samples that is known, unless the row is trained on with its label too: of such rows
@@ -94,7 +96,9 @@ impl<'a> Batches<'a> {
         for &row in &rows.labelled {
             truth.get_mut(row).into_iter().for_each(|class| *class = None);
         }
-        Ok(Self { samples, rows, seed, labelled, unlabelled, truth })
+        let has_views = samples.weak > 0 || samples.strong > 0;
+        let dropout = if has_views { 0.0 } else { settings.dropout };
+        Ok(Self { samples, rows, seed, dropout, labelled, unlabelled, truth })
     }
 
     /// Draws the batch of a step into the place of the one before.
@@ -124,7 +128,12 @@ impl<'a> Batches<'a> {
             let weak = drawn_view(1, samples.weak, &mut stream);
             let strong = drawn_view(1 + samples.weak, samples.strong, &mut stream);
             batch.weak.extend_from_slice(samples.vector(row, weak));
-            batch.strong.extend_from_slice(samples.vector(row, strong));
+            let strong = samples.vector(row, strong);
+            if self.dropout > 0.0 {
+                drop_numbers(strong, self.dropout, &mut stream, &mut batch.strong);
+            } else {
+                batch.strong.extend_from_slice(strong);
+            }
         }
     }
 }
@@ -132,4 +141,11 @@ impl<'a> Batches<'a> {
 /// Which view a visit uses; the one without augmentation if there is no other.
 fn drawn_view(first: u8, count: u8, stream: &mut Stream) -> usize {
     if count == 0 { 0 } else { usize::from(first) + stream.index(usize::from(count)) }
+}
+
+/// Adds a vector with some of its numbers set to zero, and the others scaled so that their mean stays.
+fn drop_numbers(vector: &[f32], probability: f64, stream: &mut Stream, into: &mut Vec<f32>) {
+    let below = (probability * 4_294_967_296.0) as u32;
+    let scale = (1.0 / (1.0 - probability)) as f32;
+    into.extend(vector.iter().map(|number| if stream.next_u32() < below { 0.0 } else { number * scale }));
 }

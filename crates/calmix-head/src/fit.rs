@@ -1,35 +1,36 @@
 //! From vectors and labels to a head, its calibrator and its evidence.
 //!
 //! More heads are trained than one, each without a fold of the labels: the calibrator is fitted on their predictions, so that
-//! no label is lost to evaluation. A head that is trained on the labels alone is evaluated in the same way, and is the result if
-//! the labels out of fold are more likely under it by more than a standard error. The heads of folds have fewer labels
-//! than the one they evaluate, which hurts a method more that trains on its own pseudo-labels: if the difference is not clear,
-//! the head of the settings is the better choice. If there are validation samples, their labels evaluate both
-//! heads, and there are no folds.
-
-use std::collections::BTreeMap;
+//! no label is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no
+//! folds. Which head is the result depends on [`Candidates`]:
+//!
+//! - with the head of a method, a head that is trained on the labels alone is evaluated in the same way, and is the result
+//!   if the labels out of fold are more likely under it by more than a standard error. The heads of folds have fewer labels
+//!   than the one they evaluate, which hurts a method more that trains on its own pseudo-labels: if the difference is not
+//!   clear, the head of the settings is the better choice;
+//! - with one vector per sample, the result is the head under which these labels are the most likely. C of logistic
+//!   regression is chosen on the same labels, which favours it slightly, and so is the average's choice between the mixtures.
 
 use calmix_core::matrix::Matrix;
-use calmix_core::mixup::Pairing;
-use calmix_core::pseudo::Base;
-use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::is_clearly_lower;
-use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
-use calmix_metrics::measure::nll_of_rows;
-use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_metrics::stats::{Estimate, paired_t_test};
 
+pub use crate::candidate::Candidate;
+use crate::candidate::{Training, candidates};
 use crate::error::HeadError;
+pub use crate::fitted_head::FittedHead;
+use crate::fitted_head::{FoldLogits, least_labels, out_of_fold, predictions_of, raw_nll};
 use crate::folds::folds;
-use crate::network::Head;
 use crate::parallel;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
-use crate::settings::HeadSettings;
-use crate::training::{TrainedHead, train_checked};
+use crate::settings::{Candidates, HeadSettings};
+use crate::training::TrainedHead;
 
 /// The confidence level of the interval of the difference between two heads.
 const LEVEL: f64 = 0.95;
+/// Which of several heads of a candidate is used if there are no labels to choose it by: C = 10 of logistic regression.
+const UNCHOSEN: usize = 2;
 
 /// Labelled samples that no head is trained on.
 #[derive(Debug, Clone, Copy)]
@@ -42,30 +43,6 @@ pub struct ValidationSamples<'a> {
     pub labels: &'a [u32],
 }
 
-/// Which head it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Candidate {
-    /// The head of the settings.
-    Settings,
-    /// The head that is trained on the labels alone.
-    LabelsAlone,
-}
-
-/// A head with its calibrator and its predictions for labels that it was trained without.
-#[derive(Debug, Clone)]
-pub struct FittedHead {
-    /// Which head it is.
-    pub candidate: Candidate,
-    /// The head.
-    pub trained: TrainedHead,
-    /// The predictions for the validation samples, or those of the heads of folds for the labels, by ascending id.
-    pub predictions: Predictions,
-    /// The calibrator that was fitted on them.
-    pub calibrator: Fitted,
-    /// The NLL of each of these labels by a calibrator that was fitted without it.
-    pub nll: Vec<f64>,
-}
-
 /// All heads that were tried.
 #[derive(Debug, Clone)]
 pub struct HeadFit {
@@ -73,7 +50,8 @@ pub struct HeadFit {
     pub heads: Vec<FittedHead>,
     /// Which of them is the result.
     pub kept: usize,
-    /// The NLL of the head of the settings minus that of the other one, with its interval; `None` if there is no other.
+    /// The NLL of the best head that uses samples without labels minus that of the labels alone, with its interval; `None`
+    /// if one of them is missing. The best of several is chosen by the same NLL, which favours it slightly.
     pub nll_difference: Option<Estimate>,
 }
 
@@ -82,12 +60,17 @@ impl HeadFit {
     pub fn head(&self) -> Option<&FittedHead> {
         self.heads.get(self.kept)
     }
+
+    /// The head of the settings, whether it is the result or not; `None` if it was not trained.
+    pub fn own(&self) -> Option<&FittedHead> {
+        self.heads.iter().find(|head| head.candidate == Candidate::Settings)
+    }
 }
 
-/// One head to train: of a candidate, on some rows.
+/// One training: of a candidate, on some rows.
 struct Job {
     candidate: usize,
-    settings: HeadSettings,
+    training: Training,
     rows: TrainingRows,
     /// The rows it predicts; none for the head of the candidate itself.
     held_out: Vec<usize>,
@@ -107,172 +90,133 @@ pub fn fit(
 ) -> Result<HeadFit, HeadError> {
     settings.check()?;
     samples.check(rows)?;
-    let least = CalibratorKind::Temperature.least_labels();
-    let validation = validation.filter(|validation| validation.labels.len() >= least);
-    let candidates = candidates(settings);
-    let jobs = jobs(&samples, rows, &candidates, validation.is_none());
-    progress.begin(jobs.iter().map(|job| job.settings.steps).sum());
+    let validation = validation.filter(|validation| validation.labels.len() >= least_labels());
+    let has_unlabelled = settings.unlabelled_batch > 0 && !rows.unlabelled.is_empty();
+    let candidates = candidates(settings, has_unlabelled);
+    let needs_folds = validation.is_none();
+    let folds = if needs_folds { folds(&samples, rows, settings.folds, settings.seed) } else { Vec::new() };
+    let jobs = jobs(rows, &candidates, &folds);
+    progress.begin(jobs.iter().map(|job| job.training.steps()).sum());
     let trained = parallel::run(jobs.len(), threads, |n| {
-        let Job { rows, settings, .. } = &jobs[n];
-        train_checked(samples, rows, settings, progress)
+        let Job { rows, training, .. } = &jobs[n];
+        training.heads(samples, rows, progress)
     });
-    let trained = trained.into_iter().collect::<Result<Vec<TrainedHead>, HeadError>>()?;
+    let trained = trained.into_iter().collect::<Result<Vec<Vec<TrainedHead>>, HeadError>>()?;
     let mut heads = Vec::new();
-    for (candidate, (own, of_folds)) in candidates.iter().zip(by_candidate(&samples, &jobs, trained)?) {
-        let Some(trained) = own else { continue };
-        let predictions = match validation {
-            Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
-            None => out_of_fold(&samples, of_folds, settings.steps),
-        };
-        heads.push(FittedHead::new(candidate.0, trained, predictions, least)?);
+    for ((candidate, _), variants) in candidates.iter().zip(by_candidate(&samples, &jobs, trained)?) {
+        let mut fitted = Vec::new();
+        for Variant { own, of_folds } in variants {
+            let Some(trained) = own else { continue };
+            let predictions = match validation {
+                Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
+                None => out_of_fold(&samples, of_folds, settings.steps),
+            };
+            fitted.push((trained, predictions));
+        }
+        let mut nll = Vec::new();
+        for (_, predictions) in &fitted {
+            nll.push(raw_nll(predictions)?);
+        }
+        let best = if fitted.len() == 1 { 0 } else { lowest(&nll).unwrap_or(UNCHOSEN) };
+        if best < fitted.len() {
+            let (trained, predictions) = fitted.swap_remove(best);
+            heads.push(FittedHead::new(*candidate, trained, predictions)?);
+        }
     }
-    Ok(choose(heads))
+    add_average(&mut heads)?;
+    Ok(choose(heads, settings.candidates, has_unlabelled))
 }
 
-/// All heads to train: those of folds, if they are needed, and that of each candidate.
-fn jobs(
-    samples: &HeadSamples<'_>,
-    rows: &TrainingRows,
-    candidates: &[(Candidate, HeadSettings)],
-    needs_folds: bool,
-) -> Vec<Job> {
+/// All trainings: those of folds, if there are any, and that of each candidate on all rows.
+fn jobs(rows: &TrainingRows, candidates: &[(Candidate, Training)], folds: &[Vec<usize>]) -> Vec<Job> {
     let mut jobs = Vec::new();
-    for (candidate, (_, settings)) in candidates.iter().enumerate() {
+    for (candidate, (_, training)) in candidates.iter().enumerate() {
+        let needs_unlabelled = match training {
+            Training::Steps(settings) => settings.unlabelled_batch > 0,
+            Training::LogisticRegression => false,
+            Training::GaussianMixture(_) => true,
+        };
         let rows = TrainingRows {
             labelled: rows.labelled.clone(),
-            unlabelled: if settings.unlabelled_batch == 0 { Vec::new() } else { rows.unlabelled.clone() },
+            unlabelled: if needs_unlabelled { rows.unlabelled.clone() } else { Vec::new() },
         };
-        let folds =
-            if needs_folds { folds(samples, &rows, settings.folds, settings.seed) } else { Vec::new() };
         for held_out in folds {
-            let settings = HeadSettings { log_every: 0, ..*settings };
-            jobs.push(Job { candidate, settings, rows: rows.without(&held_out), held_out });
+            let training = training.without_log();
+            jobs.push(Job { candidate, training, rows: rows.without(held_out), held_out: held_out.clone() });
         }
-        jobs.push(Job { candidate, settings: *settings, rows, held_out: Vec::new() });
+        jobs.push(Job { candidate, training: training.clone(), rows, held_out: Vec::new() });
     }
     jobs
 }
 
-/// The logits of rows by a head that was trained without them.
-type FoldLogits = BTreeMap<usize, Vec<f32>>;
+/// One of the heads of a candidate, and the logits of its heads of folds.
+#[derive(Default)]
+struct Variant {
+    own: Option<TrainedHead>,
+    of_folds: FoldLogits,
+}
 
-/// The head of each candidate, and the logits of its heads of folds.
+/// The heads of each candidate.
 fn by_candidate(
     samples: &HeadSamples<'_>,
     jobs: &[Job],
-    trained: Vec<TrainedHead>,
-) -> Result<Vec<(Option<TrainedHead>, FoldLogits)>, HeadError> {
-    let mut candidates: Vec<(Option<TrainedHead>, FoldLogits)> = Vec::new();
+    trained: Vec<Vec<TrainedHead>>,
+) -> Result<Vec<Vec<Variant>>, HeadError> {
+    let mut candidates: Vec<Vec<Variant>> = Vec::new();
     for (job, trained) in jobs.iter().zip(trained) {
         candidates.resize_with(candidates.len().max(job.candidate + 1), Default::default);
-        let (own, of_folds) = &mut candidates[job.candidate];
-        if job.held_out.is_empty() {
-            *own = Some(trained);
-        } else {
-            let logits = logits_of(&trained.average, &samples.clean(&job.held_out))?;
-            let logits = logits.chunks_exact(samples.classes.len().max(1)).map(<[f32]>::to_vec);
-            of_folds.extend(job.held_out.iter().copied().zip(logits));
+        let variants = &mut candidates[job.candidate];
+        variants.resize_with(variants.len().max(trained.len()), Default::default);
+        for (variant, trained) in variants.iter_mut().zip(trained) {
+            if job.held_out.is_empty() {
+                variant.own = Some(trained);
+            } else {
+                let logits = trained.average.forward(&samples.clean(&job.held_out))?.logits;
+                let logits = logits.chunks_exact(samples.classes.len().max(1)).map(<[f32]>::to_vec);
+                variant.of_folds.extend(job.held_out.iter().copied().zip(logits));
+            }
         }
     }
     Ok(candidates)
 }
 
-/// The head of the settings, and the one that is trained on the labels alone where the settings request it and it differs.
-fn candidates(settings: &HeadSettings) -> Vec<(Candidate, HeadSettings)> {
-    let mut candidates = vec![(Candidate::Settings, *settings)];
-    let is_alone = settings.method.base == Base::Supervised && settings.method.mixup().is_none();
-    if settings.labels_alone && !is_alone {
-        let mut alone = *settings;
-        alone.method.base = Base::Supervised;
-        alone.method.mixup.pairing = Pairing::None;
-        alone.unlabelled_batch = 0;
-        alone.log_every = 0;
-        candidates.push((Candidate::LabelsAlone, alone));
-    }
-    candidates
+/// Adds the average of logistic regression and the better mixture after them, if there are both.
+fn add_average(heads: &mut Vec<FittedHead>) -> Result<(), HeadError> {
+    let place = |candidate: Candidate| heads.iter().position(|head| head.candidate == candidate);
+    let places = [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm].map(place);
+    let [Some(regression), Some(plain), Some(balanced)] = places else { return Ok(()) };
+    let nll = [heads[plain].mean_nll(), heads[balanced].mean_nll()];
+    let mixture = if lowest(&nll) == Some(1) { balanced } else { plain };
+    let average = FittedHead::average(Candidate::LrEm, &heads[regression], &heads[mixture])?;
+    heads.insert(balanced + 1, average);
+    Ok(())
 }
 
-/// Keeps the head of the labels alone if it is clearly better, else that of the settings.
-fn choose(heads: Vec<FittedHead>) -> HeadFit {
-    let mut kept = 0;
-    let mut nll_difference = None;
-    if let [own, other] = &heads[..]
-        && own.predictions.ids == other.predictions.ids
-    {
-        nll_difference = paired_t_test(&other.nll, &own.nll, LEVEL).ok().map(|test| test.difference);
-        kept = usize::from(is_clearly_lower(&other.nll, &own.nll));
-    }
+/// The place of the lowest number, the first of equals; `None` if there is no number.
+fn lowest(numbers: &[Option<f64>]) -> Option<usize> {
+    let numbers = numbers.iter().enumerate().filter_map(|(n, number)| number.map(|number| (n, number)));
+    numbers.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(n, _)| n)
+}
+
+/// Chooses the head that is the result, and compares what uses samples without labels with what does not.
+fn choose(heads: Vec<FittedHead>, candidates: Candidates, has_unlabelled: bool) -> HeadFit {
+    let nll: Vec<Option<f64>> = heads.iter().map(FittedHead::mean_nll).collect();
+    let alone = heads.iter().position(|head| head.candidate.is_labels_alone());
+    let mut nll_of_others = nll.clone();
+    alone.and_then(|alone| nll_of_others.get_mut(alone)).into_iter().for_each(|nll| *nll = None);
+    let is_comparable = has_unlabelled || candidates == Candidates::Method;
+    let other = lowest(&nll_of_others).filter(|_| is_comparable);
+    let pair = other.and_then(|n| heads.get(n)).zip(alone.and_then(|n| heads.get(n)));
+    let pair = pair.filter(|(other, alone)| other.predictions.ids == alone.predictions.ids);
+    let difference = |(other, alone): (&FittedHead, &FittedHead)| {
+        paired_t_test(&alone.nll, &other.nll, LEVEL).ok().map(|test| test.difference)
+    };
+    let nll_difference = pair.and_then(difference);
+    let kept = match candidates {
+        Candidates::Method => {
+            usize::from(pair.is_some_and(|(own, alone)| is_clearly_lower(&alone.nll, &own.nll)))
+        }
+        Candidates::OneVector => lowest(&nll).unwrap_or(0),
+    };
     HeadFit { heads, kept, nll_difference }
-}
-
-impl FittedHead {
-    fn new(
-        candidate: Candidate,
-        trained: TrainedHead,
-        predictions: Predictions,
-        least: usize,
-    ) -> Result<Self, HeadError> {
-        let labels = predictions.labels.len();
-        let calibrator = if labels < least {
-            let training_labels = TrainingLabels::TooFew;
-            Fitted::Nothing(Uncalibrated { held_out: labels as u64, least: least as u64, training_labels })
-        } else if predictions.split == EvalSet::Validation {
-            Fitted::Map(Box::new(FittedCalibrator::fit(&predictions, FittedOn::ValidationSplit)?))
-        } else {
-            Fitted::Map(Box::new(FittedCalibrator::fit_out_of_fold(&predictions)?))
-        };
-        let nll = match calibrator.map() {
-            Some(calibrator) => calibrator.cross_fit(&predictions)?.nll,
-            None => nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?,
-        };
-        Ok(Self { candidate, trained, predictions, calibrator, nll })
-    }
-}
-
-fn logits_of(head: &Head, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
-    Ok(head.forward(vectors)?.logits)
-}
-
-/// The predictions of the heads of folds for the labels, by ascending id.
-fn out_of_fold(samples: &HeadSamples<'_>, rows: FoldLogits, step: u64) -> Predictions {
-    let mut predictions = empty(samples, EvalSet::OutOfFold, step);
-    for (row, logits) in rows {
-        predictions.ids.push(samples.ids[row]);
-        predictions.labels.push(samples.label(row).unwrap_or_default());
-        predictions.logits.extend(logits);
-    }
-    predictions
-}
-
-/// The predictions of a head for the validation samples.
-fn predictions_of(
-    samples: &HeadSamples<'_>,
-    validation: ValidationSamples<'_>,
-    head: &Head,
-    step: u64,
-) -> Result<Predictions, HeadError> {
-    let ValidationSamples { ids, vectors, labels } = validation;
-    if ids.len() != labels.len() || vectors.rows() != labels.len() || vectors.width() != samples.width() {
-        return Err(HeadError::Input(
-            "ids, vectors and labels of the validation samples do not fit".to_owned(),
-        ));
-    }
-    Ok(Predictions {
-        ids: ids.to_vec(),
-        labels: labels.to_vec(),
-        logits: logits_of(head, vectors.data())?,
-        ..empty(samples, EvalSet::Validation, step)
-    })
-}
-
-fn empty(samples: &HeadSamples<'_>, split: EvalSet, step: u64) -> Predictions {
-    Predictions {
-        step,
-        split,
-        model: EvalModel::Ema,
-        classes: samples.classes.to_vec(),
-        ids: Vec::new(),
-        labels: Vec::new(),
-        logits: Vec::new(),
-    }
 }

@@ -11,13 +11,20 @@
 //!
 //! - what is trained on: [`samples`], [`projection`];
 //! - one head: [`network`], [`model`] with its projection, [`settings`], [`training`];
+//! - heads without steps: [`mod@logistic_regression`] on the labels alone, [`mod@gaussian_mixture`] on all samples;
 //! - which head: [`mod@fit`], and how far it is: [`progress`].
 #![deny(unsafe_code)]
 
+mod average;
 mod batch;
+mod candidate;
+mod cholesky;
 mod error;
 pub mod fit;
+mod fitted_head;
 mod folds;
+pub mod gaussian_mixture;
+pub mod logistic_regression;
 pub mod loss;
 pub mod model;
 pub mod network;
@@ -28,6 +35,7 @@ pub mod progress;
 pub mod projection;
 pub mod samples;
 pub mod settings;
+mod sinkhorn;
 pub mod training;
 
 pub use error::HeadError;

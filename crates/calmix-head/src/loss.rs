@@ -241,7 +241,7 @@ impl LossRows<'_> {
 }
 
 /// Writes softmax(`logits`) into `p`, and returns log Σ exp.
-fn log_sum_exp(logits: &[f32], p: &mut [f32]) -> f64 {
+pub(crate) fn log_sum_exp(logits: &[f32], p: &mut [f32]) -> f64 {
     softmax_into(logits, p);
     // The largest probability is accurate, and log Σ exp = z − log p for any class.
     let top = argmax(logits);

@@ -218,7 +218,7 @@ fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
 }
 
 /// `byᵀ·vectors`: the gradient by a weight, from that by its outputs.
-fn by_weight(by_outputs: &[f32], vectors: &[f32], to: usize, into: &mut [f32]) {
+pub(crate) fn by_weight(by_outputs: &[f32], vectors: &[f32], to: usize, into: &mut [f32]) {
     let width = into.len() / to.max(1);
     if to > FEW {
         let rows = by_outputs.len() / to;

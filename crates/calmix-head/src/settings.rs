@@ -7,6 +7,17 @@ use calmix_core::schedule::LearningRate;
 
 use crate::error::HeadError;
 
+/// Which heads are trained and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Candidates {
+    /// The head of the settings, and the one on the labels alone if they request it.
+    #[default]
+    Method,
+    /// Those for samples of one vector each, without weak and strong views: logistic regression on the labels alone,
+    /// two mixtures of Gaussians, the average of both kinds, and the head of the settings.
+    OneVector,
+}
+
 /// The settings of a head and of its training.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeadSettings {
@@ -22,7 +33,10 @@ pub struct HeadSettings {
     pub unlabelled_batch: usize,
     /// The initial learning rate.
     pub lr: f64,
-    /// How it changes.
+    /// The learning rate of biases relative to that of matrices. A number of a vector of unit length is small, so the same
+    /// rate moves a bias much faster than the weights of a class: too fast for pseudo-labels of a few labels.
+    pub bias_rate: f64,
+    /// How the learning rate changes.
     pub schedule: LearningRate,
     /// The momentum of SGD.
     pub momentum: f64,
@@ -36,8 +50,16 @@ pub struct HeadSettings {
     pub ema_decay: f64,
     /// The number of folds that give out-of-fold predictions; 0 for none.
     pub folds: usize,
-    /// Whether a head that is trained on the labels alone is tried too.
+    /// Which heads are trained and compared.
+    pub candidates: Candidates,
+    /// Whether a head that is trained on the labels alone is tried too. With [`Candidates::OneVector`] it always is.
     pub labels_alone: bool,
+    /// The probability with which a number of a vector is dropped to make a strong view of samples that have no views;
+    /// 0 to train on the vector itself.
+    pub dropout: f64,
+    /// The number of first steps in which only the labels have a loss. From few labels and without views, the first
+    /// pseudo-labels are those of a random head, and may pull all samples into one class.
+    pub warm_up: u64,
     /// The number of steps between two entries of the training log; 0 for none.
     pub log_every: u64,
     /// The seed of everything that is drawn.
@@ -62,6 +84,9 @@ impl HeadSettings {
         }
         if self.batch == 0 || self.steps == 0 || self.hidden == Some(0) {
             return Err(HeadError::Setting("steps, rows of a batch and hidden units are at least 1"));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(HeadError::Setting("the dropout of a head is at least 0 and below 1"));
         }
         Ok(())
     }

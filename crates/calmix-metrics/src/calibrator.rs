@@ -8,7 +8,6 @@ pub mod any_calibrator;
 mod calibrator_choice;
 pub mod cross_fit;
 pub mod isotonic;
-mod lbfgs;
 pub mod temperature;
 pub mod vector;
 

@@ -14,6 +14,7 @@
 //! | which labels fitted the calibrator of a model, or why is there none? | [`fitted_calibrator`] |
 //! | how easy were the samples of a run? | [`margin_histogram`], [`mean_margins`] of a step |
 //! | how good were the pseudo-labels of a run? | [`pseudo_labels`] |
+//! | where is the minimum of a smooth convex function? | [`lbfgs`] |
 //! | which inputs are invalid? | [`error`] |
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ pub mod error;
 pub mod evaluate;
 pub mod fitted_calibrator;
 pub mod held_out;
+pub mod lbfgs;
 pub mod margin_histogram;
 pub mod mean_margins;
 pub mod measure;

@@ -1,7 +1,7 @@
 //! From a recipe to the settings of a head.
 
 use calmix_core::rng::Seed;
-use calmix_head::settings::HeadSettings;
+use calmix_head::settings::{Candidates, HeadSettings};
 use calmix_recipe::Recipe;
 
 /// The settings of the head of a recipe.
@@ -14,6 +14,7 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
         batch: train.batch as usize,
         unlabelled_batch: recipe.unlabelled() as usize,
         lr: optimiser.lr,
+        bias_rate: 1.0,
         schedule: optimiser.schedule,
         momentum: optimiser.momentum,
         nesterov: optimiser.nesterov,
@@ -21,7 +22,10 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         ema_decay: recipe.ema.decay,
         folds: network.folds as usize,
+        candidates: Candidates::Method,
         labels_alone: network.labels_alone,
+        dropout: 0.0,
+        warm_up: 0,
         log_every: recipe.log.every,
         seed: Seed(train.seed),
     }

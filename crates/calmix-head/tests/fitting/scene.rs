@@ -7,7 +7,7 @@ use calmix_core::pseudo::Base;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::LearningRate;
 use calmix_head::samples::{HeadSamples, TrainingRows};
-use calmix_head::settings::HeadSettings;
+use calmix_head::settings::{Candidates, HeadSettings};
 
 pub(crate) const CLASSES: usize = 5;
 pub(crate) const WIDTH: usize = 16;
@@ -76,6 +76,7 @@ pub(crate) fn settings(method: Method) -> HeadSettings {
         batch: 8,
         unlabelled_batch: if needs_unlabelled { 24 } else { 0 },
         lr: 1.0,
+        bias_rate: 1.0,
         schedule: LearningRate::Cosine,
         momentum: 0.9,
         nesterov: true,
@@ -83,7 +84,10 @@ pub(crate) fn settings(method: Method) -> HeadSettings {
         clip: None,
         ema_decay: 0.95,
         folds: 4,
+        candidates: Candidates::Method,
         labels_alone: true,
+        dropout: 0.0,
+        warm_up: 0,
         log_every: 10,
         seed: Seed(11),
     }

@@ -19,9 +19,9 @@
 use calmix_core::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
-use super::lbfgs;
 use crate::checked;
 use crate::error::MetricsError;
+use crate::lbfgs;
 
 /// The default weight of the penalty: a standard normal prior on every wᵢ − 1 and bᵢ.
 ///

@@ -7,17 +7,21 @@ use std::collections::VecDeque;
 
 const MEMORY: usize = 12;
 
-pub(super) struct Minimum {
-    pub(super) point: Vec<f64>,
-    pub(super) iterations: usize,
+/// Where a minimisation ended.
+#[derive(Debug, Clone)]
+pub struct Minimum {
+    /// The point with the lowest value.
+    pub point: Vec<f64>,
+    /// The number of iterations that led to it.
+    pub iterations: usize,
     /// The gradient vanished, or no further step lowers the function in f64.
-    pub(super) converged: bool,
+    pub converged: bool,
 }
 
 /// Minimises from `start`; `objective` returns the value and writes the gradient.
 ///
 /// The value never rises. Converged when no component of the gradient exceeds `tolerance`.
-pub(super) fn minimise(
+pub fn minimise(
     start: Vec<f64>,
     tolerance: f64,
     max_iterations: usize,

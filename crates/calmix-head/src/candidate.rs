@@ -1,0 +1,121 @@
+//! The heads that are compared, and how each is trained.
+
+use calmix_core::mixup::Pairing;
+use calmix_core::pseudo::Base;
+use calmix_metrics::margin_histogram::SampleMargins;
+
+use crate::error::HeadError;
+use crate::gaussian_mixture::{GaussianMixture, gaussian_mixture};
+use crate::logistic_regression::{STRENGTHS, logistic_regression};
+use crate::network::Head;
+use crate::progress::FitProgress;
+use crate::samples::{HeadSamples, TrainingRows};
+use crate::settings::{Candidates, HeadSettings};
+use crate::training::{TrainedHead, train_checked};
+
+/// Which head it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Candidate {
+    /// The head of the settings.
+    Settings,
+    /// The head of the settings without the samples that have no label.
+    LabelsAlone,
+    /// Logistic regression, on the labels alone.
+    LogisticRegression,
+    /// A mixture of Gaussians.
+    Em,
+    /// A mixture of Gaussians whose classes are balanced.
+    BalancedEm,
+    /// The average of logistic regression and the better of the mixtures.
+    LrEm,
+}
+
+impl Candidate {
+    /// Whether it is trained on the labels alone.
+    pub fn is_labels_alone(self) -> bool {
+        matches!(self, Self::LabelsAlone | Self::LogisticRegression)
+    }
+}
+
+/// How a head is trained.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Training {
+    Steps(Box<HeadSettings>),
+    LogisticRegression,
+    GaussianMixture(GaussianMixture),
+}
+
+/// The heads to train for some settings. [`Candidate::LrEm`] is not among them: it is made of others.
+pub(crate) fn candidates(settings: &HeadSettings, has_unlabelled: bool) -> Vec<(Candidate, Training)> {
+    let own = (Candidate::Settings, Training::Steps(Box::new(*settings)));
+    match settings.candidates {
+        Candidates::Method => {
+            let is_alone = settings.method.base == Base::Supervised && settings.method.mixup().is_none();
+            let alone = (Candidate::LabelsAlone, Training::Steps(Box::new(labels_alone(settings))));
+            if settings.labels_alone && !is_alone { vec![own, alone] } else { vec![own] }
+        }
+        Candidates::OneVector => {
+            let mut candidates = vec![(Candidate::LogisticRegression, Training::LogisticRegression)];
+            if has_unlabelled {
+                let plain = Training::GaussianMixture(GaussianMixture::PLAIN);
+                candidates.push((Candidate::Em, plain));
+                let balanced = Training::GaussianMixture(GaussianMixture::BALANCED);
+                candidates.push((Candidate::BalancedEm, balanced));
+            }
+            if has_unlabelled || settings.unlabelled_batch == 0 {
+                candidates.push(own);
+            }
+            candidates
+        }
+    }
+}
+
+fn labels_alone(settings: &HeadSettings) -> HeadSettings {
+    let mut alone = *settings;
+    alone.method.base = Base::Supervised;
+    alone.method.mixup.pairing = Pairing::None;
+    alone.unlabelled_batch = 0;
+    alone.log_every = 0;
+    alone
+}
+
+impl Training {
+    /// The same without a log, for the head of a fold.
+    pub(crate) fn without_log(&self) -> Self {
+        match self {
+            Self::Steps(settings) => Self::Steps(Box::new(HeadSettings { log_every: 0, ..**settings })),
+            other => other.clone(),
+        }
+    }
+
+    /// The steps that it counts in the progress of a fit.
+    pub(crate) fn steps(&self) -> u64 {
+        match self {
+            Self::Steps(settings) => settings.steps,
+            Self::LogisticRegression | Self::GaussianMixture(_) => 1,
+        }
+    }
+
+    /// The heads of some rows: one for each C of logistic regression, else a single one.
+    pub(crate) fn heads(
+        &self,
+        samples: HeadSamples<'_>,
+        rows: &TrainingRows,
+        progress: &FitProgress<'_>,
+    ) -> Result<Vec<TrainedHead>, HeadError> {
+        let heads = match self {
+            Self::Steps(settings) => return Ok(vec![train_checked(samples, rows, settings, progress)?]),
+            Self::LogisticRegression => logistic_regression(samples, rows, &STRENGTHS, progress)?,
+            Self::GaussianMixture(settings) => vec![gaussian_mixture(samples, rows, *settings, progress)?],
+        };
+        progress.step();
+        Ok(heads.into_iter().map(TrainedHead::without_steps).collect())
+    }
+}
+
+impl TrainedHead {
+    /// A head that was not trained step by step: it has no log, and is its own average.
+    pub(crate) fn without_steps(head: Head) -> Self {
+        Self { live: head.clone(), average: head, log: Vec::new(), margins: SampleMargins::default() }
+    }
+}

@@ -1,0 +1,141 @@
+//! A head with its calibrator and its evidence.
+
+use std::collections::BTreeMap;
+
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::error::MetricsError;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
+use calmix_metrics::measure::nll_of_rows;
+use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
+
+use crate::average::average;
+use crate::candidate::Candidate;
+use crate::error::HeadError;
+use crate::fit::ValidationSamples;
+use crate::network::Head;
+use crate::samples::HeadSamples;
+use crate::training::TrainedHead;
+
+/// A head with its calibrator and its predictions for labels that it was trained without.
+#[derive(Debug, Clone)]
+pub struct FittedHead {
+    /// Which head it is.
+    pub candidate: Candidate,
+    /// The head.
+    pub trained: TrainedHead,
+    /// The predictions for the validation samples, or those of the heads of folds for the labels, by ascending id.
+    pub predictions: Predictions,
+    /// The calibrator that was fitted on them.
+    pub calibrator: Fitted,
+    /// The NLL of each of these labels by a calibrator that was fitted without it.
+    pub nll: Vec<f64>,
+}
+
+impl FittedHead {
+    pub(crate) fn new(
+        candidate: Candidate,
+        trained: TrainedHead,
+        predictions: Predictions,
+    ) -> Result<Self, HeadError> {
+        let labels = predictions.labels.len();
+        let least = least_labels();
+        let calibrator = if labels < least {
+            let training_labels = TrainingLabels::TooFew;
+            Fitted::Nothing(Uncalibrated { held_out: labels as u64, least: least as u64, training_labels })
+        } else if predictions.split == EvalSet::Validation {
+            Fitted::Map(Box::new(FittedCalibrator::fit(&predictions, FittedOn::ValidationSplit)?))
+        } else {
+            Fitted::Map(Box::new(FittedCalibrator::fit_out_of_fold(&predictions)?))
+        };
+        let nll = match calibrator.map() {
+            Some(calibrator) => calibrator.cross_fit(&predictions)?.nll,
+            None => nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?,
+        };
+        Ok(Self { candidate, trained, predictions, calibrator, nll })
+    }
+
+    /// The average of two linear heads, each at the temperature of its own predictions.
+    pub(crate) fn average(candidate: Candidate, first: &Self, second: &Self) -> Result<Self, HeadError> {
+        let temperatures = [temperature(&first.predictions)?, temperature(&second.predictions)?];
+        let [head, other] = [&first.trained.average, &second.trained.average];
+        let numbers = average(head.numbers(), other.numbers(), temperatures);
+        let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
+        let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
+        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() })
+    }
+
+    /// The mean NLL of the labels that it was trained without; `None` if there are none.
+    pub fn mean_nll(&self) -> Option<f64> {
+        mean(&self.nll)
+    }
+}
+
+/// The least number of labels that a calibrator is fitted on.
+pub(crate) fn least_labels() -> usize {
+    CalibratorKind::Temperature.least_labels()
+}
+
+/// The temperature of predictions; 1 if there are too few labels for one.
+fn temperature(predictions: &Predictions) -> Result<f64, HeadError> {
+    if predictions.labels.len() < least_labels() {
+        return Ok(1.0);
+    }
+    Ok(Temperature::fit(predictions.matrix()?, &predictions.labels)?.value())
+}
+
+/// The mean NLL of predictions before calibration; `None` if there are none.
+pub(crate) fn raw_nll(predictions: &Predictions) -> Result<Option<f64>, MetricsError> {
+    Ok(mean(&nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?))
+}
+
+fn mean(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}
+
+/// The logits of rows by a head that was trained without them.
+pub(crate) type FoldLogits = BTreeMap<usize, Vec<f32>>;
+
+/// The predictions of the heads of folds for the labels, by ascending id.
+pub(crate) fn out_of_fold(samples: &HeadSamples<'_>, rows: FoldLogits, step: u64) -> Predictions {
+    let mut predictions = empty(samples, EvalSet::OutOfFold, step);
+    for (row, logits) in rows {
+        predictions.ids.push(samples.ids[row]);
+        predictions.labels.push(samples.label(row).unwrap_or_default());
+        predictions.logits.extend(logits);
+    }
+    predictions
+}
+
+/// The predictions of a head for the validation samples.
+pub(crate) fn predictions_of(
+    samples: &HeadSamples<'_>,
+    validation: ValidationSamples<'_>,
+    head: &Head,
+    step: u64,
+) -> Result<Predictions, HeadError> {
+    let ValidationSamples { ids, vectors, labels } = validation;
+    if ids.len() != labels.len() || vectors.rows() != labels.len() || vectors.width() != samples.width() {
+        return Err(HeadError::Input(
+            "ids, vectors and labels of the validation samples do not fit".to_owned(),
+        ));
+    }
+    Ok(Predictions {
+        ids: ids.to_vec(),
+        labels: labels.to_vec(),
+        logits: head.forward(vectors.data())?.logits,
+        ..empty(samples, EvalSet::Validation, step)
+    })
+}
+
+fn empty(samples: &HeadSamples<'_>, split: EvalSet, step: u64) -> Predictions {
+    Predictions {
+        step,
+        split,
+        model: EvalModel::Ema,
+        classes: samples.classes.to_vec(),
+        ids: Vec::new(),
+        labels: Vec::new(),
+        logits: Vec::new(),
+    }
+}

@@ -1,0 +1,327 @@
+//! Semi-supervised linear discriminant analysis by EM: a Gaussian for each class, one covariance for all.
+//!
+//! Labelled rows belong to their class; the others to each class by its probability, in turn with the means, the covariance
+//! and the shares of the classes that follow from it. The quotient of two such Gaussians is linear in the vector, so the
+//! result is a linear head.
+//!
+//! Rows are read in ascending order, in blocks of 256: the result depends neither on threads nor on the order in which a
+//! caller names the rows.
+
+use std::ops::Range;
+
+use crate::cholesky::Cholesky;
+use crate::error::HeadError;
+use crate::loss::log_sum_exp;
+use crate::network::{Head, HeadShape, by_weight};
+use crate::product::{Operand, multiply};
+use crate::progress::FitProgress;
+use crate::samples::{HeadSamples, TrainingRows};
+use crate::sinkhorn;
+
+/// The first dimensions that are modelled: a covariance of more has too many numbers for few labels.
+const DIMENSIONS: usize = 64;
+/// How far the covariance is moved towards the mean of its diagonal.
+const SHRINKAGE: f64 = 0.3;
+/// The least mean variance, relative to the mean square of the vectors: a single label per class has no variance at all.
+const LEAST_VARIANCE: f64 = 1e-3;
+const ITERATIONS: usize = 10;
+/// EM ends when the mean log-likelihood changes by less than this part of it.
+const TOLERANCE: f64 = 1e-4;
+/// Divides the logits. The dimensions of vectors are not independent given the class, so the mixture is too confident:
+/// by about this factor on features of image classifiers.
+const OVERCONFIDENCE: f64 = 4.0;
+/// How far the logit of a class without a label is below the mean of the others.
+const BELOW_OTHERS: f64 = 10.0;
+/// Rows whose products are added in f32 before they go into a sum of f64.
+const BLOCK: usize = 256;
+/// The most probabilities that are kept at once, 128 MiB; of more rows a regular sample is read.
+const MOST_PROBABILITIES: usize = 1 << 25;
+
+/// How the rows without labels count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GaussianMixture {
+    /// The weight of all of them together, relative to that of the labelled rows.
+    pub unlabelled_weight: f64,
+    /// Whether they are spread over the classes as the labels are. Then the priors are the shares of the labels too, and not
+    /// those of the probabilities.
+    pub is_balanced: bool,
+}
+
+impl GaussianMixture {
+    /// As the mixture has them.
+    pub const PLAIN: Self = Self { unlabelled_weight: 1.0, is_balanced: false };
+    /// Balanced over the classes: better if the labels are spread as the samples are, worse if they are not.
+    pub const BALANCED: Self = Self { unlabelled_weight: 2.0, is_balanced: true };
+}
+
+/// Fits the mixture; the result is a linear head.
+///
+/// # Errors
+/// If a number is not finite, or the fit has to stop.
+pub fn gaussian_mixture(
+    samples: HeadSamples<'_>,
+    rows: &TrainingRows,
+    settings: GaussianMixture,
+    progress: &FitProgress<'_>,
+) -> Result<Head, HeadError> {
+    let data = MixtureData::new(samples, rows, settings);
+    let mut mixture = data.maximise(&data.labelled, 0.0)?;
+    let mut previous = None;
+    for _ in 0..ITERATIONS {
+        if data.unlabelled.is_empty() {
+            break;
+        }
+        if progress.has_to_stop() {
+            return Err(HeadError::Stopped);
+        }
+        let (sums, likelihood) = data.expect(&mixture)?;
+        mixture = data.maximise(&sums, data.weight)?;
+        let change = previous.map(|previous: f64| (likelihood - previous).abs());
+        if change.is_some_and(|change| change < TOLERANCE * likelihood.abs()) {
+            break;
+        }
+        previous = Some(likelihood);
+    }
+    mixture.head(&data, samples)
+}
+
+/// The number of rows of each class and the sums of their vectors, weighted.
+#[derive(Debug, Clone)]
+struct ClassSums {
+    counts: Vec<f64>,
+    vectors: Vec<f64>,
+}
+
+/// The rows, and what does not change between iterations.
+struct MixtureData<'a> {
+    samples: HeadSamples<'a>,
+    settings: GaussianMixture,
+    dimensions: usize,
+    /// The classes that have labels; the others cannot be found without one.
+    present: Vec<usize>,
+    /// The rows without labels, ascending.
+    unlabelled: Vec<usize>,
+    /// The weight of each of them.
+    weight: f64,
+    labelled_rows: Vec<usize>,
+    /// The position of the class of each labelled row among those present.
+    labels: Vec<usize>,
+    labelled: ClassSums,
+    shares: Vec<f64>,
+    /// `Σ xᵀx` of the labelled rows, and of the others. As probabilities of a row add up to one, it is the same for all.
+    moments: [Vec<f64>; 2],
+}
+
+/// A mixture: logits are `weight·x + bias` up to a number that all classes share.
+struct Mixture {
+    weight: Vec<f64>,
+    bias: Vec<f64>,
+    /// The mean of that number over the rows.
+    shared: f64,
+}
+
+impl<'a> MixtureData<'a> {
+    fn new(samples: HeadSamples<'a>, rows: &TrainingRows, settings: GaussianMixture) -> Self {
+        let dimensions = samples.width().min(DIMENSIONS);
+        let mut labelled_rows = rows.labelled.clone();
+        labelled_rows.sort_unstable();
+        let class_of = |row: usize| samples.label(row).unwrap_or_default() as usize;
+        let mut present: Vec<usize> = labelled_rows.iter().map(|&row| class_of(row)).collect();
+        present.sort_unstable();
+        present.dedup();
+        let position = |&row: &usize| present.binary_search(&class_of(row)).unwrap_or_default();
+        let labels: Vec<usize> = labelled_rows.iter().map(position).collect();
+        let mut unlabelled: Vec<usize> = rows.unlabelled.clone();
+        unlabelled.sort_unstable();
+        // A row that has its label is not guessed too.
+        unlabelled.retain(|row| labelled_rows.binary_search(row).is_err());
+        let stride = (unlabelled.len() * present.len()).div_ceil(MOST_PROBABILITIES).max(1);
+        let unlabelled: Vec<usize> = unlabelled.into_iter().step_by(stride).collect();
+        let count = labelled_rows.len() as f64;
+        let weight = settings.unlabelled_weight * count / unlabelled.len().max(1) as f64;
+        let mut labelled = ClassSums::new(present.len(), dimensions);
+        for (&row, &class) in labelled_rows.iter().zip(&labels) {
+            labelled.counts[class] += 1.0;
+            let sums = &mut labelled.vectors[class * dimensions..(class + 1) * dimensions];
+            sums.iter_mut().zip(samples.vector(row, 0)).for_each(|(sum, &number)| *sum += f64::from(number));
+        }
+        let shares = labelled.counts.iter().map(|labels| labels / count.max(1.0)).collect();
+        let moments =
+            [moments(&samples, &labelled_rows, dimensions), moments(&samples, &unlabelled, dimensions)];
+        Self {
+            samples,
+            settings,
+            dimensions,
+            present,
+            unlabelled,
+            weight,
+            labelled_rows,
+            labels,
+            labelled,
+            shares,
+            moments,
+        }
+    }
+
+    /// The sums over all rows by the probabilities that a mixture gives them, and the mean log-likelihood of the rows.
+    fn expect(&self, mixture: &Mixture) -> Result<(ClassSums, f64), HeadError> {
+        let classes = self.present.len();
+        let head = mixture.small_head(self.dimensions)?;
+        let mut likelihood = 0.0;
+        let labelled = logits(&head, &self.samples, &self.labelled_rows, self.dimensions)?;
+        for (row, &class) in labelled.chunks_exact(classes).zip(&self.labels) {
+            likelihood += f64::from(row[class]);
+        }
+        let mut probabilities = vec![0.0_f32; self.unlabelled.len() * classes];
+        for (rows, probabilities) in
+            self.unlabelled.chunks(BLOCK).zip(probabilities.chunks_mut(BLOCK * classes))
+        {
+            let logits = logits(&head, &self.samples, rows, self.dimensions)?;
+            for (row, p) in logits.chunks_exact(classes).zip(probabilities.chunks_exact_mut(classes)) {
+                likelihood += self.weight * log_sum_exp(row, p);
+            }
+        }
+        if self.settings.is_balanced {
+            sinkhorn::balance(&mut probabilities, &self.shares);
+        }
+        let mut sums = self.labelled.clone();
+        let mut products = vec![0.0_f32; classes * self.dimensions];
+        for (rows, probabilities) in self.unlabelled.chunks(BLOCK).zip(probabilities.chunks(BLOCK * classes))
+        {
+            let block = block(&self.samples, rows, self.dimensions);
+            by_weight(probabilities, &block, classes, &mut products);
+            let added = sums.vectors.iter_mut().zip(&products);
+            added.for_each(|(sum, &number)| *sum += self.weight * f64::from(number));
+            for row in probabilities.chunks_exact(classes) {
+                let added = sums.counts.iter_mut().zip(row);
+                added.for_each(|(count, &p)| *count += self.weight * f64::from(p));
+            }
+        }
+        let all = self.labels.len() as f64 + self.weight * self.unlabelled.len() as f64;
+        Ok((sums, likelihood / all + mixture.shared))
+    }
+
+    /// The mixture under which rows with these sums are the most likely, with a shrunk covariance.
+    fn maximise(&self, sums: &ClassSums, weight: f64) -> Result<Mixture, HeadError> {
+        let dimensions = self.dimensions;
+        let all = self.labels.len() as f64 + weight * self.unlabelled.len() as f64;
+        let [labelled, unlabelled] = &self.moments;
+        let moments: Vec<f64> =
+            labelled.iter().zip(unlabelled).map(|(a, b)| (a + weight * b) / all).collect();
+        let mut means = sums.vectors.clone();
+        let mut covariance = moments.clone();
+        for (mean, &count) in means.chunks_exact_mut(dimensions).zip(&sums.counts) {
+            // A balanced class may have lost all rows but its labels, which always count: not zero.
+            for number in mean.iter_mut() {
+                *number /= count;
+            }
+            for (row, &a) in covariance.chunks_exact_mut(dimensions).zip(&*mean) {
+                row.iter_mut().zip(&*mean).for_each(|(number, b)| *number -= count / all * a * b);
+            }
+        }
+        let diagonal = |matrix: &[f64]| -> f64 {
+            matrix.iter().step_by(dimensions + 1).sum::<f64>() / dimensions as f64
+        };
+        let least = LEAST_VARIANCE * diagonal(&moments) + 1e-30;
+        let variance = diagonal(&covariance).max(least);
+        for number in &mut covariance {
+            *number *= 1.0 - SHRINKAGE;
+        }
+        covariance.iter_mut().step_by(dimensions + 1).for_each(|number| *number += SHRINKAGE * variance);
+        let broken = || HeadError::Input("the covariance of the vectors is not a finite number".to_owned());
+        let factors = Cholesky::new(&covariance, dimensions).ok_or_else(broken)?;
+
+        let weights: Vec<f64> = means.chunks_exact(dimensions).flat_map(|mean| factors.solve(mean)).collect();
+        let shares = if self.settings.is_balanced {
+            self.shares.clone()
+        } else {
+            sums.counts.iter().map(|count| count / all).collect()
+        };
+        let each = weights.chunks_exact(dimensions).zip(means.chunks_exact(dimensions)).zip(shares);
+        let bias = each.map(|((weight, mean), share)| {
+            let square: f64 = weight.iter().zip(mean).map(|(a, b)| a * b).sum();
+            libm::log(share) - 0.5 * square
+        });
+        let bias = bias.collect();
+        // The trace of covariance⁻¹·moments; a column of the symmetric moments is a row.
+        let rows = moments.chunks_exact(dimensions).enumerate();
+        let trace: f64 = rows.map(|(n, row)| factors.solve(row)[n]).sum();
+        let shared =
+            -0.5 * (trace + factors.log_determinant() + dimensions as f64 * libm::log(std::f64::consts::TAU));
+        Ok(Mixture { weight: weights, bias, shared })
+    }
+}
+
+impl ClassSums {
+    fn new(classes: usize, dimensions: usize) -> Self {
+        Self { counts: vec![0.0; classes], vectors: vec![0.0; classes * dimensions] }
+    }
+}
+
+impl Mixture {
+    /// A head on the modelled dimensions and the classes with labels.
+    fn small_head(&self, dimensions: usize) -> Result<Head, HeadError> {
+        let shape = HeadShape { width: dimensions, hidden: None, classes: self.bias.len() };
+        let numbers = self.weight.iter().chain(&self.bias);
+        Head::new(shape, numbers.map(|&number| number as f32).collect())
+    }
+
+    /// The head on all dimensions and classes.
+    fn head(&self, data: &MixtureData<'_>, samples: HeadSamples<'_>) -> Result<Head, HeadError> {
+        let shape = HeadShape { width: samples.width(), hidden: None, classes: samples.classes.len() };
+        let dimensions = data.dimensions;
+        let count = self.bias.len().max(1) as f64;
+        // The mean logit is never above the logarithm of the mean of exponentials: a class without a label stays unlikely
+        // wherever the vector is.
+        let mut mean = vec![0.0; dimensions];
+        for weight in self.weight.chunks_exact(dimensions) {
+            mean.iter_mut().zip(weight).for_each(|(mean, number)| *mean += number / count);
+        }
+        let mean_bias = self.bias.iter().sum::<f64>() / count;
+        let mut numbers = vec![0.0_f32; shape.numbers()];
+        let (weights, biases) = numbers.split_at_mut(shape.width * shape.classes);
+        for (class, bias) in biases.iter_mut().enumerate() {
+            let position = data.present.binary_search(&class).ok();
+            let place = |n: usize| -> Range<usize> { n * dimensions..(n + 1) * dimensions };
+            let weight = position.map_or(&mean[..], |n| &self.weight[place(n)]);
+            let start = class * shape.width;
+            for (into, number) in weights[start..start + dimensions].iter_mut().zip(weight) {
+                *into = (number / OVERCONFIDENCE) as f32;
+            }
+            let own =
+                position.map_or(mean_bias / OVERCONFIDENCE - BELOW_OTHERS, |n| self.bias[n] / OVERCONFIDENCE);
+            *bias = own as f32;
+        }
+        if numbers.iter().any(|number| !number.is_finite()) {
+            return Err(HeadError::Input("a weight of the mixture is not a finite number".to_owned()));
+        }
+        Head::new(shape, numbers)
+    }
+}
+
+/// The modelled dimensions of some rows.
+fn block(samples: &HeadSamples<'_>, rows: &[usize], dimensions: usize) -> Vec<f32> {
+    rows.iter().flat_map(|&row| &samples.vector(row, 0)[..dimensions]).copied().collect()
+}
+
+fn logits(
+    head: &Head,
+    samples: &HeadSamples<'_>,
+    rows: &[usize],
+    dimensions: usize,
+) -> Result<Vec<f32>, HeadError> {
+    Ok(head.forward(&block(samples, rows, dimensions))?.logits)
+}
+
+/// `Σ xᵀx` over some rows: blocks of rows in f32, their sum in f64.
+fn moments(samples: &HeadSamples<'_>, rows: &[usize], dimensions: usize) -> Vec<f64> {
+    let mut sum = vec![0.0_f64; dimensions * dimensions];
+    let mut product = vec![0.0_f32; dimensions * dimensions];
+    for rows in rows.chunks(BLOCK) {
+        let block = block(samples, rows, dimensions);
+        let vectors = Operand::new(&block, rows.len(), dimensions);
+        multiply(vectors.transposed(), vectors, 0.0, &mut product);
+        sum.iter_mut().zip(&product).for_each(|(sum, &number)| *sum += f64::from(number));
+    }
+    sum
+}
