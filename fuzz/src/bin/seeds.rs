@@ -55,6 +55,13 @@ fn main() -> std::io::Result<()> {
         put("mat", &entry.file_name().to_string_lossy(), &fs::read(entry.path())?)?;
     }
 
+    for (kind, name) in
+        ["f2.npy", "deflated.npz", "zstd.parquet", "bf16.safetensors", "lightly.csv"].iter().enumerate()
+    {
+        let bytes = fs::read(here().join("../crates/calmix-data/tests/golden/vectors").join(name))?;
+        put("vectors", name, &[vec![kind as u8], bytes].concat())?;
+    }
+
     let record = [vec![3, 99], made::planes(0, 32)].concat();
     put("cifar", "images", &[vec![0], record.clone(), record].concat())?;
     let names: String = (0..100).map(|class| format!("class {class}\n")).collect();

@@ -11,7 +11,7 @@ use super::DataWarning;
 use super::duplicates::{self, EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::manifest::ShrunkImages;
+use crate::manifest::{Encoding, ShrunkImages};
 
 /// How many unreadable files the summary prints.
 const PRINTED: usize = 20;
@@ -34,6 +34,9 @@ pub struct Report {
     /// The images that were shrunk; `None` if none were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkImages>,
+    /// Whether the samples are vectors instead of images.
+    #[serde(skip)]
+    pub is_of_vectors: bool,
     /// How many files and folders could not be read and were left out.
     pub left_out: u64,
     /// The first thousand of them, with the reasons.
@@ -116,7 +119,17 @@ impl Report {
         }
         let fingerprint = dataset.fingerprint().to_owned();
         let shrunk = dataset.header().shrunk;
-        Ok(Self { fingerprint, subsets, classes, shrunk, left_out: 0, unreadable: Vec::new(), warnings })
+        let is_of_vectors = matches!(dataset.header().encoding, Encoding::Vectors { .. });
+        Ok(Self {
+            fingerprint,
+            subsets,
+            classes,
+            shrunk,
+            is_of_vectors,
+            left_out: 0,
+            unreadable: Vec::new(),
+            warnings,
+        })
     }
 
     /// Samples in all subsets together, labelled and not.
@@ -133,6 +146,11 @@ impl Report {
     pub fn labelled_per_class(&self, subset: &str) -> Option<(u64, u64)> {
         let counts = || self.classes.iter().filter_map(|class| class.subsets.get(subset).copied());
         Some((counts().min()?, counts().max()?))
+    }
+
+    /// What the samples are, in the plural.
+    pub fn samples_word(&self) -> &'static str {
+        if self.is_of_vectors { "vectors" } else { "images" }
     }
 
     fn images_per_class(&self) -> String {
@@ -157,7 +175,8 @@ impl Display for Report {
         writeln!(f, "{} samples: {}", self.samples(), subsets.join(", "))?;
         let per_class = if self.classes.len() == 1 { "" } else { " per class" };
         let classes = counted(self.classes.len() as u64, "class");
-        write!(f, "{classes}, labelled images{per_class}: {}", self.images_per_class())?;
+        let samples = self.samples_word();
+        write!(f, "{classes}, labelled {samples}{per_class}: {}", self.images_per_class())?;
         if self.unlabelled() > 0 {
             write!(f, "; {} unlabelled", self.unlabelled())?;
         }

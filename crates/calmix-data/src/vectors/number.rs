@@ -35,7 +35,8 @@ impl Number {
             Self::Bf16 => append_halves(bytes, bf16::from_le_bytes, to),
             Self::F32 => to.extend(bytes.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number))),
             Self::F64 => {
-                to.extend(bytes.as_chunks().0.iter().map(|number| f64::from_le_bytes(*number) as f32))
+                let numbers = bytes.as_chunks().0.iter().map(|number| f64::from_le_bytes(*number) as f32);
+                to.extend(numbers);
             }
         }
     }

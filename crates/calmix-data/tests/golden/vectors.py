@@ -75,3 +75,6 @@ else:
     metadata.mkdir(parents=True, exist_ok=True)
     for part, first, last in [(2, 0, 20), (10, 20, 50)]:
         pq.write_table(pa.table({"image_path": ids[first:last], "label": pa.array(labels[first:last])}), metadata / f"metadata_{part}.parquet")
+    short = [[1.0, 2.0], [3.0, 4.0], [5.0]]
+    for name, column in [("ragged", short), ("missing", [[1.0, 2.0], None, [3.0, 4.0]])]:
+        pq.write_table(pa.table({"vector": pa.array(column, type=pa.list_(pa.float32()))}), out / f"{name}.parquet")

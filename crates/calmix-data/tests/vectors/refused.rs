@@ -124,3 +124,116 @@ fn tables_without_vectors_are_refused() {
     let error = read(empty.path()).unwrap_err().to_string();
     assert!(error.contains("clip-retrieval"), "{error}");
 }
+
+/// An `.npy` as `numpy.save` writes it.
+fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\0", length.as_slice(), header.as_bytes(), data].concat()
+}
+
+/// A zip archive of one stored member, with the size that its directory says.
+fn zipped(name: &str, data: &[u8], size: u32) -> Vec<u8> {
+    let mut crc = flate2::Crc::new();
+    crc.update(data);
+    let packed = u32::try_from(data.len()).unwrap();
+    let sizes = [crc.sum().to_le_bytes(), packed.to_le_bytes(), size.to_le_bytes()].concat();
+    let name_length = u16::try_from(name.len()).unwrap().to_le_bytes();
+    let local = [
+        b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0".as_slice(),
+        &sizes,
+        &name_length,
+        &[0, 0],
+        name.as_bytes(),
+        data,
+    ];
+    let local = local.concat();
+    let central = [
+        b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0".as_slice(),
+        &sizes,
+        &name_length,
+        &[0; 16],
+        name.as_bytes(),
+    ];
+    let central = central.concat();
+    let place = [
+        u32::try_from(central.len()).unwrap().to_le_bytes(),
+        u32::try_from(local.len()).unwrap().to_le_bytes(),
+    ];
+    [&local, &central, b"PK\x05\x06\0\0\0\0\x01\0\x01\0".as_slice(), &place.concat(), &[0, 0]].concat()
+}
+
+#[test]
+fn arrays_of_other_kinds_are_refused() {
+    let four = [0; 16];
+    for (bytes, expected) in [
+        (npy("<f4", "True", "(2, 2)", &four), "np.ascontiguousarray"),
+        (npy("|O", "False", "(2, 2)", &four), "allow_pickle=True"),
+        (npy("<i4", "False", "(2, 2)", &four), "astype('float32')"),
+        (npy(">f4", "False", "(2, 2)", &four), "astype('float32')"),
+        (npy("<f4", "False", "(4,)", &four), "1 dimensions"),
+        (npy("<f4", "False", "(0, 4)", &[]), "no vectors"),
+        (npy("<f4", "False", "(2, 3)", &four), "its header says 2 × 3 items of 4 bytes"),
+        (npy("<f4", "False", "(1, 99999999999)", &four), "its header says"),
+    ] {
+        let error = refusal("v.npy", &bytes);
+        assert!(error.contains(expected), "{error}");
+    }
+    let views = npy("<f4", "False", "(1, 2, 2)", &four);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.npy");
+    fs::write(&path, views).unwrap();
+    let source = VectorSource::open(&path, &VectorOptions::default()).unwrap();
+    assert_eq!((source.rows(), source.views(), source.width()), (1, 2, 2));
+}
+
+#[test]
+fn archives_that_say_more_than_they_hold_are_refused() {
+    let array = npy("<f4", "False", "(2, 2)", &[0; 16]);
+    let size = u32::try_from(array.len()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.npz");
+    fs::write(&path, zipped("x.npy", &array, size)).unwrap();
+    assert_eq!(read(&path).unwrap(), 2);
+    // The array is longer than its bytes, as its own header and the directory agree.
+    let long = npy("<f4", "False", "(4, 2)", &[0; 16]);
+    for (bytes, expected) in [
+        (zipped("x.npy", &array, size + 4), "array x: "),
+        (zipped("x.npy", &long, size + 16), "the file ends before its last row"),
+        (zipped("x.npy", &array, u32::MAX), "probably an attack"),
+        (zipped("archive/data.pkl", b"\x80\x02", 2), "numpy.save"),
+    ] {
+        let error = refusal("v.npz", &bytes);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn rows_of_other_lengths_are_refused_with_their_row() {
+    let error = read(&golden("ragged.parquet")).unwrap_err().to_string();
+    assert!(
+        error.contains("ragged.parquet, row 2: the vector has 1 × 1 numbers, the first one 1 × 2"),
+        "{error}"
+    );
+    let error = read(&golden("missing.parquet")).unwrap_err().to_string();
+    assert!(error.contains("missing.parquet, row 1: the vector is missing"), "{error}");
+}
+
+#[test]
+fn parts_of_other_sizes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let vectors = folder.path().join("img_emb");
+    let metadata = folder.path().join("metadata");
+    fs::create_dir_all(&vectors).unwrap();
+    fs::write(vectors.join("img_emb_0.npy"), npy("<f4", "False", "(2, 2)", &[0; 16])).unwrap();
+    fs::write(vectors.join("img_emb_1.npy"), npy("<f4", "False", "(1, 4)", &[0; 16])).unwrap();
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("img_emb_1.npy: its vectors have 1 × 4 numbers"), "{error}");
+    fs::remove_file(vectors.join("img_emb_1.npy")).unwrap();
+    assert_eq!(read(folder.path()).unwrap(), 2);
+    fs::create_dir_all(&metadata).unwrap();
+    assert!(read(folder.path()).unwrap_err().to_string().contains("0 files of metadata for 1"));
+    fs::copy(golden("clip/metadata/metadata_2.parquet"), metadata.join("metadata_0.parquet")).unwrap();
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("img_emb_0.npy: 2 vectors, but its metadata have 20 rows"), "{error}");
+}

@@ -9,9 +9,10 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::super::read_from::ReadFrom;
 use crate::dataset::ReadAt;
+use crate::expansion;
 
 /// Bytes of the largest page, compressed or not; writers make pages of a megabyte.
-pub(super) const LARGEST_PAGE: u64 = 256 << 20;
+const LARGEST_PAGE: u64 = 256 << 20;
 
 /// A Parquet file.
 #[derive(Debug)]
@@ -46,10 +47,11 @@ impl ChunkReader for Chunks {
         let mut header = Vec::new();
         from(32).take(32).read_to_end(&mut header)?;
         // The crate allocates what the header says before it decompresses.
-        if let Some(length) = uncompressed_length(&header).filter(|&length| length > LARGEST_PAGE)
+        if let Some([unpacked, packed]) = page_lengths(&header)
             && start + 8 < self.file.length()
+            && (unpacked > LARGEST_PAGE || !expansion::is_plausible(packed, unpacked))
         {
-            return Err(too_large(length));
+            return Err(too_large(unpacked));
         }
         Ok(from(1 << 12))
     }
@@ -69,26 +71,43 @@ impl ChunkReader for Chunks {
 }
 
 fn too_large(length: u64) -> ParquetError {
-    ParquetError::General(format!("a page of {length} bytes, expected at most {LARGEST_PAGE}"))
+    ParquetError::General(format!(
+        "a page of {length} bytes: expected at most {LARGEST_PAGE}, and fewer if it is compressed to a hundredth"
+    ))
 }
 
-/// The second field of a page's header, its length without compression: the header is a Thrift struct in the compact
-/// protocol whose first fields are whole numbers, each after a byte `0x15` and as a varint in zigzag.
-fn uncompressed_length(header: &[u8]) -> Option<u64> {
+/// The lengths in the header of a page, without compression and with it. The header is a Thrift struct in the compact
+/// protocol; its first three fields are whole numbers, each after a byte `0x15` and as a varint in zigzag, and the lengths
+/// are the second and the third.
+fn page_lengths(header: &[u8]) -> Option<[u64; 2]> {
     let mut bytes = header.iter().copied();
-    let mut value = 0;
-    for _ in 0..2 {
+    let mut fields = [0_u64; 3];
+    for field in &mut fields {
         if bytes.next()? != 0x15 {
             return None;
         }
-        value = 0_u64;
         for shift in (0..35).step_by(7) {
             let byte = bytes.next()?;
-            value |= u64::from(byte & 0x7f) << shift;
+            *field |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 break;
             }
         }
     }
-    Some(value >> 1)
+    let [_, unpacked, packed] = fields;
+    Some([unpacked >> 1, packed >> 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_from_the_header_of_a_page() {
+        assert_eq!(page_lengths(b"\x15\x00\x15\x80\x01\x15\x7e\x2c"), Some([64, 63]));
+        assert_eq!(page_lengths(b"\x15\x00\x15\xfe\xff\xff\xff\x0f\x15\x02"), Some([i32::MAX as u64, 1]));
+        for other in [&b""[..], b"\x15", b"\x15\x00\x15\x80", b"\x25\x00\x15\x00\x15\x00"] {
+            assert_eq!(page_lengths(other), None);
+        }
+    }
 }

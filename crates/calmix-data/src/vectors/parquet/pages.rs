@@ -1,24 +1,19 @@
-//! The pages of a column, counted: a page of few bytes can claim billions of levels.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+//! The pages of a column, counted: a page of few bytes can claim billions of numbers.
 
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 
-/// The most numbers of a page; writers put tens of thousands into one.
-pub(super) const LARGEST_PAGE: u64 = 1 << 24;
-
-/// Pages until the budget of numbers is spent.
+/// Pages until they have more numbers than the rows of their row group.
 pub(super) struct CountedPages {
     pages: Box<dyn PageReader>,
-    /// Numbers that the pages to come may have. The reader of rows renews it before each block.
-    budget: Arc<AtomicU64>,
+    /// Numbers that the pages to come may have.
+    left: u64,
 }
 
 impl CountedPages {
-    pub(super) fn new(pages: impl PageReader + 'static, budget: &Arc<AtomicU64>) -> Self {
-        Self { pages: Box::new(pages), budget: Arc::clone(budget) }
+    /// A little more than `numbers` is let through, so that the row whose vector is too long can be named.
+    pub(super) fn new(pages: impl PageReader + 'static, numbers: u64) -> Self {
+        Self { pages: Box::new(pages), left: numbers.saturating_add(1 << 20) }
     }
 }
 
@@ -34,13 +29,14 @@ impl PageReader for CountedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
         let numbers = u64::from(page.num_values());
-        let left = self.budget.load(Ordering::Relaxed).checked_sub(numbers);
-        let Some(left) = left.filter(|_| numbers <= LARGEST_PAGE) else {
-            return Err(ParquetError::General(format!(
-                "a page of {numbers} numbers, more than its rows can have"
-            )));
+        let left = match &page {
+            // A dictionary may have words that no row uses, but not more than bytes.
+            Page::DictionaryPage { buf, .. } => Some(self.left).filter(|_| numbers <= buf.len() as u64),
+            _ => self.left.checked_sub(numbers),
         };
-        self.budget.store(left, Ordering::Relaxed);
+        self.left = left.ok_or_else(|| {
+            ParquetError::General(format!("a page of {numbers} numbers, more than its rows can have"))
+        })?;
         Ok(Some(page))
     }
 

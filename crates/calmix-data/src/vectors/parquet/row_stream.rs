@@ -1,16 +1,15 @@
 //! The rows of Parquet files, row group by row group.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::super::array_labels::label_of;
-use super::super::{MOST_NUMBERS, RowStream, VectorBlock, VectorShape};
+use super::super::{RowStream, VectorBlock, VectorShape};
 use super::guarded::guarded;
-use super::pages::{CountedPages, LARGEST_PAGE};
+use super::pages::CountedPages;
 use super::schema::Leaf;
 use super::text_column::TextColumn;
 use super::vector_column::{VectorColumn, VectorColumnProblem};
@@ -35,8 +34,6 @@ struct Group {
     vector: Option<VectorColumn>,
     id: Option<TextColumn>,
     label: Option<TextColumn>,
-    /// What the pages of each column may still have.
-    budgets: Vec<Arc<AtomicU64>>,
 }
 
 impl<'a> ParquetStream<'a> {
@@ -72,7 +69,7 @@ impl<'a> ParquetStream<'a> {
                 self.row = 0;
                 continue;
             }
-            let group = guarded(|| Group::open(file, self.next_group));
+            let group = guarded(|| Group::open(file, self.next_group, self.shape.numbers() as u64));
             self.group = Some(group.map_err(|error| in_group(file, self.next_group, &error))?);
             self.next_group += 1;
         }
@@ -106,39 +103,35 @@ impl RowStream for ParquetStream<'_> {
 }
 
 impl Group {
-    fn open(file: &ParquetFile, index: usize) -> Result<Self> {
+    /// Opens a row group whose vectors have `numbers` numbers each.
+    fn open(file: &ParquetFile, index: usize, numbers: u64) -> Result<Self> {
         let group = file.metadata.row_group(index);
         let rows_left = group.num_rows().unsigned_abs();
-        let mut budgets = Vec::new();
-        let mut open = |leaf: &Leaf| -> Result<ColumnReader> {
-            let budget = Arc::new(AtomicU64::new(0));
-            let pages = SerializedPageReader::new(
-                Arc::clone(&file.chunks),
-                group.column(leaf.index),
-                rows_left as usize,
-                None,
-            )?;
-            let pages = CountedPages::new(pages, &budget);
-            budgets.push(budget);
+        let open = |leaf: &Leaf, per_row: u64| -> Result<ColumnReader> {
+            let column = group.column(leaf.index);
+            let pages =
+                SerializedPageReader::new(Arc::clone(&file.chunks), column, rows_left as usize, None)?;
+            let pages = CountedPages::new(pages, rows_left.saturating_mul(per_row));
             Ok(get_column_reader(Arc::clone(&leaf.description), Box::new(pages)))
         };
         let other = || ParquetError::General("a column changed its type".into());
         let vector = match &file.columns.vector {
             Some(leaf) => {
-                let (present, inside) = (leaf.description.max_def_level(), leaf.description.max_rep_level());
-                Some(VectorColumn::new(open(leaf)?, present, inside).ok_or_else(other)?)
+                let present = leaf.description.max_def_level();
+                let inside = leaf.description.max_rep_level();
+                Some(VectorColumn::new(open(leaf, numbers)?, present, inside).ok_or_else(other)?)
             }
             None => None,
         };
-        let mut text = |leaf: &Option<Leaf>| -> Result<Option<TextColumn>> {
+        let text = |leaf: &Option<Leaf>| -> Result<Option<TextColumn>> {
             let Some(leaf) = leaf else { return Ok(None) };
             let present = leaf.description.max_def_level();
-            let column = TextColumn::new(open(leaf)?, present, leaf.description.converted_type());
+            let column = TextColumn::new(open(leaf, 1)?, present, leaf.description.converted_type());
             column.map(Some).ok_or_else(other)
         };
         let id = text(&file.columns.id)?;
         let label = text(&file.columns.label)?;
-        Ok(Self { rows_left, vector, id, label, budgets })
+        Ok(Self { rows_left, vector, id, label })
     }
 
     fn read(
@@ -148,7 +141,6 @@ impl Group {
         width: usize,
         into: &mut VectorBlock,
     ) -> std::result::Result<(), VectorColumnProblem> {
-        self.allow(rows as u64 * (views * width).max(1) as u64);
         if let Some(vector) = &mut self.vector {
             vector.read(rows, views, width, &mut into.vectors)?;
         }
@@ -170,18 +162,16 @@ impl Group {
         }
         Ok(())
     }
-
-    /// Lets each column read the pages of this many numbers, and one more page that these rows end in.
-    fn allow(&self, numbers: u64) {
-        self.budgets.iter().for_each(|budget| budget.store(numbers + LARGEST_PAGE, Ordering::Relaxed));
-    }
 }
 
 /// Views and width of the first row of a file.
 pub(super) fn first_vector(file: &ParquetFile) -> std::result::Result<(u64, u64), DataError> {
     let index = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0).unwrap_or_default();
-    let mut group = guarded(|| Group::open(file, index)).map_err(|error| in_group(file, index, &error))?;
-    group.allow(MOST_NUMBERS);
+    // Until the length of a vector is known, a file may have as many numbers as its bytes can plausibly expand to.
+    let rows = file.metadata.row_group(index).num_rows().unsigned_abs().max(1);
+    let numbers = file.chunks.length().saturating_mul(25) / rows;
+    let mut group =
+        guarded(|| Group::open(file, index, numbers)).map_err(|error| in_group(file, index, &error))?;
     let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
     let size = size.map_err(|problem| match problem {
         VectorColumnProblem::Parquet(error) => in_group(file, index, &error),

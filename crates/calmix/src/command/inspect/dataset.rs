@@ -69,5 +69,9 @@ fn classes(report: &Report) -> String {
     let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", shown(&class.name), counts(class));
     let more = classes.len().saturating_sub(LISTED);
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
-    format!("labelled images per class:\n{}{more}", classes.iter().take(LISTED).map(line).collect::<String>())
+    let samples = report.samples_word();
+    format!(
+        "labelled {samples} per class:\n{}{more}",
+        classes.iter().take(LISTED).map(line).collect::<String>()
+    )
 }
