@@ -51,7 +51,7 @@ pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
     // A list without labels, or an archive, beside folders of images does not concern the folders. Beside a single folder it
     // does: its columns have unusual names, and the reader of lists tells the user to set them.
     let in_folders = has_images_in_folders(folder);
-    if !in_folders && has_vectors(folder) {
+    if !in_folders && has_vectors(folder) && !labels_csv::has_list(folder) {
         return SourceName::Vectors;
     }
     let needs_list = || !in_folders || has_one_image_folder(folder);

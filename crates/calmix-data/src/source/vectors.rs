@@ -40,7 +40,7 @@ pub fn prepare(
     options: &VectorOptions,
     progress: Option<&PrepareProgress>,
 ) -> Result<Prepared, DataError> {
-    let source = VectorSource::open(root, options)?;
+    let source = open(root, labels.is_some(), options)?;
     let list = labels.map(|labels| LabelList::read(labels, &options.columns, source.rows())).transpose()?;
     let numbers = source.width() * source.views();
     let number = source.in_place().unwrap_or(Number::F32);
@@ -77,6 +77,22 @@ pub fn prepare(
     }
     stats.warnings(&source, numbers).into_iter().for_each(|warning| builder.warn(warning));
     builder.finish()
+}
+
+/// Opens the vectors. If their labels are in a file of their own, the columns that the user names are those of that file; the
+/// vectors have the same column of ids, or one of a usual name.
+fn open(root: &Path, has_list: bool, options: &VectorOptions) -> Result<VectorSource, DataError> {
+    if !has_list {
+        return VectorSource::open(root, options);
+    }
+    let mut options = options.clone();
+    options.columns.label = None;
+    match VectorSource::open(root, &options) {
+        Err(error) if options.columns.path.take().is_some() => {
+            VectorSource::open(root, &options).map_err(|_| error)
+        }
+        opened => opened,
+    }
 }
 
 /// Adds the rows of one part that belong to one subset.

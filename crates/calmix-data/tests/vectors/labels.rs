@@ -2,7 +2,11 @@
 
 use std::fs;
 
+use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
+use calmix_data::source::labels_csv::LabelColumns;
+use calmix_data::source::vectors;
+use calmix_data::vectors::VectorOptions;
 
 use crate::same::{golden, prepared};
 
@@ -41,6 +45,20 @@ fn lines_without_ids_are_in_order() {
     let lines = ["0\n1\n2\n"; 17].concat().replacen("2\n", "", 1);
     let (classes, subsets) = with_csv("f4.npy", &format!("anything\n{lines}")).unwrap();
     assert_eq!((classes, subsets), (vec!["0".into(), "1".into(), "2".into()], counts(&[("train", 50)])));
+}
+
+#[test]
+fn named_columns_are_those_of_the_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = folder.path().join("list.csv");
+    fs::write(&labels, "photo,species\nphotos/01.jpg,oak\nphotos/02.jpg,elm\n").unwrap();
+    let columns = LabelColumns { path: Some("photo".into()), label: Some("species".into()) };
+    let options = VectorOptions { vector_column: None, columns };
+    let target = folder.path().join("prepared");
+    vectors::prepare(&golden("snappy.parquet"), &target, Some(&labels), &options, None).unwrap();
+    let dataset = Dataset::open(&target, &golden("snappy.parquet")).unwrap();
+    assert_eq!(dataset.classes(), ["elm", "oak"]);
+    assert_eq!(dataset.sample_name(0).unwrap(), "snappy.parquet[1]");
 }
 
 #[test]

@@ -49,6 +49,17 @@ fn truncated_files_are_refused() {
 
 #[test]
 fn flipped_bits_never_panic() {
+    // The crate `parquet` panics on some of them, which the reader makes errors; its backtraces would take a minute.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let failures = std::panic::catch_unwind(flipped_files_with_too_many_rows);
+    std::panic::set_hook(hook);
+    assert_eq!(failures.unwrap(), [""; 0]);
+}
+
+/// Flips a bit of each byte of each file, and returns where more rows than the file can have were read.
+fn flipped_files_with_too_many_rows() -> Vec<String> {
+    let mut failures = Vec::new();
     let names = [
         "f2.npy",
         "stored.npz",
@@ -68,10 +79,13 @@ fn flipped_bits_never_panic() {
         for (at, &byte) in bytes.iter().enumerate() {
             file.write_all_at(&[byte ^ 1 << ((at * 5 + 3) % 8)], at as u64).unwrap();
             // Another number, or an error; never many more rows than the file had.
-            assert!(read(&path).map_or(true, |rows| rows <= 400), "{name} at {at}");
+            if read(&path).is_ok_and(|rows| rows > 400) {
+                failures.push(format!("{name} at {at}"));
+            }
             file.write_all_at(&[byte], at as u64).unwrap();
         }
     }
+    failures
 }
 
 #[test]
