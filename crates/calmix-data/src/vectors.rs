@@ -192,9 +192,22 @@ impl VectorSource {
         first: u64,
         rows_per_block: usize,
     ) -> impl Iterator<Item = Result<VectorBlock, DataError>> {
+        VectorBlocks { is_finite: true, ..self.all_blocks(first, rows_per_block) }
+    }
+
+    /// As [`blocks`](Self::blocks), but a number that is not finite is not an error: the caller deals with its row.
+    pub fn unchecked_blocks(
+        &self,
+        first: u64,
+        rows_per_block: usize,
+    ) -> impl Iterator<Item = Result<VectorBlock, DataError>> {
+        self.all_blocks(first, rows_per_block)
+    }
+
+    fn all_blocks(&self, first: u64, rows_per_block: usize) -> VectorBlocks<'_> {
         let most = LARGEST_BLOCK / (8 * self.shape.numbers());
         let rows_per_block = rows_per_block.clamp(1, most.max(1));
-        VectorBlocks { source: self, stream: None, next: first, rows_per_block }
+        VectorBlocks { source: self, stream: None, next: first, rows_per_block, is_finite: false }
     }
 
     /// The file of a row, and its number in that file.
@@ -259,6 +272,8 @@ struct VectorBlocks<'a> {
     stream: Option<Box<dyn RowStream + 'a>>,
     next: u64,
     rows_per_block: usize,
+    /// Whether every number must be finite.
+    is_finite: bool,
 }
 
 impl VectorBlocks<'_> {
@@ -276,7 +291,8 @@ impl VectorBlocks<'_> {
             let problem = format!("{} numbers in {rows} rows of {numbers}", block.vectors.len());
             return Err(DataError::new(path, DataProblem::Format(problem)).at(format!("row {row}")));
         }
-        if let Some(bad) = block.vectors.iter().position(|number| !number.is_finite()) {
+        let is_bad = |number: &f32| self.is_finite && !number.is_finite();
+        if let Some(bad) = block.vectors.iter().position(is_bad) {
             let (path, row) = self.source.location(self.next + (bad / numbers) as u64);
             let number = block.vectors.get(bad).copied().unwrap_or_default();
             let problem = format!("the number in column {} is {number}, which is not finite", bad % numbers);

@@ -29,7 +29,7 @@ pub mod loss;
 pub mod model;
 pub mod network;
 mod optimiser;
-mod parallel;
+pub mod parallel;
 mod product;
 pub mod progress;
 pub mod projection;

@@ -32,6 +32,13 @@ pub fn head_bytes(head: &Head) -> Result<Vec<u8>, FileError> {
 /// If it is not a head of this shape, or a number is not finite.
 pub fn read_head(file: &[u8], shape: HeadShape) -> Result<Head, FileProblem> {
     let tensors = Tensors::read(file).map_err(|error| in_words(&error))?;
+    // Before memory is taken: the shape may come from an untrusted source.
+    if shape.numbers() > file.len() / size_of::<f32>() {
+        return Err(FileProblem::Format(format!(
+            "too short for the {} weights of the head",
+            shape.numbers()
+        )));
+    }
     let mut numbers = vec![0.0; shape.numbers()];
     for parameter in shape.parameters() {
         let own = numbers.get_mut(parameter.place).unwrap_or_default();

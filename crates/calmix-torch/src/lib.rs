@@ -28,6 +28,7 @@ mod sweep;
 use anyhow::Result;
 use calmix::command::Command;
 use calmix::exit::Exit;
+use calmix::runs_here::runs_here;
 
 pub use calmix::{core, data, io, metrics, recipe, report, run};
 pub use calmix_engine as engine;
@@ -37,6 +38,9 @@ pub use model::Model;
 /// Runs a command.
 #[doc(hidden)]
 pub fn run_command(command: Command) -> Result<Exit> {
+    if runs_here(&command) {
+        return command.run();
+    }
     let done = match command {
         Command::Train(args) => command::train::run(&args),
         Command::Resume(args) => command::resume::run(&args),

@@ -9,6 +9,7 @@ pub mod evaluate_args;
 mod inspect;
 #[cfg(feature = "man")]
 mod man;
+mod predict;
 pub mod predict_args;
 pub mod prepare;
 pub mod process_args;
@@ -87,6 +88,7 @@ impl Command {
     pub fn run(self) -> Result<Exit> {
         match self {
             Self::Prepare(command) => command.run(),
+            Self::Predict(args) => predict::run(&args),
             Self::Inspect(command) => command.run(),
             Self::Compare(command) => command.run(),
             Self::Push(command) => command.run(),
@@ -101,7 +103,6 @@ impl Command {
             | Self::Sweep(_)
             | Self::Evaluate(_)
             | Self::Calibrate(_)
-            | Self::Predict(_)
             | Self::Doctor(_) => Err(CliError::failed("this command runs in calmix-torch").into()),
         }
     }

@@ -1,5 +1,6 @@
 //! The share of the images that one of several processes predicts.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -46,6 +47,12 @@ impl InputShard {
         number % self.count == self.index - 1
     }
 
+    /// The rows of this shard, if `total` rows are shared out in ranges of equal length.
+    pub fn rows(self, total: u64) -> Range<u64> {
+        let begin = |index: u64| (u128::from(total) * u128::from(index) / u128::from(self.count)) as u64;
+        begin(self.index - 1)..begin(self.index)
+    }
+
     /// The file of this shard's rows: `out-2-of-4.csv` for `out.csv`.
     pub fn file(self, path: &Path) -> PathBuf {
         let mut name = path.file_stem().unwrap_or_default().to_owned();
@@ -72,6 +79,12 @@ mod tests {
         let shard: InputShard = "2/4".parse().unwrap();
         assert_eq!(shard.file(Path::new("a/out.csv")), Path::new("a/out-2-of-4.csv"));
         assert_eq!(shard.word(), "2/4");
+        for total in [0, 3, 10, u64::MAX] {
+            let all: Vec<Range<u64>> =
+                (1..=4).map(|index| InputShard { index, count: 4 }.rows(total)).collect();
+            assert!(all[0].start == 0 && all[3].end == total, "{all:?}");
+            assert!(all.windows(2).all(|two| two[0].end == two[1].start), "{all:?}");
+        }
         for wrong in ["0/4", "5/4", "2", "2/0", "a/b", "-1/4"] {
             assert!(wrong.parse::<InputShard>().is_err(), "{wrong}");
         }

@@ -67,6 +67,8 @@ pub mod terminal;
 #[doc(hidden)]
 pub mod torch_program;
 #[doc(hidden)]
+pub mod vector_model;
+#[doc(hidden)]
 pub mod version;
 #[doc(hidden)]
 pub mod weights_hint;

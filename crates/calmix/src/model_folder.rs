@@ -38,7 +38,7 @@ pub fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Resul
 }
 
 /// Whether a folder has any file of a model; loading the model names the one that is missing.
-fn has_model(folder: &Path) -> bool {
+pub fn has_model(folder: &Path) -> bool {
     let paths = Paths::new(folder);
     let has = |file| paths.file(file).is_ok_and(|path| safe_open::exists(&path));
     has(RunFile::ModelInfo) || has(RunFile::Model)

@@ -6,6 +6,8 @@
 mod foreign_file;
 pub mod guarantee;
 #[doc(hidden)]
+pub mod input_kind;
+#[doc(hidden)]
 pub mod job;
 #[doc(hidden)]
 pub mod logit_batch;
@@ -17,3 +19,5 @@ pub mod prediction_rule;
 #[doc(hidden)]
 pub mod row;
 mod row_file;
+#[doc(hidden)]
+pub mod vector_batches;

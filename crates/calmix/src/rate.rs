@@ -9,6 +9,8 @@ use crate::terminal;
 /// Shows the rate on standard error: on a terminal one line that changes, otherwise a line now and then.
 #[derive(Debug)]
 pub struct Rate {
+    /// What is counted.
+    what: &'static str,
     /// Images of the whole list; `None` if their number is unknown.
     total: Option<u64>,
     /// Images that were predicted before this process started.
@@ -20,7 +22,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    pub fn new(total: Option<u64>, before: u64) -> Self {
+    /// `what` is one of those that are counted, such as `image`.
+    pub fn new(total: Option<u64>, before: u64, what: &'static str) -> Self {
         // A line that changes would run into rows on the same terminal.
         let every = match (io::stderr().is_terminal(), io::stdout().is_terminal()) {
             (true, false) => Duration::from_millis(200),
@@ -28,13 +31,13 @@ impl Rate {
             (false, _) => Duration::from_secs(10),
         };
         let now = Instant::now();
-        Self { total, before, done: 0, started: now, shown: now, every }
+        Self { what, total, before, done: 0, started: now, shown: now, every }
     }
 
     /// For a command that writes nothing to standard output meanwhile.
     pub fn of_silent_command() -> Self {
         let seconds = if io::stderr().is_terminal() { 0.2 } else { 10.0 };
-        Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0) }
+        Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0, "image") }
     }
 
     /// Shows that `done` of `total` images are done.
@@ -63,6 +66,7 @@ impl Rate {
         let rate = self.per_second();
         let left = self.total.map(|total| total.saturating_sub(done) as f64 / rate.max(1e-9));
         let left = left.map(|left| format!(", {} left", rough_time(left))).unwrap_or_default();
-        format!("{}{of} images, {} images/s{left}", grouped(done), grouped(rate.round() as u64))
+        let what = self.what;
+        format!("{}{of} {what}s, {} {what}s/s{left}", grouped(done), grouped(rate.round() as u64))
     }
 }

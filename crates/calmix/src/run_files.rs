@@ -4,6 +4,7 @@ use std::path::Path;
 
 use calmix_io::safe_open;
 use calmix_recipe::Recipe;
+use calmix_run::read;
 
 use crate::format::shell_quoted;
 
@@ -50,8 +51,10 @@ pub fn next(command: &str, path: &Path) -> String {
 
 /// The next commands for a model: read its report, then predict with it.
 pub fn next_with_model(run: &Path) -> String {
+    let reads_vectors = read::model_info(run).is_ok_and(|info| info.reads_vectors());
+    let inputs = if reads_vectors { "VECTORS, a file" } else { "IMAGES, a folder or files" };
     let run = shell_quoted(run);
-    format!("next: calmix report {run}\nthen: calmix predict {run} IMAGES, a folder or files of your own\n")
+    format!("next: calmix report {run}\nthen: calmix predict {run} {inputs} of your own\n")
 }
 
 /// Lists the files that the model needs when it is copied to another place.

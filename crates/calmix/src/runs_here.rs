@@ -1,8 +1,14 @@
 //! Which commands `calmix` runs itself, and which it leaves to `calmix-torch`.
 
-use crate::command::Command;
+use std::path::Path;
 
-/// Whether a command needs no libtorch. The arguments decide it, and for a run that exists its recipe; never the data.
+use calmix_run::read;
+
+use crate::command::Command;
+use crate::model_folder::has_model;
+
+/// Whether a command needs no libtorch. The arguments decide it, and for a run that exists its recipe or its model; never the
+/// data.
 pub fn runs_here(command: &Command) -> bool {
     match command {
         Command::Train(_)
@@ -10,8 +16,8 @@ pub fn runs_here(command: &Command) -> bool {
         | Command::Sweep(_)
         | Command::Evaluate(_)
         | Command::Calibrate(_)
-        | Command::Predict(_)
         | Command::Doctor(_) => false,
+        Command::Predict(args) => predicts_here(&args.run),
         Command::Prepare(_)
         | Command::Inspect(_)
         | Command::Compare(_)
@@ -22,5 +28,13 @@ pub fn runs_here(command: &Command) -> bool {
         | Command::Completions(_) => true,
         #[cfg(feature = "man")]
         Command::Man(_) => true,
+    }
+}
+
+/// Whether the model of a run reads vectors, or there is no model, which is said here as well as there.
+fn predicts_here(run: &Path) -> bool {
+    match read::model_info(run) {
+        Ok(info) => info.reads_vectors(),
+        Err(_) => !has_model(run),
     }
 }

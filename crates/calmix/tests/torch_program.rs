@@ -70,7 +70,12 @@ fn missing_program_is_named_in_a_sentence() {
 fn process_and_standard_input_stay_the_same() {
     let place = Place::new();
     place.script(".");
+    // A run with a model, which is not one of vectors.
+    let run = place.folder.path().join("runs/a b");
+    fs::create_dir_all(&run).unwrap();
+    fs::write(run.join("model.json"), "{}").unwrap();
     let mut command = place.command(&["predict", "runs/a b", "-"]);
+    command.current_dir(&place.folder);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let process = child.id();
     child.stdin.take().unwrap().write_all(b"photo.jpg\n").unwrap();

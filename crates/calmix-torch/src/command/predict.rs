@@ -1,6 +1,7 @@
 //! `calmix predict` on images.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
@@ -10,6 +11,7 @@ use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::io::shown::shown;
 use calmix::model_folder::with_model;
+use calmix::predict::input_kind::InputKind;
 use calmix::predict::job::PredictJob;
 use calmix::predict::row::escaped;
 use calmix::rate::Rate;
@@ -29,10 +31,17 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
     if let Some(path) = named.find(|path| !path.exists()) {
         return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
     }
-    let job = PredictJob::new(args, launch.as_ref().and_then(shard_of_launch))?;
+    let job = PredictJob::new(args, InputKind::Image, launch.as_ref().and_then(shard_of_launch))?;
     let threads = threads(args, launch.as_ref());
     let folder = with_model(&args.run, "predict", &args.paths)?;
     let model = Model::load_with(folder, &job.model_options(threads))?;
+    if let Some(path) = args.paths.iter().find(|path| is_of_vectors(path)) {
+        let path = shown(path.display());
+        let run = shown(args.run.display());
+        let message = format!("{path} is a file of vectors, but {run} was trained on images");
+        let hint = "name images, or a run that was trained on vectors";
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
     for sentence in model.guarantee().missing() {
         warn(&sentence);
     }
@@ -47,7 +56,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
         return Err(nothing_found(args).into());
     }
     let format = job.format(model.classes());
-    let (output, written) = job.open(model.rule(), &format)?;
+    let (output, written) = job.open(model.rule(), &format, None)?;
     let mut list = input.read(stop.flag())?;
     if let Some(before) = written.rows.checked_sub(1) {
         for image in list.by_ref().take(usize::try_from(before)?) {
@@ -60,15 +69,21 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
             same?;
         }
     }
-    let mut rate = Rate::new(total, written.rows);
+    let mut rate = Rate::new(total, written.rows, InputKind::Image.word());
     let workers = Workers { threads, ..Workers::default() };
     let batches = ImageBatches::new(&model, list, workers, stop.flag())?;
-    let tally = job.write(model.rule(), batches, output, &mut rate)?;
+    let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
     let is_stopped = stop.flag().load(Ordering::Relaxed);
     if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {
         return Err(nothing_found(args).into());
     }
     Ok(job.conclude(tally, written.rows, total, &rate, stop))
+}
+
+/// Whether a path is named as files of vectors are.
+fn is_of_vectors(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+    ["npy", "npz", "parquet", "safetensors"].iter().any(|of_vectors| ending == *of_vectors)
 }
 
 /// The error for files and folders without any image.

@@ -151,6 +151,10 @@ fn every_way_to_name_images() {
     assert!(text.contains("\nmore/a.png,") && text.contains("\n\\xff.png,,,,,,"), "{text}");
     // A command that reads nothing has failed.
     predict(&workspace, &["photos/cat/broken.png"]).with_code(1);
+    fs::write(workspace.path("vectors.npy"), b"\x93NUMPY").unwrap();
+    predict(&workspace, &["vectors.npy"])
+        .with_code(2)
+        .reports(&["vectors.npy is a file of vectors, but run was trained on images"]);
     predict(&workspace, &["nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
     workspace
         .run(&["predict", "more", "photos"])

@@ -9,19 +9,22 @@ use serde::Serialize;
 use crate::input_shard::InputShard;
 use crate::model_options::ModelOptions;
 
-/// Predict images: label, calibrated confidence, prediction set, and whether to abstain
+/// Predict images or vectors: label, calibrated confidence, prediction set, abstention
 ///
 /// Reads the model of a finished run, not its dataset. Writes one row per image, in the order of the paths: as CSV to
 /// standard output, or to a file with --out. Folders are read recursively, in the byte order of the paths; a WebDataset
 /// shard (.tar) stands for the images in it. An image that cannot be read gets a row with the reason in the column
 /// `error`.
+///
+/// A run that was trained on vectors predicts the vectors of one file or folder, one row each, in their order.
 #[derive(Debug, Args)]
 #[command(after_long_help = COLUMNS)]
 pub struct PredictArgs {
     /// Folder of the run
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// Images, folders, WebDataset shards; `-` reads paths from standard input, one per line
+    /// Images, folders, WebDataset shards; `-` reads paths from standard input, one per line. For a run on vectors: a file of
+    /// vectors
     #[arg(value_name = "PATH", required_unless_present = "list")]
     pub paths: Vec<PathBuf>,
     /// File with more paths, one per line
@@ -53,9 +56,15 @@ pub struct PredictArgs {
     #[arg(long)]
     pub probabilities: bool,
     /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts an image into a
-    /// shard [default: the rank, under torchrun or srun]
+    /// shard [default: the rank, under torchrun or srun]. A shard of vectors is a range of rows
     #[arg(long, value_name = "I/N")]
     pub shard: Option<InputShard>,
+    /// Column, array or tensor that holds the vectors [default: embedding, vector, features, …]
+    #[arg(long, value_name = "NAME")]
+    pub vector_column: Option<String>,
+    /// Column that holds the ids of vectors [default: id, path, file, …]
+    #[arg(long, value_name = "NAME")]
+    pub path_column: Option<String>,
     /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
     #[arg(long)]
     pub device: Option<Device>,
@@ -78,7 +87,7 @@ pub enum SetKind {
 const COLUMNS: &str = "\
 Columns:
   path        path of the image; bytes that are not UTF-8, control characters and \\ are written
-              \\xNN
+              \\xNN. For vectors the column is `id`: the id of the row, or else its number, from 0
   label       the most probable class
   confidence  its calibrated probability
   margin      its probability minus that of the second class
@@ -86,7 +95,7 @@ Columns:
               (conformal), most probable class first; separated by | in CSV, a list in JSON and
               Parquet
   abstain     true if the confidence before calibration is below the threshold for --precision
-  error       why the image could not be read; the other columns are then empty
+  error       why the image or vector could not be read; the other columns are then empty
   p(CLASS)    with --probabilities, the calibrated probability of each class; in JSON and Parquet
               the list `probabilities`, in the order of `classes` in model.json and in
               FILE.predict.json

@@ -157,7 +157,7 @@ impl Guarantee {
                     "no confidence threshold reaches {precision} precision on the {labels} held-out labels"
                 )
             };
-            sentences.push(format!("{why}: the model abstains from every image"));
+            sentences.push(format!("{why}: the model always abstains"));
         }
         sentences
     }

@@ -9,6 +9,7 @@ use calmix_metrics::held_out::{HeldOut, SetRule};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use super::input_kind::InputKind;
 use super::logit_batch::LogitBatch;
 use super::output::{RowOutput, WrittenRows};
 use super::prediction_rule::{Prediction, PredictionRule};
@@ -28,6 +29,7 @@ use crate::terminal::{clear_line, status, warn};
 #[derive(Debug)]
 pub struct PredictJob<'a> {
     args: &'a PredictArgs,
+    input: InputKind,
     /// The share of the inputs; `None` for all.
     pub shard: Option<InputShard>,
     /// The output of this shard; `None` for standard output.
@@ -50,7 +52,11 @@ impl<'a> PredictJob<'a> {
     ///
     /// # Errors
     /// If options contradict each other or are out of range.
-    pub fn new(args: &'a PredictArgs, own_shard: Option<InputShard>) -> Result<Self, CliError> {
+    pub fn new(
+        args: &'a PredictArgs,
+        input: InputKind,
+        own_shard: Option<InputShard>,
+    ) -> Result<Self, CliError> {
         if args.out.is_none() && row_kind(args) == RowKind::Parquet {
             let message = "Parquet output is a folder of files and cannot be written to standard output";
             return Err(
@@ -64,7 +70,7 @@ impl<'a> PredictJob<'a> {
         }
         let shard = args.shard.or(own_shard);
         let out = args.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
-        Ok(Self { args, shard, out })
+        Ok(Self { args, input, shard, out })
     }
 
     /// The options of the model.
@@ -88,13 +94,15 @@ impl<'a> PredictJob<'a> {
     pub fn format<'c>(&self, classes: &'c [String]) -> RowFormat<'c> {
         RowFormat {
             kind: row_kind(self.args),
+            input: self.input,
             classes,
             probabilities: self.args.probabilities,
             rows_of_part: self.args.part_rows.into(),
         }
     }
 
-    /// Starts the output, or continues it after the rows that it has.
+    /// Starts the output, or continues it after the rows that it has. `rows` are those of the source, if their numbers decide
+    /// what is predicted.
     ///
     /// # Errors
     /// If it cannot be written, or was written with other options.
@@ -102,8 +110,12 @@ impl<'a> PredictJob<'a> {
         &self,
         rule: &PredictionRule,
         format: &'f RowFormat<'f>,
+        rows: Option<u64>,
     ) -> Result<(RowOutput<'f>, WrittenRows)> {
-        let made_by = self.made_by(rule);
+        let mut made_by = self.made_by(rule);
+        if let Some(rows) = rows {
+            made_by["rows"] = rows.into();
+        }
         match &self.out {
             Some(out) if self.args.resume => RowOutput::resume(out, &made_by, format),
             out => Ok((RowOutput::create(out.as_deref(), &made_by, format)?, WrittenRows::default())),
@@ -120,13 +132,12 @@ impl<'a> PredictJob<'a> {
         batches: impl Iterator<Item = Result<LogitBatch>>,
         mut output: RowOutput<'_>,
         rate: &mut Rate,
+        threads: NonZeroUsize,
     ) -> Result<PredictTally> {
         let mut tally = PredictTally::default();
-        let classes = rule.info().classes.len().max(1);
         for batch in batches {
             let LogitBatch { inputs, logits } = batch?;
-            let predictions = logits.chunks_exact(classes).map(|logits| rule.prediction(logits));
-            let predictions = predictions.collect::<Result<Vec<_>, _>>()?;
+            let predictions = rule.predictions(&logits, threads.get())?;
             let readable = inputs.iter().filter(|input| input.problem.is_none()).count();
             anyhow::ensure!(
                 readable == predictions.len(),
@@ -168,13 +179,14 @@ impl<'a> PredictJob<'a> {
         };
         let place = self.out.as_ref().map(|out| format!(", written to {}", shell_quoted(out)));
         let per_second = grouped(rate.per_second().round() as u64);
-        let images = counted(rows, "image");
-        status(&format!("{images}{earlier}, {per_second} images/s{}", place.unwrap_or_default()));
+        let input = self.input.word();
+        let count = counted(rows, input);
+        status(&format!("{count}{earlier}, {per_second} {input}s/s{}", place.unwrap_or_default()));
         if abstained > 0 {
-            status(&format!("the model abstains from {}", counted(abstained, "image")));
+            status(&format!("the model abstains from {}", counted(abstained, input)));
         }
         if unread > 0 {
-            warn(&format!("{} could not be read: see the column `error`", counted(unread, "image")));
+            warn(&format!("{} could not be read: see the column `error`", counted(unread, input)));
         }
         if rows > 0 && rows == unread { Exit::Failed } else { Exit::Done }
     }
@@ -182,7 +194,7 @@ impl<'a> PredictJob<'a> {
     /// Says how many rows were written before a signal, and how to continue.
     fn stopped_text(&self, rows: u64, total: Option<u64>) -> String {
         let of = total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
-        let done = format!("stopped after {}{of} images", grouped(rows));
+        let done = format!("stopped after {}{of} {}s", grouped(rows), self.input.word());
         let Some(out) = &self.out else {
             return format!("{done}; rows on standard output cannot be resumed: name a file with `--out`");
         };

@@ -58,8 +58,9 @@ impl WrittenRows {
         if name.is_some_and(|name| self.last.starts_with(&format.beginning(name))) {
             return Ok(());
         }
-        let message = format!("image {} is not the one that was predicted before", grouped(self.rows));
-        let hint = "the list of images has changed: predict it into another file";
+        let input = format.input.word();
+        let message = format!("{input} {} is not the one that was predicted before", grouped(self.rows));
+        let hint = format!("the list of {input}s has changed: predict it into another file");
         Err(CliError::invalid(message).hint(hint))
     }
 }
@@ -183,7 +184,7 @@ fn note(path: &Path) -> Result<Value> {
     let unknown = |what: String| {
         let message =
             format!("{}: {what}, so {} cannot be resumed", shown(note.display()), shown(path.display()));
-        CliError::invalid(message).hint("predict all images again, into another file")
+        CliError::invalid(message).hint("predict everything again, into another file")
     };
     let bytes = safe_open::read(&note, LONGEST_NOTE).map_err(|error| unknown(error.problem.to_string()))?;
     let made_by = serde_json::from_slice(&bytes);
@@ -207,9 +208,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::predict::input_kind::InputKind;
 
     fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
-        RowFormat { kind, classes, probabilities: false, rows_of_part: 2 }
+        RowFormat { kind, input: InputKind::Image, classes, probabilities: false, rows_of_part: 2 }
     }
 
     fn image(path: &str) -> PredictedRow<'_> {

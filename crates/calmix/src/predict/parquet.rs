@@ -25,8 +25,8 @@ const PAGE_ROWS: usize = 2_048;
 /// Bytes of a text that statistics keep. Paths often share their first hundred.
 const STATISTICS_BYTES: usize = 256;
 
+/// The columns after the one that names the input.
 const COLUMNS: &str = "
-    required binary path (STRING);
     optional binary label (STRING);
     optional float confidence;
     optional float margin;
@@ -46,13 +46,13 @@ pub(crate) struct ParquetRows {
     has_probabilities: bool,
 }
 
-/// The rows that are not in the file yet, in the order of [`COLUMNS`].
+/// The rows that are not in the file yet, in the order of the columns.
 #[derive(Debug, Default)]
 struct RowGroup {
     rows: usize,
-    /// Bytes of the paths and errors.
+    /// Bytes of the names and errors.
     text_bytes: usize,
-    path: ParquetColumn<ByteArray>,
+    name: ParquetColumn<ByteArray>,
     label: ParquetColumn<ByteArray>,
     confidence: ParquetColumn<f32>,
     margin: ParquetColumn<f32>,
@@ -102,7 +102,10 @@ impl ParquetRows {
     /// Starts a file.
     pub(crate) fn new(format: &RowFormat<'_>) -> Result<Self> {
         let probabilities = if format.probabilities { PROBABILITIES } else { "" };
-        let schema = parse_message_type(&format!("message schema {{ {COLUMNS} {probabilities} }}"))?;
+        let schema = parse_message_type(&format!(
+            "message schema {{ required binary {} (STRING); {COLUMNS} {probabilities} }}",
+            format.input.column()
+        ))?;
         let classes = format.classes.iter().map(|class| ByteArray::from(class.as_str())).collect();
         Ok(Self {
             writer: SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties(format)))?,
@@ -121,7 +124,7 @@ impl ParquetRows {
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
         group.rows += 1;
         group.text_bytes += row.name.len() + row.error.as_ref().map_or(0, String::len);
-        group.path.values.push(ByteArray::from(row.name.as_str()));
+        group.name.values.push(ByteArray::from(row.name.as_str()));
         group.label.push(prediction.map(|prediction| class(prediction.label)));
         group.confidence.push(prediction.map(|prediction| prediction.confidence));
         group.margin.push(prediction.map(|prediction| prediction.margin));
@@ -152,7 +155,7 @@ impl ParquetRows {
     fn end_group(&mut self) -> Result<()> {
         let group = std::mem::take(&mut self.group);
         let mut writer = self.writer.next_row_group()?;
-        write_column::<ByteArrayType>(&mut writer, &group.path)?;
+        write_column::<ByteArrayType>(&mut writer, &group.name)?;
         write_column::<ByteArrayType>(&mut writer, &group.label)?;
         write_column::<FloatType>(&mut writer, &group.confidence)?;
         write_column::<FloatType>(&mut writer, &group.margin)?;
@@ -170,7 +173,7 @@ impl ParquetRows {
 impl RowGroup {
     /// Counts the bytes in memory.
     fn bytes(&self) -> usize {
-        let texts = [&self.path, &self.label, &self.set, &self.error].map(ParquetColumn::bytes);
+        let texts = [&self.name, &self.label, &self.set, &self.error].map(ParquetColumn::bytes);
         let numbers = [&self.confidence, &self.margin, &self.probabilities].map(ParquetColumn::bytes);
         self.text_bytes + texts.iter().chain(&numbers).sum::<usize>() + self.abstain.bytes()
     }
@@ -223,13 +226,19 @@ mod tests {
 
     use super::*;
     use crate::command::predict_args::RowKind;
+    use crate::predict::input_kind::InputKind;
     use crate::predict::prediction_rule::Prediction;
 
     /// Writes rows of two classes, of which those from `first` on abstain.
     fn file(rows: usize, first: usize) -> Vec<u8> {
         let classes = ["cat".to_owned(), "dog".to_owned()];
-        let format =
-            RowFormat { kind: RowKind::Parquet, classes: &classes, probabilities: true, rows_of_part: 1 };
+        let format = RowFormat {
+            kind: RowKind::Parquet,
+            input: InputKind::Image,
+            classes: &classes,
+            probabilities: true,
+            rows_of_part: 1,
+        };
         let mut file = ParquetRows::new(&format).unwrap();
         for row in 0..rows {
             let prediction = Prediction {
@@ -286,8 +295,13 @@ mod tests {
     #[test]
     fn row_groups_end_by_their_bytes() {
         let classes = ["cat".to_owned()];
-        let format =
-            RowFormat { kind: RowKind::Parquet, classes: &classes, probabilities: false, rows_of_part: 1 };
+        let format = RowFormat {
+            kind: RowKind::Parquet,
+            input: InputKind::Image,
+            classes: &classes,
+            probabilities: false,
+            rows_of_part: 1,
+        };
         let mut file = ParquetRows::new(&format).unwrap();
         let image = PredictedRow { name: "a".repeat(1 << 20), prediction: None, error: None };
         let start = file.bytes();

@@ -140,6 +140,6 @@ fn check(path: &Path, line: &PartLine) -> Result<()> {
 }
 
 fn damaged(path: &Path, what: &str) -> CliError {
-    let hint = "remove the folder and predict all images again, or name another with `--out`";
+    let hint = "remove the folder and predict everything again, or name another with `--out`";
     CliError::invalid(format!("{}: {what}, so it cannot be resumed", shown(path.display()))).hint(hint)
 }

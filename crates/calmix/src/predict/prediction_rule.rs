@@ -1,11 +1,15 @@
 //! From logits to a prediction: the calibrator and the guarantees of a model, without its network.
 
+use calmix_head::parallel;
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::error::MetricsError;
 use calmix_run::model_info::ModelInfo;
 
 use super::guarantee::Guarantee;
 use crate::model_options::ModelOptions;
+
+/// Rows that one thread takes at a time.
+const SHARE_ROWS: usize = 256;
 
 /// The prediction of a model for an input.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +58,23 @@ impl PredictionRule {
     /// The guarantees for prediction sets and answers.
     pub fn guarantee(&self) -> &Guarantee {
         &self.guarantee
+    }
+
+    /// Turns rows of logits into predictions, on several threads. The result does not depend on their number.
+    ///
+    /// # Errors
+    /// As [`prediction`](Self::prediction).
+    pub fn predictions(&self, logits: &[f32], threads: usize) -> Result<Vec<Prediction>, MetricsError> {
+        let classes = self.info.classes.len().max(1);
+        let shares: Vec<&[f32]> = logits.chunks(SHARE_ROWS * classes).collect();
+        let predict = |share: &[f32]| share.chunks_exact(classes).map(|row| self.prediction(row)).collect();
+        let predicted: Vec<Result<Vec<Prediction>, MetricsError>> =
+            parallel::run(shares.len(), threads, |n| predict(shares[n]));
+        let mut predictions = Vec::with_capacity(logits.len() / classes);
+        for share in predicted {
+            predictions.extend(share?);
+        }
+        Ok(predictions)
     }
 
     /// Turns the logits of an input into a prediction.

@@ -6,6 +6,7 @@ use calmix_io::shown::is_command;
 use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
+use super::input_kind::InputKind;
 use super::prediction_rule::Prediction;
 use crate::command::predict_args::RowKind;
 
@@ -22,6 +23,8 @@ pub struct PredictedRow<'a> {
 #[derive(Debug)]
 pub struct RowFormat<'a> {
     pub kind: RowKind,
+    /// What the rows are about.
+    pub input: InputKind,
     pub classes: &'a [String],
     /// Whether the probabilities of all classes are written.
     pub probabilities: bool,
@@ -31,7 +34,10 @@ pub struct RowFormat<'a> {
 
 #[derive(Serialize)]
 struct JsonRow<'a> {
-    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     label: Option<&'a str>,
     confidence: Option<f32>,
     margin: Option<f32>,
@@ -53,20 +59,20 @@ impl RowFormat<'_> {
         if self.kind != RowKind::Csv {
             return String::new();
         }
-        let names = ["path", "label", "confidence", "margin", "set", "abstain", "error"];
+        let names = [self.input.column(), "label", "confidence", "margin", "set", "abstain", "error"];
         let probabilities = self.classes.iter().filter(|_| self.probabilities);
         let probabilities =
             probabilities.map(|class| CsvCell::text(format!("p({})", escaped(class.as_bytes()))));
         csv_line(names.map(CsvCell::text).into_iter().chain(probabilities))
     }
 
-    /// The beginning of every row of this path, and of no row of another path.
-    pub fn beginning(&self, path: &str) -> String {
+    /// The beginning of every row of this name, and of no row of another name.
+    pub fn beginning(&self, name: &str) -> String {
         match self.kind {
             // With an empty cell behind it, and without the end of the line.
-            RowKind::Csv => csv_line([text_cell(path), CsvCell::text("")]).trim_end_matches('\n').to_owned(),
-            RowKind::Jsonl => format!("{{\"path\":{},", serde_json::Value::from(path)),
-            RowKind::Parquet => format!("{path}\n"),
+            RowKind::Csv => csv_line([text_cell(name), CsvCell::text("")]).trim_end_matches('\n').to_owned(),
+            RowKind::Jsonl => format!("{{\"{}\":{},", self.input.column(), serde_json::Value::from(name)),
+            RowKind::Parquet => format!("{name}\n"),
         }
     }
 
@@ -82,7 +88,8 @@ impl RowFormat<'_> {
     fn json(&self, PredictedRow { name, prediction, error }: &PredictedRow<'_>) -> String {
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let row = JsonRow {
-            path: name,
+            path: (self.input == InputKind::Image).then_some(name),
+            id: (self.input == InputKind::Vector).then_some(name),
             label: prediction.map(|prediction| self.class(prediction.label)),
             confidence: prediction.map(|prediction| prediction.confidence),
             margin: prediction.map(|prediction| prediction.margin),
@@ -169,8 +176,13 @@ mod tests {
             set: Some(vec![0, 1]),
             abstain: Some(false),
         };
-        let format =
-            RowFormat { kind: RowKind::Csv, classes: &classes, probabilities: false, rows_of_part: 1 };
+        let format = RowFormat {
+            kind: RowKind::Csv,
+            input: InputKind::Image,
+            classes: &classes,
+            probabilities: false,
+            rows_of_part: 1,
+        };
         let row = |path: &str, prediction| {
             format.row(&PredictedRow { name: path.to_owned(), prediction, error: None })
         };
@@ -199,8 +211,13 @@ mod tests {
             set: Some(vec![0, 1]),
             abstain: Some(false),
         };
-        let format =
-            |kind, probabilities| RowFormat { kind, classes: &classes, probabilities, rows_of_part: 1 };
+        let format = |kind, probabilities| RowFormat {
+            kind,
+            input: InputKind::Image,
+            classes: &classes,
+            probabilities,
+            rows_of_part: 1,
+        };
         let path = escaped(b"a\xffb\n\"\\.png");
         assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
         let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
@@ -221,5 +238,10 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&row).unwrap();
         assert_eq!((&json["set"][1], &json["path"]), (&"a|b\n".into(), &path.as_str().into()));
         assert!(!jsonl.beginning("a").starts_with(&jsonl.beginning("ab")));
+        for kind in [RowKind::Csv, RowKind::Jsonl] {
+            let of_vectors = RowFormat { input: InputKind::Vector, ..format(kind, false) };
+            assert!(of_vectors.row(&image).starts_with(&of_vectors.beginning(&path)), "{kind:?}");
+            assert!(of_vectors.header().is_empty() || of_vectors.header().starts_with("id,label,"));
+        }
     }
 }

@@ -1,0 +1,27 @@
+//! What predictions are about.
+
+/// What a model predicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputKind {
+    Image,
+    /// A vector of the user's own.
+    Vector,
+}
+
+impl InputKind {
+    /// One of them, in messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Vector => "vector",
+        }
+    }
+
+    /// The column that names them.
+    pub fn column(self) -> &'static str {
+        match self {
+            Self::Image => "path",
+            Self::Vector => "id",
+        }
+    }
+}

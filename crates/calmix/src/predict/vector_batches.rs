@@ -1,0 +1,209 @@
+//! The logits of many vectors: blocks are read ahead by one thread, and the rows of a block are shared by several.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+
+use anyhow::Result;
+use calmix_data::error::DataError;
+use calmix_data::vectors::{VectorBlock, VectorSource};
+use calmix_head::{HeadError, parallel};
+
+use super::logit_batch::{LogitBatch, NamedInput};
+use super::row::escaped;
+use crate::stop::POLL_INTERVAL;
+use crate::vector_model::VectorModel;
+
+/// The most rows of a block. Three blocks are in memory at a time: one is read, one waits, one is predicted.
+pub const BLOCK_ROWS: usize = 4096;
+/// Rows that one thread predicts at a time, whatever the number of threads.
+const SHARE_ROWS: usize = 256;
+
+/// The batches of some rows of a source. Ends early once the command has to stop.
+#[derive(Debug)]
+pub struct VectorBatches<'a> {
+    model: &'a VectorModel,
+    /// Each block, then `None`.
+    blocks: Receiver<Result<Option<VectorBlock>, DataError>>,
+    /// Numbers of a row: all its views.
+    numbers: usize,
+    threads: usize,
+    stop: &'a AtomicBool,
+    is_over: bool,
+}
+
+impl<'a> VectorBatches<'a> {
+    /// Starts to read `rows`. The source has vectors of the model's length.
+    ///
+    /// # Errors
+    /// If the system refuses another thread.
+    pub fn new(
+        model: &'a VectorModel,
+        source: VectorSource,
+        rows: Range<u64>,
+        threads: usize,
+        stop: &'a AtomicBool,
+    ) -> io::Result<Self> {
+        let numbers = source.views() * source.width();
+        let (sender, blocks) = mpsc::sync_channel(1);
+        // Never joined: a file server may hang for ever.
+        let read = move || send(&source, rows, numbers, &sender);
+        thread::Builder::new().name("vectors".to_owned()).spawn(read)?;
+        Ok(Self { model, blocks, numbers, threads, stop, is_over: false })
+    }
+
+    fn next_block(&mut self) -> Result<Option<VectorBlock>> {
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.blocks.recv_timeout(POLL_INTERVAL) {
+                Ok(block) => return Ok(block?),
+                Err(RecvTimeoutError::Timeout) => {}
+                // A panic, which was printed: rows that are missing must not look like the end.
+                Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the vectors ended unexpectedly"),
+            }
+        }
+        Ok(None)
+    }
+
+    fn batch(&self, block: VectorBlock) -> Result<LogitBatch> {
+        let shares: Vec<&[f32]> = block.vectors.chunks(SHARE_ROWS * self.numbers).collect();
+        let model = self.model;
+        let numbers = self.numbers;
+        let predicted =
+            parallel::run(shares.len(), self.threads, |n| predict_share(model, shares[n], numbers));
+        let mut problems = Vec::new();
+        let mut logits = Vec::new();
+        for share in predicted {
+            let (its_problems, its_logits) = share?;
+            problems.extend(its_problems);
+            logits.extend(its_logits);
+        }
+        let mut ids = block.ids.unwrap_or_default().into_iter();
+        let mut inputs = Vec::with_capacity(problems.len());
+        for (row, problem) in (block.first..).zip(problems) {
+            inputs.push(NamedInput { name: row_name(ids.next().as_deref(), row), problem });
+        }
+        Ok(LogitBatch { inputs, logits })
+    }
+}
+
+impl Iterator for VectorBatches<'_> {
+    type Item = Result<LogitBatch>;
+
+    fn next(&mut self) -> Option<Result<LogitBatch>> {
+        if self.is_over {
+            return None;
+        }
+        let block = self.next_block().transpose();
+        self.is_over = !matches!(block, Some(Ok(_)));
+        Some(block?.and_then(|block| self.batch(block)))
+    }
+}
+
+/// The name of a row: its id, or else its number, from 0.
+pub fn row_name(id: Option<&str>, row: u64) -> String {
+    id.map_or_else(|| row.to_string(), |id| escaped(id.as_bytes()))
+}
+
+/// Sends the blocks of these rows, then `None`.
+fn send(
+    source: &VectorSource,
+    rows: Range<u64>,
+    numbers: usize,
+    sender: &SyncSender<Result<Option<VectorBlock>, DataError>>,
+) {
+    let mut left = rows.end.saturating_sub(rows.start);
+    let mut blocks = source.unchecked_blocks(rows.start, BLOCK_ROWS);
+    while left > 0 {
+        // Fewer rows than there should be: the other end sees that nothing more comes.
+        let Some(block) = blocks.next() else { return };
+        let block = block.map(|block| first_rows(block, left, numbers));
+        left -= block.as_ref().map_or(left, |block| (block.vectors.len() / numbers) as u64);
+        // A reader that is gone needs no more.
+        if sender.send(block.map(Some)).is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(Ok(None));
+}
+
+/// Why each row of `numbers` numbers cannot be predicted, if so, and the logits of the others.
+fn predict_share(
+    model: &VectorModel,
+    rows: &[f32],
+    numbers: usize,
+) -> Result<(Vec<Option<String>>, Vec<f32>), HeadError> {
+    let mut problems = Vec::with_capacity(rows.len() / numbers);
+    let mut vectors = Vec::with_capacity(rows.len());
+    for row in rows.chunks_exact(numbers) {
+        // Of several views, the first is the sample as it is.
+        let vector = &row[..model.width()];
+        let bad = vector.iter().position(|number| !number.is_finite());
+        problems.push(bad.map(|column| format!("number {column} of the vector is {}", vector[column])));
+        if bad.is_none() {
+            vectors.extend_from_slice(vector);
+        }
+    }
+    let mut logits = model.logits(&vectors)?;
+    if logits.iter().any(|logit| !logit.is_finite()) {
+        logits = without_infinite(&logits, model.rule().info().classes.len(), &mut problems);
+    }
+    Ok((problems, logits))
+}
+
+/// A block without the rows after the first `rows`.
+fn first_rows(mut block: VectorBlock, rows: u64, numbers: usize) -> VectorBlock {
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    block.vectors.truncate(rows.saturating_mul(numbers));
+    if let Some(ids) = &mut block.ids {
+        ids.truncate(rows);
+    }
+    block
+}
+
+/// The logits of the rows whose logits are finite; the others get a problem.
+fn without_infinite(logits: &[f32], classes: usize, problems: &mut [Option<String>]) -> Vec<f32> {
+    let mut finite = Vec::with_capacity(logits.len());
+    let readable = problems.iter_mut().filter(|problem| problem.is_none());
+    for (problem, row) in readable.zip(logits.chunks_exact(classes)) {
+        if row.iter().all(|logit| logit.is_finite()) {
+            finite.extend_from_slice(row);
+        } else {
+            let text = "the outputs of the head are not finite: the vector has huge numbers, or the weights are damaged";
+            *problem = Some(text.to_owned());
+        }
+    }
+    finite
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_with_infinite_logits_have_a_problem() {
+        let unread = || Some("unread".to_owned());
+        let mut problems = [None, unread(), None, None];
+        let logits = [1.0, 2.0, f32::NAN, 3.0, 4.0, 5.0];
+        assert_eq!(without_infinite(&logits, 2, &mut problems), [1.0, 2.0, 4.0, 5.0]);
+        assert!(problems[0].is_none() && problems[1] == unread() && problems[3].is_none());
+        assert!(problems[2].as_ref().unwrap().contains("not finite"));
+    }
+
+    #[test]
+    fn block_is_cut_at_the_end_of_the_shard() {
+        let ids = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let block = VectorBlock { first: 5, vectors: vec![0.0; 12], ids: Some(ids), labels: None };
+        let cut = first_rows(block.clone(), 2, 4);
+        assert_eq!(cut.vectors.len(), 8);
+        assert_eq!(cut.ids.unwrap(), ["a", "b"]);
+        assert_eq!(first_rows(block.clone(), u64::MAX, 4), block);
+    }
+
+    #[test]
+    fn row_without_id_is_named_by_its_number() {
+        assert_eq!(row_name(None, 7), "7");
+        assert_eq!(row_name(Some("a\nb"), 7), "a\\x0ab");
+    }
+}

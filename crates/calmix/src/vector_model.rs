@@ -1,0 +1,76 @@
+//! A trained head on vectors of the user's own, in use: no backbone, and so no libtorch.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix_data::vectors::MOST_NUMBERS;
+use calmix_head::HeadError;
+use calmix_head::model::HeadModel;
+use calmix_io::error::FileError;
+use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
+use calmix_run::run::RunFile;
+
+use crate::model_files::ModelFiles;
+use crate::model_options::ModelOptions;
+use crate::predict::guarantee::Guarantee;
+use crate::predict::prediction_rule::PredictionRule;
+
+/// The model of a finished run on vectors.
+#[derive(Debug)]
+pub struct VectorModel {
+    head: HeadModel,
+    width: usize,
+    rule: PredictionRule,
+}
+
+impl VectorModel {
+    /// Loads `model.json`, `model.safetensors` and `projection.safetensors` from a run's folder.
+    ///
+    /// # Errors
+    /// If they are missing, were changed, or contradict each other, or an option is out of range.
+    pub fn load(folder: &Path, options: &ModelOptions) -> Result<Self> {
+        let files = ModelFiles::open(folder)?;
+        let info = files.info();
+        let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
+            return Err(files.wrong("a model of images, not of vectors".to_owned()).into());
+        };
+        // Before any of them decides how much is read.
+        if u64::from(head.features) > MOST_NUMBERS || head.dimensions > head.features || head.dimensions == 0
+        {
+            let problem = format!("head: {} dimensions of {} features", head.dimensions, head.features);
+            return Err(files.implausible(problem).into());
+        }
+        files.check_calibration()?;
+        let shape = head.shape(info.classes.len());
+        let width = head.features as usize;
+        let weights = files.weights(longest_head(shape))?;
+        let projection =
+            files.below_head(RunFile::Projection, longest_projection(width), &head.projection)?;
+        let path = files.path(RunFile::Projection)?;
+        let projection = read_projection(&projection, width, head.dimensions as usize);
+        let projection = projection.map_err(|problem| FileError::new(path, problem))?;
+        let path = files.path(RunFile::Model)?;
+        let head = read_head(&weights, shape).map_err(|problem| FileError::new(path, problem))?;
+        let head = HeadModel::new(projection, head).map_err(|error| files.wrong(error.to_string()))?;
+        Guarantee::check(options)?;
+        Ok(Self { head, width, rule: files.rule(options)? })
+    }
+
+    /// The length of the vectors that it reads.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// What turns its logits into predictions.
+    pub fn rule(&self) -> &PredictionRule {
+        &self.rule
+    }
+
+    /// The logits of vectors, one after the other. Those of a vector do not depend on the other vectors.
+    ///
+    /// # Errors
+    /// If they are not whole vectors.
+    pub fn logits(&self, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
+        self.head.logits(vectors)
+    }
+}

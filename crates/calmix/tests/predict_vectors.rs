@@ -1,0 +1,284 @@
+//! `calmix predict` on vectors, as a whole command: no libtorch, rows in order, whatever interrupts it.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use calmix::core::matrix::Matrix;
+use calmix::core::rng::{Domain, Seed};
+use calmix::metrics::calibrator::any_calibrator::Calibrator;
+use calmix::metrics::held_out::HeldOut;
+use calmix::recipe::model_spec::ModelSpec;
+use calmix::recipe::network::HeadKind;
+use calmix::recipe::precision::Precision;
+use calmix::run::head_files::{head_bytes, projection_bytes};
+use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
+use calmix_head::model::HeadModel;
+use calmix_head::network::{Head, HeadShape};
+use calmix_head::projection::Projection;
+use serde_json::Value;
+
+const WIDTH: usize = 12;
+const ROWS: usize = 10_000;
+/// A row with a number that is not finite.
+const BAD: usize = 7;
+const CLASSES: [&str; 3] = ["cat", "dog", "=owl"];
+
+/// A folder with a run in it, and vectors.
+struct Scene {
+    folder: tempfile::TempDir,
+    vectors: Vec<f32>,
+    model: HeadModel,
+}
+
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut stream = Seed(3).stream(Domain::Init, 0, 0);
+        let mut vectors: Vec<f32> = (0..ROWS * WIDTH).map(|_| stream.normal() as f32).collect();
+        let projection = Projection::fit(Matrix::new(&vectors, ROWS, WIDTH).unwrap(), 5).unwrap();
+        let shape = HeadShape { width: 5, hidden: None, classes: CLASSES.len() };
+        let numbers = (0..shape.numbers()).map(|_| (3.0 * stream.normal()) as f32).collect();
+        let head = Head::new(shape, numbers).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        fs::create_dir(&run).unwrap();
+        let below = projection_bytes(&projection).unwrap();
+        let mut info = ModelInfo {
+            format: FORMAT,
+            blake3: String::new(),
+            model: ModelSpec::new("wrn-10-1".parse().unwrap(), 32),
+            classes: CLASSES.map(str::to_owned).to_vec(),
+            resize: 32,
+            filter: "bilinear".to_owned(),
+            shrink: None,
+            head: Some(HeadInfo {
+                kind: HeadKind::Linear,
+                precision: Precision::F32,
+                features: WIDTH as u32,
+                dimensions: 5,
+                backbone: String::new(),
+                projection: ModelInfo::hash(&below),
+            }),
+            calibration: None,
+            held_out: Some(HeldOut {
+                answer: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
+                right: (0..60).map(|n| n > 20).collect(),
+                lac: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
+                aps: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
+                label: (0..60).map(|n| n % 3).collect(),
+            }),
+            calibration_blake3: String::new(),
+        };
+        let weights = info.embed(&head_bytes(&head).unwrap()).unwrap();
+        fs::write(run.join("model.safetensors"), weights).unwrap();
+        fs::write(run.join("projection.safetensors"), below).unwrap();
+        fs::write(run.join("model.json"), serde_json::to_vec(&info).unwrap()).unwrap();
+        vectors[BAD * WIDTH + 4] = f32::NAN;
+        let model = HeadModel::new(projection, head).unwrap();
+        let scene = Self { folder, vectors, model };
+        fs::write(scene.path("vectors.npy"), npy(&scene.vectors, WIDTH)).unwrap();
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Runs `calmix predict run` with further arguments, without any `calmix-torch`.
+    fn predict(&self, arguments: &[&str]) -> Ended {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
+        command.args(["predict", "run"]).args(arguments).current_dir(&self.folder);
+        let output = command.env("CALMIX_TORCH", "/nowhere/calmix-torch").output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended {
+            code: output.status.code().unwrap(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// Runs it with arguments that it refuses.
+    fn refuses(&self, arguments: &[&str], reasons: &[&str]) {
+        self.fails(2, arguments, reasons);
+    }
+
+    fn fails(&self, code: i32, arguments: &[&str], reasons: &[&str]) {
+        let ended = self.predict(arguments);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        for reason in reasons {
+            assert!(ended.stderr.contains(reason), "{arguments:?}: {}", ended.stderr);
+        }
+    }
+}
+
+/// Vectors as numpy saves them.
+fn npy(vectors: &[f32], width: usize) -> Vec<u8> {
+    let rows = vectors.len() / width;
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}").into_bytes();
+    header.resize((header.len() + 11).next_multiple_of(64) - 11, b' ');
+    header.push(b'\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header);
+    file.extend(vectors.iter().flat_map(|number| number.to_le_bytes()));
+    file
+}
+
+#[test]
+fn rows_are_those_of_the_head_whatever_the_threads() {
+    let scene = Scene::new();
+    let arguments = ["vectors.npy", "--probabilities", "--out"];
+    let whole = scene.predict(&[&arguments[..], &["one.jsonl", "--threads", "1"]].concat());
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert!(whole.stderr.contains("10,000 vectors, "), "{}", whole.stderr);
+    assert!(whole.stderr.contains("1 vector could not be read"), "{}", whole.stderr);
+    scene.predict(&[&arguments[..], &["three.jsonl", "--threads", "3"]].concat());
+    assert!(scene.read("one.jsonl") == scene.read("three.jsonl"));
+    let rows: Vec<Value> =
+        scene.read("one.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), ROWS);
+    for (n, (row, vector)) in rows.iter().zip(scene.vectors.chunks_exact(WIDTH)).enumerate() {
+        assert_eq!(row["id"], n.to_string());
+        if n == BAD {
+            assert!(row["label"].is_null() && row["set"].is_null());
+            assert_eq!(row["error"], "number 4 of the vector is NaN");
+            continue;
+        }
+        let mut wanted = vec![0.0; CLASSES.len()];
+        let logits = scene.model.logits(vector).unwrap();
+        let best = Calibrator::IDENTITY.probabilities_into(&logits, &mut wanted).unwrap();
+        let found: Vec<f32> =
+            row["probabilities"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap() as f32).collect();
+        assert_eq!(found, wanted, "row {n}");
+        assert_eq!(row["label"], CLASSES[best]);
+        assert!(row["set"].is_array() && row["abstain"].is_boolean(), "{row}");
+    }
+    // Standard output has the same rows, as a table.
+    let table = scene.predict(&["vectors.npy"]);
+    assert!(table.stdout.starts_with("id,label,confidence,margin,set,abstain,error\n0,"), "{}", table.stderr);
+    assert_eq!(table.stdout.lines().count(), 1 + ROWS);
+}
+
+#[test]
+fn interrupted_output_continues_at_the_next_row() {
+    let scene = Scene::new();
+    assert_eq!(scene.predict(&["vectors.npy", "--out", "whole.csv"]).code, 0);
+    let whole = scene.read("whole.csv");
+    let resume = ["vectors.npy", "--out", "killed.csv", "--resume"];
+    assert_eq!(scene.predict(&resume).code, 0);
+    for end in [0, 5, 40, 150, whole.len() / 2, whole.len() - 1, whole.len()] {
+        fs::write(scene.path("killed.csv"), &whole[..end]).unwrap();
+        let ended = scene.predict(&resume);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert!(scene.read("killed.csv") == whole, "torn at {end}");
+    }
+    let parquet = ["vectors.npy", "--out", "out.parquet", "--resume", "--part-rows", "3000"];
+    assert_eq!(scene.predict(&parquet).code, 0);
+    let part = |n: usize| fs::read(scene.path(&format!("out.parquet/part-0000{n}.parquet"))).unwrap();
+    let parts = [0, 1, 2, 3].map(part);
+    let lines = scene.read("out.parquet.parts.jsonl");
+    let first_two: String = lines.split_inclusive('\n').take(2).collect();
+    fs::write(scene.path("out.parquet.parts.jsonl"), first_two).unwrap();
+    assert_eq!(scene.predict(&parquet).code, 0);
+    assert!(parts == [0, 1, 2, 3].map(part) && scene.read("out.parquet.parts.jsonl") == lines);
+    // Another number of vectors would be other rows.
+    fs::write(scene.path("vectors.npy"), npy(&scene.vectors[WIDTH..], WIDTH)).unwrap();
+    scene.refuses(&resume, &["it was written with rows 10000, not 9999"]);
+}
+
+#[test]
+fn shards_are_ranges_of_rows() {
+    let scene = Scene::new();
+    let whole = scene.predict(&["vectors.npy"]).stdout;
+    let mut together = "id,label,confidence,margin,set,abstain,error\n".to_owned();
+    for index in 1..=3 {
+        let shard = format!("{index}/3");
+        let ended = scene.predict(&["vectors.npy", "--out", "out.csv", "--shard", &shard]);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let text = scene.read(&format!("out-{index}-of-3.csv"));
+        together.extend(text.split_inclusive('\n').skip(1));
+    }
+    assert!(whole == together);
+}
+
+#[test]
+fn ids_name_the_rows_and_a_resumed_output_is_checked_by_them() {
+    let scene = Scene::new();
+    let table = |last: &str| {
+        let mut text =
+            "id,".to_owned() + &(0..WIDTH).map(|n| format!("embedding_{n},")).collect::<Vec<_>>().concat();
+        text.pop();
+        for (id, vector) in ["a", "b\\c", last].into_iter().zip(scene.vectors.chunks_exact(WIDTH)) {
+            let numbers: Vec<_> = vector.iter().map(ToString::to_string).collect();
+            text += &format!("\n{id},{}", numbers.join(","));
+        }
+        fs::write(scene.path("table.csv"), text + "\n").unwrap();
+    };
+    table("d");
+    let resume = ["table.csv", "--out", "out.csv", "--resume"];
+    let ended = scene.predict(&resume);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let rows = scene.read("out.csv");
+    let names: Vec<_> = rows.lines().map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(names, ["id", "a", "b\\x5cc", "d"]);
+    // The numbers are those of the file that has no ids.
+    let whole = scene.predict(&["vectors.npy"]).stdout;
+    for (named, numbered) in rows.lines().zip(whole.lines()).skip(1) {
+        assert_eq!(named.split_once(',').unwrap().1, numbered.split_once(',').unwrap().1);
+    }
+    assert_eq!(scene.predict(&resume).code, 0);
+    table("e");
+    scene.refuses(&resume, &["vector 3 is not the one that was predicted before", "another file"]);
+}
+
+#[test]
+fn other_inputs_and_changed_files_are_named() {
+    let scene = Scene::new();
+    fs::write(scene.path("short.npy"), npy(&[0.0; 20], 10)).unwrap();
+    scene.refuses(
+        &["short.npy"],
+        &["short.npy has vectors of 10 numbers, but run was trained on vectors of 12", "try: "],
+    );
+    fs::write(scene.path("photo.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    scene.refuses(&["photo.png"], &["run was trained on vectors of 12 numbers: ", "photo.png: "]);
+    fs::create_dir(scene.path("photos")).unwrap();
+    fs::copy(scene.path("photo.png"), scene.path("photos/photo.png")).unwrap();
+    scene.refuses(&["photos"], &["run was trained on vectors of 12 numbers: "]);
+    scene.refuses(&["vectors.npy", "vectors.npy"], &["from one file"]);
+    scene.refuses(&["--list", "vectors.npy"], &["from one file"]);
+    scene.refuses(&["-"], &["cannot be predicted from a list of paths"]);
+    scene.refuses(&["vectors.npy", "--device", "cuda"], &["runs on the CPU", "remove --device"]);
+    scene.refuses(&["nowhere.npy"], &["nowhere.npy: does not exist"]);
+    scene.refuses(&["vectors.npy", "--coverage", "1"], &["--coverage is 1"]);
+    let bad = npy(&[f32::INFINITY; 2 * WIDTH], WIDTH);
+    fs::write(scene.path("bad.npy"), bad).unwrap();
+    assert_eq!(scene.predict(&["bad.npy"]).code, 1);
+
+    let projection = scene.path("run/projection.safetensors");
+    let mut bytes = fs::read(&projection).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&projection, bytes).unwrap();
+    scene.fails(1, &["vectors.npy"], &["projection.safetensors: ", "model.json has another hash"]);
+    fs::remove_file(&projection).unwrap();
+    scene.fails(1, &["vectors.npy"], &["projection.safetensors: missing"]);
+    let info = scene.read("run/model.json");
+    for (from, to) in
+        [("\"features\":12", "\"features\":4294967295"), ("\"dimensions\":5", "\"dimensions\":0")]
+    {
+        fs::write(scene.path("run/model.json"), info.replace(from, to)).unwrap();
+        scene.fails(1, &["vectors.npy"], &["model.json: head: "]);
+    }
+}
