@@ -67,6 +67,14 @@ pub struct HeadSettings {
 }
 
 impl HeadSettings {
+    /// The same settings for samples of one vector each. From 4 labels per class, features of an image classifier ended in
+    /// a single class without the warm-up and the slower biases.
+    #[must_use]
+    pub fn for_one_vector(self) -> Self {
+        let candidates = Candidates::OneVector;
+        Self { candidates, dropout: 0.5, warm_up: self.steps / 10, bias_rate: 0.01, ..self }
+    }
+
     /// Refuses what does not apply to heads.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub struct ComparedRun {
     pub on: EvalSet,
     /// The number of samples in that split.
     pub samples: u64,
-    /// Which of its two heads, if it has heads.
+    /// Which of its heads, if it has heads.
     pub head: Option<HeadName>,
     /// Its metrics before calibration.
     pub metrics: Metrics,
@@ -105,7 +105,7 @@ pub struct SettingCell {
     pub error: Summary,
     /// The other measures, those that all of its runs have.
     pub measures: BTreeMap<Measure, Summary>,
-    /// The head of these metrics; `None` unless the runs have two heads.
+    /// The head of these metrics; `None` unless the runs have several heads.
     pub head: Option<HeadName>,
     /// The paper's metrics, if it has this setting.
     pub paper: Option<PublishedMetrics>,

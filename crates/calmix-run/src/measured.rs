@@ -1,4 +1,4 @@
-//! The models of a finished run that have metrics: its network, or the two heads on its frozen features.
+//! The models of a finished run that have metrics: its network, or the heads on its vectors.
 
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::Metrics;
@@ -24,7 +24,8 @@ pub struct Measured {
     pub calibrated: Option<Metrics>,
 }
 
-/// The models of a finished run that have metrics: its network, or its two heads, that of the recipe first.
+/// The models of a finished run that have metrics: its network, or its heads in the order of
+/// [`HeadChoice::candidates`](crate::result::HeadChoice::candidates).
 pub fn measured(result: &RunResult) -> Vec<Measured> {
     let Some(selected) = result.finished.selected.get(&result.selection) else { return Vec::new() };
     let on = selected.on;

@@ -36,22 +36,23 @@ pub struct RunResult {
     pub finished: Finished,
 }
 
-/// The heads that were trained on the same frozen features and the same labels, and which of them is the model: that of the
-/// recipe, unless labels that no head was trained on have a higher likelihood under the other, by more than a standard error.
+/// The heads that were trained on the same vectors and the same labels, and which of them is the model: that of the recipe,
+/// unless labels that no head was trained on have a higher likelihood under the other, by more than a standard error. With one
+/// vector per sample there are more than two, and the model is the one under which these labels are the most likely.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {
     /// The labels of the choice: those out of fold, or those of the dataset's validation split.
     pub chosen_on: EvalSet,
-    /// The NLL of the recipe's head minus that of the other on these labels, label by label, with its interval; `None` if
-    /// there are too few labels.
+    /// The NLL of the best head that uses samples without labels minus that of the labels alone on these labels, label by
+    /// label, with its interval; `None` if there are too few labels. Of two heads, the first is that of the recipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Estimate>,
-    /// Every head, that of the recipe first.
+    /// Every head: that of the recipe and the labels alone, or the labels alone first and that of the recipe last.
     pub candidates: Vec<HeadCandidate>,
 }
 
-/// One of the heads of a run on frozen features.
+/// One of the heads of a run on vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadName {
@@ -59,6 +60,14 @@ pub enum HeadName {
     Recipe,
     /// The head that was trained on the labels alone.
     LabelsAlone,
+    /// Logistic regression on the labels alone.
+    LogisticRegression,
+    /// A mixture of Gaussians, fitted to all samples by EM.
+    Em,
+    /// The same with balanced classes.
+    BalancedEm,
+    /// The average of logistic regression and the better mixture.
+    LrEm,
 }
 
 impl HeadChoice {
@@ -66,14 +75,39 @@ impl HeadChoice {
     pub fn kept(&self) -> Option<HeadName> {
         self.candidates.iter().find(|candidate| candidate.kept).map(|candidate| candidate.name)
     }
+
+    /// Whether the candidates are those for one vector per sample.
+    pub fn is_of_one_vector(&self) -> bool {
+        self.candidates.iter().any(|candidate| candidate.name == HeadName::LogisticRegression)
+    }
 }
 
 impl HeadName {
-    /// Its name in tables.
+    /// All names.
+    pub const ALL: [Self; 6] =
+        [Self::Recipe, Self::LabelsAlone, Self::LogisticRegression, Self::Em, Self::BalancedEm, Self::LrEm];
+
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Recipe => "recipe",
             Self::LabelsAlone => "labels-alone",
+            Self::LogisticRegression => "logistic-regression",
+            Self::Em => "em",
+            Self::BalancedEm => "balanced-em",
+            Self::LrEm => "lr-em",
+        }
+    }
+
+    /// Its name in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Recipe => "the recipe's",
+            Self::LabelsAlone => "labels alone",
+            Self::LogisticRegression => "logistic regression (labels alone)",
+            Self::Em => "EM",
+            Self::BalancedEm => "balanced EM",
+            Self::LrEm => "LR + EM",
         }
     }
 
@@ -82,7 +116,14 @@ impl HeadName {
         match self {
             Self::Recipe => "the recipe's head",
             Self::LabelsAlone => "the head trained on the labels alone",
+            Self::LogisticRegression => "logistic regression on the labels alone",
+            Self::Em | Self::BalancedEm | Self::LrEm => self.title(),
         }
+    }
+
+    /// Whether it is trained on the labels alone.
+    pub fn is_labels_alone(self) -> bool {
+        matches!(self, Self::LabelsAlone | Self::LogisticRegression)
     }
 }
 

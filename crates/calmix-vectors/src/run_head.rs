@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use calmix_core::matrix::Matrix;
 use calmix_data::error::DataError;
 use calmix_data::loader::SkippedSample;
-use calmix_head::fit::{Candidate, FittedHead, HeadFit, ValidationSamples, fit};
+use calmix_head::fit::{Candidate, HeadFit, ValidationSamples, fit};
 use calmix_head::progress::FitProgress;
 use calmix_head::samples::HeadSamples;
 use calmix_head::training::StepLog;
@@ -58,10 +58,11 @@ impl HeadRun<'_> {
         self.log_steps(&fitted)?;
         let outputs = self.evaluate(&fitted)?;
         let choice = head_choice(&fitted, &outputs);
-        let own = fitted.heads.first();
-        let (Some(own), Some(kept), Some(output)) = (own, fitted.head(), outputs.get(fitted.kept)) else {
+        let (Some(kept), Some(output)) = (fitted.head(), outputs.get(fitted.kept)) else {
             return Err(VectorsError::Unsupported("no head was trained".to_owned()));
         };
+        // What belongs to steps is that of the recipe's head, if it was trained.
+        let own = fitted.own().unwrap_or(kept);
         let HeadEvaluator { recipe, samples, vectors, .. } = self.evaluator;
         let step = recipe.train.steps;
         let mut history = Vec::new();
@@ -143,7 +144,7 @@ impl HeadRun<'_> {
 
     /// Writes the steps of the recipe's own head.
     fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), VectorsError> {
-        let Some(own) = fitted.heads.first() else { return Ok(()) };
+        let Some(own) = fitted.own() else { return Ok(()) };
         let mut starvation = Starvation::default();
         for entry in &own.trained.log {
             let step = step_event(entry, self.evaluator.recipe);
@@ -184,20 +185,19 @@ fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
             name: match head.candidate {
                 Candidate::Settings => HeadName::Recipe,
                 Candidate::LabelsAlone => HeadName::LabelsAlone,
+                Candidate::LogisticRegression => HeadName::LogisticRegression,
+                Candidate::Em => HeadName::Em,
+                Candidate::BalancedEm => HeadName::BalancedEm,
+                Candidate::LrEm => HeadName::LrEm,
             },
             kept: n == fitted.kept,
-            nll: mean_nll(head),
+            nll: head.mean_nll(),
             temperature: temperature(&head.calibrator),
             evaluations: output.evaluations.iter().cloned().map(Evaluation::without_lists).collect(),
         });
     }
     let nll_difference = fitted.nll_difference;
     (candidates.len() > 1).then_some(HeadChoice { chosen_on, nll_difference, candidates })
-}
-
-/// The NLL of labels that neither trained the head nor fitted its calibrator.
-fn mean_nll(head: &FittedHead) -> Option<f64> {
-    (!head.nll.is_empty()).then(|| head.nll.iter().sum::<f64>() / head.nll.len() as f64)
 }
 
 fn temperature(calibrator: &Fitted) -> Option<f64> {

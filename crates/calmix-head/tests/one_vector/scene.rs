@@ -74,7 +74,7 @@ pub(crate) fn with_progress<T>(run: impl FnOnce(&FitProgress<'_>) -> T) -> T {
 pub(crate) fn settings() -> HeadSettings {
     let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));
     method.mixup.pairing = Pairing::None;
-    HeadSettings {
+    let settings = HeadSettings {
         method,
         hidden: None,
         steps: 60,
@@ -89,11 +89,12 @@ pub(crate) fn settings() -> HeadSettings {
         clip: None,
         ema_decay: 0.95,
         folds: 4,
-        candidates: Candidates::OneVector,
+        candidates: Candidates::Method,
         labels_alone: false,
-        dropout: 0.5,
+        dropout: 0.0,
         warm_up: 0,
         log_every: 10,
         seed: Seed(11),
-    }
+    };
+    settings.for_one_vector()
 }

@@ -47,8 +47,17 @@ pub(super) fn method_words(settings: &SettingTexts) -> String {
     let smoothing = if matches!(of("method.smoothing"), "none" | "") { "" } else { " + LS" };
     let penalty =
         if matches!(of("method.logit_penalty.weight"), "0.0" | "") { "" } else { " + logit penalty" };
-    let head = if of(HEAD) == HeadName::LabelsAlone.name() { ", labels alone" } else { "" };
-    format!("{name}{pairing}{smoothing}{penalty}{head}")
+    let method = format!("{name}{pairing}{smoothing}{penalty}");
+    match head_of(settings) {
+        None | Some(HeadName::Recipe) => method,
+        Some(head @ HeadName::LabelsAlone) => format!("{method}, {}", head.title()),
+        // The recipe's method had no part in it.
+        Some(head) => head.title().to_owned(),
+    }
+}
+
+fn head_of(settings: &SettingTexts) -> Option<HeadName> {
+    HeadName::ALL.into_iter().find(|head| head.name() == value(settings, HEAD))
 }
 
 /// The name of a method in the paper's tables, with the k and the warm-up of the ablations.
@@ -86,7 +95,7 @@ pub(super) fn order(settings: &SettingTexts) -> RowOrder {
         words.iter().position(|(known, _)| *known == word).unwrap_or(words.len())
     };
     let smoothing = value(settings, "method.smoothing").to_owned();
-    let is_alone = value(settings, HEAD) == HeadName::LabelsAlone.name();
+    let is_alone = head_of(settings).is_some_and(HeadName::is_labels_alone);
     let pairing = place(&PAIRINGS, "method.mixup.pairing");
     (place(&BASES, "method.base"), !is_plain(settings), pairing, smoothing, is_alone)
 }

@@ -43,7 +43,7 @@ pub struct RunReport {
     pub assessment: Assessment,
     /// Whether the test split both chose the model and measures it.
     pub chosen_on_test: bool,
-    /// Which of its two heads is the model; `None` unless it has two.
+    /// Which of its heads is the model; `None` unless it has several.
     pub head: Option<HeadName>,
     /// Its metrics; `None` without predictions.
     pub evaluated: Option<EvaluatedRun>,

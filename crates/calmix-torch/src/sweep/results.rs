@@ -70,8 +70,10 @@ fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResu
     if let Some(result) = &result {
         for measured in measured(result) {
             let place = match measured.head {
-                Some(HeadName::LabelsAlone) => &mut filled.labels_alone,
+                Some(HeadName::LabelsAlone | HeadName::LogisticRegression) => &mut filled.labels_alone,
                 Some(HeadName::Recipe) | None => &mut filled.result,
+                // Sweeps compare the recipe's head with the labels alone.
+                Some(HeadName::Em | HeadName::BalancedEm | HeadName::LrEm) => continue,
             };
             *place = Some(CellMetrics { selection: result.selection, measured });
         }

@@ -130,10 +130,10 @@ fn calibrated_again(map: &FittedCalibrator) -> String {
     format!("calibration refitted on the labels of {folder}\n\n{}\n", metric_table::of_map(map))
 }
 
-/// The rest of a result: its two heads, other selection rules, pseudo-labels; each followed by an empty line.
+/// The rest of a result: its heads, other selection rules, pseudo-labels; each followed by an empty line.
 fn after_table(result: &RunResult) -> String {
-    let two_heads = result.heads.as_ref().map(heads).unwrap_or_default();
-    let parts = [two_heads, metric_table::by_rule(result), metric_table::pseudo_labels(result)];
+    let heads = result.heads.as_ref().map(heads).unwrap_or_default();
+    let parts = [heads, metric_table::by_rule(result), metric_table::pseudo_labels(result)];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 
@@ -150,7 +150,7 @@ fn short_commit(commit: &str) -> String {
     }
 }
 
-/// The base algorithm, its threshold if any, the mixup pairing, and which of two heads is the model.
+/// The base algorithm, its threshold if any, the mixup pairing, and which head is the model.
 fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let word = |key: &str| recipe.value(key).and_then(|value| value.as_str()).unwrap_or_default();
     let base = word("method.base");

@@ -91,7 +91,7 @@ fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
     Ok((points, is_finished))
 }
 
-/// The head that the last metrics belong to, for a run with two heads.
+/// The head that the last metrics belong to, for a run with several heads.
 fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
     let kept = read::result(run)?.and_then(|result| result.heads).and_then(|heads| heads.kept());
     Ok(kept.map(|head| ("model.head".to_owned(), head.in_words().to_owned())).into_iter().collect())
