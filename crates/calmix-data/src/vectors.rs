@@ -320,6 +320,12 @@ impl Iterator for VectorBlocks<'_> {
     }
 }
 
+/// Whether files of `packed` bytes may plausibly hold vectors of `unpacked` bytes. Vectors of few different numbers, such as
+/// fingerprints of molecules, compress a hundredfold and more. Blocks bound the memory; this protects the disk.
+fn is_plausible(packed: u64, unpacked: u64) -> bool {
+    unpacked <= packed.saturating_mul(1000).max(64 << 20)
+}
+
 /// Reads and drops rows, for formats in which no row can be found without those before it.
 fn skip(stream: &mut dyn RowStream, shape: VectorShape, rows: u64) -> Result<(), DataError> {
     let at_once = (LARGEST_BLOCK / (8 * shape.numbers().max(1))).clamp(1, 4096) as u64;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::outage::{Outage, Warn};
 
-/// The number of image files read so far and in total. Sources of published files leave both at zero: they take seconds.
+/// The number of image files, or of rows of vectors, read so far and in total. Sources of published files leave both at zero:
+/// they take seconds.
 #[derive(Debug, Default)]
 pub struct PrepareProgress {
     done: AtomicU64,
@@ -32,6 +33,10 @@ impl PrepareProgress {
     }
 
     pub(crate) fn add(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
+        self.add_rows(1);
+    }
+
+    pub(crate) fn add_rows(&self, rows: u64) {
+        self.done.fetch_add(rows, Ordering::Relaxed);
     }
 }

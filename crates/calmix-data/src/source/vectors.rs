@@ -51,13 +51,16 @@ pub fn prepare(
     let mut stats = ColumnStats::default();
     let mut parts = Parts::new(&source, root)?;
     if let Some(progress) = progress {
-        progress.expect(source.files().len() as u64);
+        progress.expect(source.rows());
     }
     for block in source.blocks(0, (AT_ONCE / (4 * numbers)).max(1)) {
         let mut block = block?;
         parts.unpack(&mut builder, &block.vectors, numbers)?;
         stats.add(block.first, &block.vectors, numbers);
         rows.add(&source, &mut block, numbers)?;
+        if let Some(progress) = progress {
+            progress.add_rows((block.vectors.len() / numbers) as u64);
+        }
     }
     let parts = parts.finish(&mut builder)?;
     let classes = rows.finish()?;
@@ -70,9 +73,6 @@ pub fn prepare(
         builder.subset(name);
         for (part, index) in parts.iter().zip(0..) {
             add_rows(&mut builder, part, index, subset, &rows, (number, row_bytes))?;
-            if let Some(progress) = progress.filter(|_| subset == 0) {
-                progress.add();
-            }
         }
     }
     stats.warnings(&source, numbers).into_iter().for_each(|warning| builder.warn(warning));

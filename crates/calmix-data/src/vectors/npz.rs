@@ -13,10 +13,9 @@ use super::array_format::{ArrayData, ArrayFormat, VectorArray};
 use super::array_labels::{ArrayLabels, NAMES};
 use super::chosen::choose;
 use super::read_from::ReadFrom;
-use super::{VectorFile, VectorOptions, VectorPlace, VectorShape, VectorSource, pickle};
+use super::{VectorFile, VectorOptions, VectorPlace, VectorShape, VectorSource, is_plausible, pickle};
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
-use crate::expansion;
 use crate::npy::{NpyHeader, NpyItem};
 
 /// The most arrays of an archive.
@@ -142,7 +141,7 @@ fn array(entry: ZipEntry) -> Result<(NpyHeader, ZipEntry), DataProblem> {
     if end.is_none_or(|end| end > entry.file.length()) {
         return Err(DataProblem::Format("the archive ends before the array".into()));
     }
-    if !expansion::is_plausible(entry.packed, entry.size) {
+    if !is_plausible(entry.packed, entry.size) {
         let problem = format!("{} bytes that expand to {}: probably an attack", entry.packed, entry.size);
         return Err(DataProblem::Limit(problem));
     }

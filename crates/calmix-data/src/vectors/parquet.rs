@@ -22,10 +22,10 @@ use self::guarded::guarded;
 use self::row_stream::ParquetStream;
 use self::schema::Columns;
 use super::{
-    RowStream, VectorFile, VectorFormat, VectorOptions, VectorPlace, VectorShape, VectorSource, skip,
+    RowStream, VectorFile, VectorFormat, VectorOptions, VectorPlace, VectorShape, VectorSource, is_plausible,
+    skip,
 };
 use crate::error::{DataError, DataProblem};
-use crate::expansion;
 use crate::source::listing::contents;
 
 /// Files of the same columns, one after the other.
@@ -72,7 +72,7 @@ pub(super) fn open(
     table.shape =
         VectorShape::new(table.shape.rows, views, width).map_err(|problem| DataError::new(first, problem))?;
     let bytes = table.files.iter().map(|file| file.chunks.length()).sum();
-    if !expansion::is_plausible(bytes, table.shape.unpacked_bytes()) {
+    if !is_plausible(bytes, table.shape.unpacked_bytes()) {
         let problem =
             format!("{bytes} bytes that expand to {}: probably an attack", table.shape.unpacked_bytes());
         return Err(DataError::new(first, DataProblem::Limit(problem)));

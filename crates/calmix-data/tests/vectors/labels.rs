@@ -10,8 +10,11 @@ use calmix_data::vectors::VectorOptions;
 
 use crate::same::{golden, prepared};
 
+/// A subset and its number of rows.
+type Count = (String, u64);
+
 /// Prepares golden vectors with labels from a CSV of this text; returns classes and subsets.
-fn with_csv(name: &str, text: &str) -> Result<(Vec<String>, Vec<(String, u64)>), DataError> {
+fn with_csv(name: &str, text: &str) -> Result<(Vec<String>, Vec<Count>), DataError> {
     let folder = tempfile::tempdir().unwrap();
     let labels = folder.path().join("labels.csv");
     fs::write(&labels, text).unwrap();
@@ -20,7 +23,7 @@ fn with_csv(name: &str, text: &str) -> Result<(Vec<String>, Vec<(String, u64)>),
     Ok((dataset.classes().to_vec(), subsets))
 }
 
-fn counts(subsets: &[(&str, u64)]) -> Vec<(String, u64)> {
+fn counts(subsets: &[(&str, u64)]) -> Vec<Count> {
     subsets.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 

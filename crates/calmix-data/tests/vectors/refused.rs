@@ -57,7 +57,7 @@ fn flipped_bits_never_panic() {
     assert_eq!(failures.unwrap(), [""; 0]);
 }
 
-/// Flips a bit of each byte of each file, and returns where more rows than the file can have were read.
+/// Flips a bit of every fourth byte of each file, and returns where more rows than the file can have were read.
 fn flipped_files_with_too_many_rows() -> Vec<String> {
     let mut failures = Vec::new();
     let names = [
@@ -76,7 +76,7 @@ fn flipped_files_with_too_many_rows() -> Vec<String> {
         let path = folder.path().join(name);
         fs::write(&path, &bytes).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
-        for (at, &byte) in bytes.iter().enumerate() {
+        for (at, &byte) in bytes.iter().enumerate().step_by(4) {
             file.write_all_at(&[byte ^ 1 << ((at * 5 + 3) % 8)], at as u64).unwrap();
             // Another number, or an error; never many more rows than the file had.
             if read(&path).is_ok_and(|rows| rows > 400) {

@@ -135,6 +135,14 @@ impl PrepareArgs {
         Ok(resolved.recipe.dataset)
     }
 
+    /// The options for vectors as a command line, each after a space.
+    fn vector_options(&self) -> String {
+        let labels = self.labels.as_ref().map(|labels| format!(" --labels {}", shell_quoted(labels)));
+        let column = self.vector_column.as_ref().map(Path::new);
+        let column = column.map(|column| format!(" --vector-column {}", shell_quoted(column)));
+        [labels, column].into_iter().flatten().collect()
+    }
+
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {
         let recipe = recipe_for(source);
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
@@ -166,12 +174,7 @@ impl PrepareArgs {
         };
         // Without them `train` would read the folder in another way and refuse the table.
         let mut options = self.reading.options(by_itself != source);
-        if let Some(labels) = &self.labels {
-            options += &format!(" --labels {}", shell_quoted(labels));
-        }
-        if let Some(column) = &self.vector_column {
-            options += &format!(" --vector-column {}", shell_quoted(Path::new(column)));
-        }
+        options += &self.vector_options();
         let from = if source == SourceName::Vectors { "--features" } else { "--data" };
         let written = written_to(&table, &format!(", with this summary in {file}"));
         print(&format!(

@@ -169,7 +169,7 @@ pub(super) fn first_vector(file: &ParquetFile) -> std::result::Result<(u64, u64)
     let index = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0).unwrap_or_default();
     // Until the length of a vector is known, a file may have as many numbers as its bytes can plausibly expand to.
     let rows = file.metadata.row_group(index).num_rows().unsigned_abs().max(1);
-    let numbers = file.chunks.length().saturating_mul(25) / rows;
+    let numbers = file.chunks.length().saturating_mul(250) / rows;
     let mut group =
         guarded(|| Group::open(file, index, numbers)).map_err(|error| in_group(file, index, &error))?;
     let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
