@@ -25,7 +25,7 @@ macro_rules! texts {
 const RECIPES: &[Builtin] = texts!("":
     "cifar10" "cifar10-released-code" "cifar100" "svhn" "stl10" "imagenet" "webvision"
     "fashion-mnist" "folder" "cpu-fashion-mnist" "cpu-cifar10" "cpu-folder"
-    "head-cifar10" "head-folder");
+    "head-cifar10" "head-folder" "vectors");
 const SWEEPS: &[Builtin] = texts!("sweeps/": "table-1" "table-2" "table-3" "table-4" "figure-1");
 const PRESETS: &[Builtin] = texts!("presets/": "released-code");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");

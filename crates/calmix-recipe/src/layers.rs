@@ -336,12 +336,19 @@ impl Resolved {
                 "set it to the folder of the dataset, for example with `--set dataset.path=FOLDER`",
             ),
             missing(
-                self.recipe.has_head() && network.weights.is_empty(),
+                self.recipe.has_head() && !self.recipe.has_vectors() && network.weights.is_empty(),
                 "network.weights",
                 "network.train is \"head\", and a head needs a pretrained backbone; `calmix weights list` shows those available",
             ),
         ];
-        let problems: Vec<_> = problems.into_iter().flatten().collect();
+        let mut problems: Vec<_> = problems.into_iter().flatten().collect();
+        if self.recipe.has_vectors() && !self.recipe.has_head() {
+            let rule =
+                "dataset.source is \"vectors\", and only a head can be trained on vectors; use \"head\"";
+            let what = What::Rule { value: network.train.to_string(), rule: rule.to_owned() };
+            let path = "network.train".to_owned();
+            problems.push(Problem { origin: self.origin(&path), path, what });
+        }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
     }
 

@@ -69,7 +69,7 @@ pub use or_auto::{Auto, OrAuto};
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, Warning, What};
 pub use published::{SEEDS, is_papers};
-pub use recipe_for_data::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, is_for_folders, recipe_for};
+pub use recipe_for_data::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, VECTORS_RECIPE, is_for_folders, recipe_for};
 pub use reference::reference;
 pub use resume::{Difference, differences, may_change, must_match};
 pub use rules::uneven_rows;
@@ -138,6 +138,11 @@ impl Recipe {
     /// Returns whether a head is trained on a frozen backbone.
     pub fn has_head(&self) -> bool {
         self.network.train == TrainedPart::Head
+    }
+
+    /// Returns whether a head is trained on vectors that the user already has, without images and without a backbone.
+    pub fn has_vectors(&self) -> bool {
+        self.dataset.source == SourceName::Vectors
     }
 
     /// Returns how many unlabelled samples are trained on, of the `all` that are available.

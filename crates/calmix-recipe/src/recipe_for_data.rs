@@ -9,6 +9,9 @@ pub const CPU_RECIPE: &str = "cpu-folder";
 /// The recipe for a folder of images on a CPU: a head on a pretrained backbone.
 pub const HEAD_RECIPE: &str = "head-folder";
 
+/// The recipe for vectors that the user already has.
+pub const VECTORS_RECIPE: &str = "vectors";
+
 /// Whether a built-in recipe takes whatever splits a folder of images has.
 pub fn is_for_folders(recipe: Option<&str>) -> bool {
     matches!(recipe, Some(GPU_RECIPE | CPU_RECIPE | HEAD_RECIPE))
@@ -25,6 +28,6 @@ pub fn recipe_for(source: SourceName) -> &'static str {
         SourceName::Imagenet => "imagenet",
         SourceName::Webvision => "webvision",
         SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset => CPU_RECIPE,
-        SourceName::Vectors => HEAD_RECIPE,
+        SourceName::Vectors => VECTORS_RECIPE,
     }
 }

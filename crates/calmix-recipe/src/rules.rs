@@ -93,10 +93,21 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
 
 fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     let Recipe { train, network, method, optimiser, selection, .. } = recipe;
+    let has_vectors = recipe.has_vectors();
     if !recipe.has_head() {
         return Vec::new();
     }
     vec![
+        error(
+            has_vectors && matches!(train.device, OrAuto::Is(Device::Cuda(_) | Device::Mps)),
+            "train.device",
+            "dataset.source is \"vectors\", and their heads are trained on the CPU; use \"cpu\"",
+        ),
+        error(
+            !has_vectors && network.weak_views.min(network.strong_views) == 0,
+            if network.weak_views == 0 { "network.weak_views" } else { "network.strong_views" },
+            "a head on images is trained on at least one weak and one strong view of each; use 1 or more",
+        ),
         error(
             train.groups > 1 || train.shards > 1,
             if train.groups > 1 { "train.groups" } else { "train.shards" },
@@ -263,7 +274,8 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             ),
         ),
         warning(
-            left_of_norms > 0.01,
+            // A head has no batch normalisation, and its backbone is frozen.
+            !recipe.has_head() && left_of_norms > 0.01,
             "network.norm_momentum",
             &format!(
                 "leaves {:.0}% of the initial statistics in batch normalisation after {}; for a run this short, use \

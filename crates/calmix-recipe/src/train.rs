@@ -27,12 +27,14 @@ section! {
         /// The layers of the head.
         #[when(train is TrainedPart::Head)]
         fixed head: HeadKind = HeadKind::Linear;
-        /// The number of weak views of each image that pass through the backbone; each step uses one of them.
+        /// The number of weak views of each image that pass through the backbone; each step uses one of them. With
+        /// `dataset.source = "vectors"`, how many of the vectors after a sample's first are weak views.
         #[when(train is TrainedPart::Head)]
-        fixed weak_views: u32 = 2, SOME.to(255.0);
-        /// The number of strong views of each image that pass through the backbone; each step uses one of them.
+        fixed weak_views: u32 = 2, from(0.0).to(255.0);
+        /// The number of strong views of each image that pass through the backbone; each step uses one of them. With
+        /// `dataset.source = "vectors"`, how many of the vectors after the weak views are strong views.
         #[when(train is TrainedPart::Head)]
-        fixed strong_views: u32 = 2, SOME.to(255.0);
+        fixed strong_views: u32 = 2, from(0.0).to(255.0);
         /// The number of principal components (PCA) of the features that the head is trained on; 0 for all of them.
         #[when(train is TrainedPart::Head)]
         fixed dimensions: u32 = 256, from(0.0).to(65_536.0);

@@ -13,12 +13,32 @@ use crate::data::Keep;
 use crate::field::{Field, Shape, When, leaves};
 use crate::value::Leaves;
 
+/// The keys about images and the backbone below a head, outside of the section `augment`.
+const OF_IMAGES: [&str; 9] = [
+    "dataset.mean",
+    "dataset.std",
+    "network.name",
+    "network.weights",
+    "network.weights_hash",
+    "network.cache",
+    "network.norm_eps",
+    "loader.memory",
+    "loader.workers",
+];
+
 /// Returns every key without effect and the reason, in the order of the recipe.
 pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
     let mut reasons = BTreeMap::new();
     by_declaration(Recipe::fields(), "", None, values, &mut reasons);
     for (path, why) in by_several_keys(recipe) {
         reasons.entry(path.to_owned()).or_insert(why);
+    }
+    if recipe.has_vectors() {
+        for (path, _) in leaves(Recipe::fields()).into_iter().filter(|(path, _)| path.starts_with("augment."))
+        {
+            let why = "dataset.source is vectors, and there are no images".to_owned();
+            reasons.entry(path).or_insert(why);
+        }
     }
     let in_order = leaves(Recipe::fields()).into_iter();
     in_order.filter_map(|(path, _)| reasons.remove(&path).map(|why| (path, why))).collect()
@@ -71,6 +91,10 @@ fn broken(when: &When, section: &str, values: &Leaves) -> Option<Reason> {
 fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     let Recipe { labels, network, train, .. } = recipe;
     let mut unused = Vec::new();
+    if recipe.has_vectors() {
+        let why = "dataset.source is vectors, and there are no images";
+        unused.extend(OF_IMAGES.map(|key| (key, why.to_owned())));
+    }
     if matches!(labels.keep, Keep::All | Keep::Given) && labels.validation == HoldOut::NONE {
         unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
     }

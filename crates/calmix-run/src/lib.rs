@@ -6,6 +6,7 @@
 //! | what is in a run folder, and which process may write there? | [`run`] |
 //! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`sample_files`] |
 //! | what happened, step by step? | [`events`] |
+//! | where is a new run, and how did it end? | [`run_folder`], [`outcome`] |
 //! | how are events, predictions and files written while a run trains? | [`event_writer`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | what did a network predict for every sample of a split? | [`predictions_file`] |
@@ -33,12 +34,14 @@ pub mod head_files;
 pub mod inspect;
 pub mod measured;
 pub mod model_info;
+pub mod outcome;
 pub mod overview;
 pub mod predictions_file;
 pub mod pretrained_config;
 pub mod read;
 pub mod result;
 pub mod run;
+pub mod run_folder;
 pub mod sample_files;
 pub mod sink;
 pub mod summary;

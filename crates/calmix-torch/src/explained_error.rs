@@ -2,6 +2,7 @@
 
 use anyhow::Error;
 use calmix::error::{CliError, PreparationStopped, sentence};
+use calmix::explained_error::explain;
 use calmix_io::error::ErrorKind;
 use calmix_train::trainer::TrainError;
 
@@ -14,7 +15,6 @@ pub(crate) fn explained(error: Error) -> Error {
     let is_mistake = error.kind() == ErrorKind::Mistake;
     let hint = match &error {
         TrainError::Start(start) => Some(start.hint()),
-        TrainError::Changed { .. } | TrainError::NotBegun { .. } => Some("calmix train --help".to_owned()),
         _ => None,
     };
     let error = match error {
@@ -22,6 +22,7 @@ pub(crate) fn explained(error: Error) -> Error {
         TrainError::Data(error) => return error.into(),
         TrainError::Run(error) => return error.into(),
         TrainError::Recipe(error) => return error.into(),
+        TrainError::Vectors(error) => return explain(*error),
         error => Error::from(error),
     };
     let message = sentence(&error);

@@ -11,15 +11,12 @@
 
 mod build_info;
 mod command;
-mod cores;
 mod explained_error;
 mod labelled_folder;
 mod launch_args;
 pub mod model;
 mod moved_dataset;
 mod predict;
-mod progress;
-mod quicker;
 mod start_notice;
 mod summary;
 mod supervise;

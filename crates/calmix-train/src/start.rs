@@ -15,9 +15,6 @@ mod backbone;
 mod draft;
 mod error;
 mod folder_recipe;
-mod run_folder;
-mod shared_table;
-mod table;
 mod table_settings;
 
 use std::path::{Path, PathBuf};
@@ -25,20 +22,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_data::dataset::Dataset;
+use calmix_data::default_place::folder_for_output;
 use calmix_data::loader::Warn;
-use calmix_data::prepare::Findings;
 use calmix_data::split::LabelSplit;
 use calmix_io::disk::WarningDisk;
 
 pub use backbone::{BackboneChoice, LONGEST as LONGEST_FEATURES, measure_rate, weights_available};
+pub use calmix_run::run_folder::{RunFolder, RunPlace};
+pub use calmix_vectors::start_notice::{InsteadOfTest, StartNotice};
 pub use draft::{CompletedDraft, Draft};
 pub use error::StartError;
 pub use folder_recipe::folder_recipe;
-pub use run_folder::{RunFolder, RunPlace};
 
 use crate::trainer::{Outcome, TrainError, Trainer};
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::weights_folder::StoredWeights;
+use calmix_vectors::table::open_table;
 
 /// What a run needs from its surroundings while it is prepared.
 pub struct StartContext<'a> {
@@ -50,56 +49,6 @@ pub struct StartContext<'a> {
     pub measure_rate: &'a dyn Fn(&StoredWeights) -> Result<f64, TrainError>,
     /// Receives the events of the preparation.
     pub notify: Box<dyn FnMut(StartNotice<'_>) + 'a>,
-}
-
-/// An event of the preparation of a run.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartNotice<'a> {
-    /// The files of the dataset are about to be read.
-    Reading {
-        /// The folder of the dataset.
-        folder: &'a Path,
-    },
-    /// Files were read.
-    Read {
-        /// Files so far.
-        files: u64,
-        /// All files, once they are counted.
-        total: Option<u64>,
-    },
-    /// The files have been read, or reading them has ended.
-    ReadingEnded,
-    /// The table of an earlier run, or of `calmix prepare`, serves this run too.
-    SharedTable {
-        /// Where it was found.
-        table: &'a Path,
-        /// Where this run has it.
-        own: &'a Path,
-    },
-    /// The scan of a new table found problems.
-    Scanned {
-        /// What it found.
-        findings: &'a Findings,
-        /// The table, which has the whole list.
-        table: &'a Path,
-    },
-    /// The dataset has no test split.
-    NoTestSplit {
-        /// What the model is evaluated on instead.
-        evaluated_on: InsteadOfTest,
-    },
-}
-
-/// What a model is evaluated on if the dataset has no test split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InsteadOfTest {
-    /// The split `val`, which also fits the calibrator.
-    ValidationSplit,
-    /// Every label, by a head that was trained without it.
-    OutOfFold,
-    /// Labels that are held out from training.
-    HeldOut,
 }
 
 /// A run that is ready to start.
@@ -162,8 +111,10 @@ pub fn prepare_run(
 ) -> Result<PreparedRun, TrainError> {
     draft.resolved.ready()?;
     let disk = Arc::new(WarningDisk(Arc::clone(&context.warn)));
-    let folder = RunFolder::claim(place, draft, disk)?;
-    let dataset = table::open(&draft.resolved.recipe.dataset, folder.path(), &mut context)?;
+    let data = &draft.resolved.recipe.dataset;
+    let beside = || folder_for_output(Path::new(&data.path));
+    let folder = RunFolder::claim(place, beside, draft.base().unwrap_or("run"), disk)?;
+    let dataset = open_table(data, folder.path(), context.stop, &context.warn, &mut *context.notify)?;
     let CompletedDraft { resolved, split, backbone } = draft.complete(&dataset, &mut context)?;
     Ok(PreparedRun { resolved, dataset, split, backbone, folder })
 }

@@ -44,18 +44,18 @@ use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 
 use calmix_engine::device;
-use calmix_run::events::Finished;
 use calmix_run::read;
 use calmix_run::run::{Build, Paths, Run};
 use calmix_run::sink::Sink;
 
+pub use calmix_run::outcome::Outcome;
 pub use calmix_vectors::evaluation::EvalOutput;
 pub use calmix_vectors::splits::{draw_split, own_validation};
+pub use calmix_vectors::threads::threads;
 pub use data::feature_work::PageShard;
 pub use data::trained_images::trained_images;
 pub use error::{StateProblem, TrainError};
 pub use eval::reevaluate::evaluate_run;
-pub use ranks::layout::threads;
 pub use ranks::step_phase::StepPhase;
 pub use step::step_traffic::StepTraffic;
 
@@ -82,20 +82,6 @@ pub struct Trainer<'a> {
     build: Build,
     /// Whether a run is opened that a process of another machine has not closed.
     takes_over: bool,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
-    /// It finished.
-    Finished(Finished),
-    /// It had finished before; nothing was done.
-    AlreadyFinished(Finished),
-    /// It stopped on request, and can be resumed.
-    Stopped {
-        /// The number of steps so far.
-        step: u64,
-    },
 }
 
 impl<'a> Trainer<'a> {

@@ -8,7 +8,10 @@ use calmix_head::HeadError;
 use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
+use calmix_recipe::{Difference, RecipeError};
 use calmix_run::error::RunError;
+
+use crate::table_error::TableError;
 
 /// Why a run stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,32 @@ pub enum VectorsError {
     /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] MetricsError),
+    /// The recipe is invalid.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// The table of the dataset cannot be used.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The preparation of the dataset was stopped.
+    #[error("interrupted; the partly prepared dataset was deleted")]
+    PreparationStopped,
+    /// The run stopped before it wrote its recipe.
+    #[error("{}: this run was stopped before its first step; start it again with its recipe", shown(.path.display()))]
+    NotBegun {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// A resumed run would train differently.
+    #[error(
+        "{}: a resumed run cannot change these keys: {}; start a new run instead. {}", shown(.path.display()),
+         listed(.changes), may_change()
+    )]
+    Changed {
+        /// The folder of the run.
+        path: PathBuf,
+        /// Every key that would change and may not.
+        changes: Vec<Difference>,
+    },
     /// The dataset is not the one that the run started with.
     #[error(
         "{}: the dataset has changed: its fingerprint was {before} when the run started and is {now} now; restore the \
@@ -77,7 +106,11 @@ impl VectorsError {
         match self {
             Self::Run(error) => error.kind(),
             Self::Data(error) => error.kind(),
-            Self::OtherDataset { .. }
+            Self::Recipe(error) => error.kind(),
+            Self::Table(_)
+            | Self::NotBegun { .. }
+            | Self::Changed { .. }
+            | Self::OtherDataset { .. }
             | Self::OtherSplit { .. }
             | Self::Unsupported(_)
             | Self::Method(CoreError::Memory { .. }) => ErrorKind::Mistake,
@@ -86,6 +119,19 @@ impl VectorsError {
             _ => ErrorKind::Failure,
         }
     }
+}
+
+fn listed(changes: &[Difference]) -> String {
+    changes
+        .iter()
+        .map(|change| format!("{} was {} and would be {}", change.path, change.old, change.new))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn may_change() -> String {
+    let free = calmix_recipe::may_change();
+    format!("Keys that can change: {}", free.join(", "))
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 //! | question | module |
 //! |---|---|
 //! | which samples is a run trained and evaluated on? | [`run_samples`], [`splits`]; and in which [`prepared_table`] |
-//! | which vectors do they have? | [`head_vectors`] |
+//! | how is their table found or made, and what does it decide? | [`table`], [`table_splits`], with its [`start_notice`]s |
+//! | which vectors do they have? | [`head_vectors`], through a [`vector_projection`] |
+//! | how does a run on vectors of the user start and resume? | [`vector_run`], [`read_vectors`] |
 //! | how does a run train its heads, top-down? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
 //! | what does an evaluation compute, and what is written of it? | [`evaluation`], [`evaluation_log`], [`final_evaluation`] |
-//! | which files does a finished run have? | [`result_files`] |
+//! | which files does a run have when it begins, and when it has finished? | [`first_files`], [`result_files`] |
 //!
 //! `calmix-train` uses it for heads on the features of images, and for what all its runs have in common: the samples and the
 //! files. Whatever goes wrong is a [`VectorsError`].
@@ -17,12 +19,23 @@ pub mod evaluate_head;
 pub mod evaluation;
 pub mod evaluation_log;
 pub mod final_evaluation;
+pub mod first_files;
 pub mod head_settings;
 pub mod head_vectors;
 pub mod prepared_table;
+pub mod read_vectors;
 pub mod result_files;
 pub mod run_head;
 pub mod run_samples;
+mod shared_table;
 pub mod splits;
+pub mod start_notice;
+pub mod table;
+mod table_error;
+pub mod table_splits;
+pub mod threads;
+pub mod vector_projection;
+pub mod vector_run;
 
 pub use error::VectorsError;
+pub use table_error::TableError;

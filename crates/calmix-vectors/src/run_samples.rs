@@ -154,8 +154,9 @@ impl RunSamples {
             unlabelled: self.unlabelled().len(),
             base: recipe.method.base.word().to_string(),
             pairing: recipe.method.mixup.pairing.word().to_string(),
-            network: recipe.network.name.to_string(),
-            size: recipe.augment.size,
+            // Vectors that the user already has come from anywhere.
+            network: if recipe.has_vectors() { "none".to_owned() } else { recipe.network.name.to_string() },
+            size: if recipe.has_vectors() { 0 } else { recipe.augment.size },
             steps: recipe.train.steps,
             seed: recipe.train.seed,
             label_seed: recipe.labels.seed,

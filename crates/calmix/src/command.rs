@@ -17,9 +17,11 @@ mod push;
 pub mod recipe_args;
 mod recipes;
 mod report;
+mod resume;
 pub mod resume_args;
 pub mod source_args;
 pub mod sweep_args;
+mod train;
 pub mod train_args;
 mod weights;
 
@@ -28,6 +30,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::CliError;
 use crate::exit::{self, Exit};
+use crate::explained_error::explained;
 use crate::version;
 
 /// Semi-supervised image classification with calibrated confidence
@@ -54,6 +57,7 @@ Start here:
   calmix doctor                          test this machine
   calmix prepare photos                  scan a folder of images and list its problems
   calmix train --data photos             train on it; Ctrl-C is safe
+  calmix train --features vectors.npy --labels labels.csv
   calmix train cpu-cifar10 --data cifar-10-batches-bin
 
 `calmix COMMAND --help` explains a command; `calmix --help` also lists the exit codes.";
@@ -98,12 +102,11 @@ impl Command {
             Self::Completions(command) => command.run(),
             #[cfg(feature = "man")]
             Self::Man(command) => command.run(),
-            Self::Train(_)
-            | Self::Resume(_)
-            | Self::Sweep(_)
-            | Self::Evaluate(_)
-            | Self::Calibrate(_)
-            | Self::Doctor(_) => Err(CliError::failed("this command runs in calmix-torch").into()),
+            Self::Train(args) => train::run(&args).map_err(explained),
+            Self::Resume(args) => resume::run(&args).map_err(explained),
+            Self::Sweep(_) | Self::Evaluate(_) | Self::Calibrate(_) | Self::Doctor(_) => {
+                Err(CliError::failed("this command runs in calmix-torch").into())
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
+//! | [`vectors`] | `calmix-vectors` | runs that train heads on vectors |
 //! | [`run`] | `calmix-run` | the files of a run: folder, events, checkpoints, predictions |
 //!
 //! ```
@@ -27,9 +28,15 @@
 #[doc(hidden)]
 pub mod command;
 #[doc(hidden)]
+pub mod cores;
+#[doc(hidden)]
+pub mod data_warnings;
+#[doc(hidden)]
 pub mod error;
 #[doc(hidden)]
 pub mod exit;
+#[doc(hidden)]
+pub mod explained_error;
 #[doc(hidden)]
 pub mod format;
 #[doc(hidden)]
@@ -47,7 +54,12 @@ pub mod model_folder;
 pub mod model_options;
 pub mod predict;
 #[doc(hidden)]
+pub mod notice_printer;
+#[doc(hidden)]
 pub mod processor;
+#[doc(hidden)]
+pub mod progress;
+mod quicker;
 #[doc(hidden)]
 pub mod rate;
 #[doc(hidden)]
@@ -56,6 +68,10 @@ mod replaced_table;
 #[doc(hidden)]
 pub mod run_files;
 mod run_list;
+#[doc(hidden)]
+pub mod run_outcome;
+#[doc(hidden)]
+pub mod run_summary;
 #[doc(hidden)]
 pub mod runs_here;
 #[doc(hidden)]
@@ -80,3 +96,4 @@ pub use calmix_metrics as metrics;
 pub use calmix_recipe as recipe;
 pub use calmix_report as report;
 pub use calmix_run as run;
+pub use calmix_vectors as vectors;

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use calmix_recipe::VECTORS_RECIPE;
+use calmix_run::inspect;
 use calmix_run::read;
 
 use crate::command::Command;
@@ -11,9 +13,9 @@ use crate::model_folder::has_model;
 /// data.
 pub fn runs_here(command: &Command) -> bool {
     match command {
-        Command::Train(_)
-        | Command::Resume(_)
-        | Command::Sweep(_)
+        Command::Train(args) => args.features.is_some() || args.recipe.as_deref() == Some(VECTORS_RECIPE),
+        Command::Resume(args) => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
+        Command::Sweep(_)
         | Command::Evaluate(_)
         | Command::Calibrate(_)
         | Command::Doctor(_) => false,

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use calmix_run::run::Build;
+
 /// The version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The hash of the commit, with `-dirty` after it if files were changed since; `unknown` if it was built without git.
@@ -18,6 +20,11 @@ pub fn features() -> impl Iterator<Item = &'static str> {
 pub fn features_shown() -> String {
     let names: Vec<&str> = features().collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Commit and features, as a run records them.
+pub fn build() -> Build {
+    Build { commit: COMMIT.to_owned(), features: features().map(str::to_owned).collect() }
 }
 
 /// What `calmix --version` prints; `-V` prints the version alone.

@@ -110,7 +110,7 @@ fn no_such_recipe() {
         "mine.toml, line 1: there is no recipe `mnist-fashion`; the built-in recipes are cifar10, \
          cifar10-released-code, cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, \
          cpu-fashion-mnist, cpu-cifar10, \
-         cpu-folder, head-cifar10, head-folder"
+         cpu-folder, head-cifar10, head-folder, vectors"
     );
 }
 

@@ -6,6 +6,7 @@ use std::env::consts::{ARCH, OS};
 
 use anyhow::Result;
 use calmix::command::doctor_args::DoctorArgs;
+use calmix::cores;
 use calmix::exit::Exit;
 use calmix::format::{counted, grouped};
 use calmix::io::shown::shown;
@@ -22,7 +23,6 @@ use calmix_train::trainer::TrainError;
 use serde_json::json;
 
 use crate::build_info::{features, features_shown};
-use crate::cores;
 use self_test::SelfTest;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {

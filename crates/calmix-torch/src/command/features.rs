@@ -9,14 +9,15 @@ use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::format::shell_quoted;
 use calmix::input_shard::InputShard;
+use calmix::notice_printer::NoticePrinter;
+use calmix::progress::ProgressSink;
 use calmix::recipe::Resolved;
 use calmix::stop::Stop;
 use calmix::terminal::{clear_line, status, warn_at_once};
 use calmix_train::start::Draft;
 use calmix_train::trainer::{PageShard, TrainError, Trainer};
 
-use crate::progress::ProgressSink;
-use crate::start_notice::NoticePrinter;
+use crate::start_notice::start_context;
 
 /// Opens the prepared table of a recipe's dataset, which must exist: several processes must not prepare it at once.
 fn prepared(resolved: &Resolved) -> Result<Dataset> {
@@ -59,7 +60,7 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
     let dataset = prepared(&draft.resolved)?;
     draft.use_table(dataset.folder());
     let mut printer = NoticePrinter::new(is_quiet);
-    let completed = draft.complete(&dataset, &mut printer.context(&stop))?;
+    let completed = draft.complete(&dataset, &mut start_context(&mut printer, &stop))?;
     let resolved = completed.resolved;
     if completed.backbone.is_some() && shard.is_some() {
         return refuse_choice();

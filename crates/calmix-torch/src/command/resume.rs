@@ -5,23 +5,22 @@ use std::path::Path;
 use anyhow::Result;
 use calmix::command::resume_args::ResumeArgs;
 use calmix::exit::Exit;
-use calmix::format::{counted, grouped, shell_quoted, written_to};
-use calmix::head_table::heads;
+use calmix::format::{counted, shell_quoted};
 use calmix::io::shown::shown;
-use calmix::metric_table::{self, CalibratorState};
+use calmix::progress::ProgressSink;
 use calmix::recipe::{Recipe, Resolved};
 use calmix::run::inspect;
 use calmix::run::read;
 use calmix::run::run::Paths;
-use calmix::run_files::{self, cache_option};
+use calmix::run_files::cache_option;
+use calmix::run_outcome;
 use calmix::stop::Stop;
-use calmix::terminal::{clear_line, print, status, warn, warn_at_once};
+use calmix::terminal::{status, warn, warn_at_once};
 use calmix_train::launch::LaunchInfo;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::launch_args::launch_info;
 use crate::moved_dataset::explain_moved;
-use crate::progress::ProgressSink;
 use crate::supervise::{is_supervised, own_arguments, stop_when_orphaned, supervise};
 
 pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
@@ -82,44 +81,20 @@ pub(super) fn silent_exit(outcome: Result<Outcome, TrainError>, stop: Stop) -> R
     Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }
 
-/// Shows how a run ended, on rank 0. The exit code is the run's, even if printing fails.
+/// Shows how a run ended, on rank 0.
 pub(super) fn show_outcome(
     outcome: Result<Outcome>,
     run: &Path,
     stop: Stop,
     launch: Option<&LaunchInfo>,
 ) -> Result<Exit> {
-    clear_line();
-    // Before anything is printed: ends the announcements about stopping.
-    let stopped = stop.exit();
-    let (text, exit) = match outcome? {
-        Outcome::Stopped { step } => {
-            let recipe = inspect::recipe(run)?.recipe;
-            let saved = if step == 0 { "no step completed" } else { "state saved" };
-            let text = format!(
-                "stopped after {} of {} in {}: {saved}\n{}",
-                grouped(step),
-                counted(recipe.train.steps, "step"),
-                shown(run.display()),
-                next_resume(run, &recipe, launch)
-            );
-            (text, stopped)
-        }
-        Outcome::AlreadyFinished(_) => {
-            let text = format!("{}: this run is already finished\n\n{}", shown(run.display()), result(run)?);
-            (text, Exit::Done)
-        }
-        Outcome::Finished(_) => (result(run)?, Exit::Done),
-    };
-    // A closed terminal or pipe does not change the outcome of the run.
-    let _ = print(&text);
-    Ok(exit)
+    run_outcome::show_outcome(outcome, run, stop, |recipe| next_resume(run, recipe, launch))
 }
 
 /// Says how to resume a run that stopped, with as many processes as before.
 fn next_resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> String {
     match launch {
-        None => format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe)),
+        None => run_outcome::next_resume(run, recipe),
         Some(launch) if is_supervised() => {
             format!("next: calmix resume {} --processes {}\n", shell_quoted(run), launch.local_world)
         }
@@ -130,34 +105,4 @@ fn next_resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> Stri
             )
         }
     }
-}
-
-/// Shows the result of a finished run in one table; `calmix inspect` shows the rest.
-fn result(run: &Path) -> Result<String> {
-    let result = read::result(run)?;
-    let events =
-        read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
-    let model = if result.is_some() { Some(read::model_info(run)?) } else { None };
-    let has_head = model.as_ref().is_some_and(|model| model.head.is_some());
-    let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
-    let metrics = result.as_ref().map(|result| {
-        let why = result.uncalibrated.as_ref();
-        let mut evaluations = metric_table::of_result(result, &events);
-        // The test split, if any.
-        evaluations.drain(..evaluations.len().saturating_sub(1));
-        let table = metric_table::table(&evaluations, CalibratorState::Ended(why));
-        let table = table.unwrap_or_else(|| metric_table::without_metrics(why, has_head));
-        let heads = result.heads.as_ref().map(heads).unwrap_or_default();
-        format!(
-            "model after {}\n\n{table}{heads}{}\n",
-            counted(result.step, "step"),
-            metric_table::guarantees(held_out)
-        )
-    });
-    let files = format!(
-        "{}\n`calmix inspect {}` shows more metrics and all files\n",
-        written_to(&shown(run.display()), &format!(": {}", run_files::model_files(run))),
-        shell_quoted(run)
-    );
-    Ok(metrics.unwrap_or_default() + &files + &run_files::next_with_model(run))
 }

@@ -5,11 +5,14 @@ use std::path::Path;
 use anyhow::{Error, Result};
 use calmix::command::data_args::existing_folder;
 use calmix::command::train_args::TrainArgs;
+use calmix::data_warnings::warn_about_labels;
 use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
-use calmix::recipe::{Layers, OrAuto, Resolved, builtin, detect_source, is_own_format, recipe_for};
+use calmix::notice_printer::NoticePrinter;
+use calmix::progress::ProgressSink;
+use calmix::recipe::{OrAuto, Resolved, builtin, detect_source, is_own_format, recipe_for};
 use calmix::recipe_warnings::warn_about_recipe;
 use calmix::stop::Stop;
 use calmix::terminal::{status, warn_at_once};
@@ -21,15 +24,14 @@ use calmix_train::trainer::Trainer;
 use super::features::make_features;
 use super::resume::{show_outcome, silent_exit};
 use crate::launch_args::{launch_info, shard_of_launch};
-use crate::progress::ProgressSink;
-use crate::start_notice::{NoticePrinter, chosen_backbone, chosen_recipe};
+use crate::start_notice::{chosen_backbone, chosen_recipe, start_context};
 use crate::supervise::supervise;
 use crate::{build_info, summary};
 
 pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
     refuse_path_as_recipe(args)?;
     args.overrides.data_folder()?;
-    let draft = Draft::new(layers(args)?)?;
+    let draft = Draft::new(args.layers()?)?;
     draft.resolved.ready()?;
     existing_folder(Path::new(&draft.resolved.recipe.dataset.path))?;
     if let OrAuto::Is(device) = draft.resolved.recipe.train.device {
@@ -79,10 +81,10 @@ fn prepare(args: &TrainArgs, draft: &Draft, is_launched: bool, stop: &Stop) -> R
         // A launcher may start the same command again.
         _ if is_launched => RunPlace::NewOrBegun(required_run_dir(args)?.to_owned()),
         Some(folder) => RunPlace::New(folder.clone()),
-        None => RunPlace::Next { name: Some(name(args, draft)) },
+        None => RunPlace::Next { name: Some(args.run_name(draft.base())) },
     };
     let mut printer = NoticePrinter::new(args.overrides.quiet);
-    Ok(prepare_run(draft, &place, printer.context(stop))?)
+    Ok(prepare_run(draft, &place, start_context(&mut printer, stop))?)
 }
 
 /// Shows what will be trained, and warnings about it.
@@ -96,22 +98,12 @@ fn announce(
         status(&chosen_backbone(choice));
     }
     warn_about_recipe(&prepared.resolved);
-    summary::warn_about_labels(prepared)?;
+    warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
     if !args.overrides.quiet {
         let processes = launch.map(|launch| launch.local_world).or(args.processes.to_start());
-        summary::show(&name(args, draft), prepared, processes.unwrap_or(1))?;
+        summary::show(&args.run_name(draft.base()), prepared, processes.unwrap_or(1))?;
     }
     Ok(())
-}
-
-/// Returns every setting of the user, in order of precedence.
-fn layers(args: &TrainArgs) -> Result<Layers> {
-    let layers = args.recipe.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
-    let layers = args.file.iter().fold(layers, |layers, file| layers.file(file));
-    let layers = args.overrides.apply(layers.environment(std::env::vars_os()))?;
-    let seeds = args.seed.into_iter().flat_map(|seed| ["train.seed", "labels.seed"].map(|key| (key, seed)));
-    let layers = seeds.fold(layers, |layers, (key, seed)| layers.option("--seed", key, &seed.to_string()));
-    Ok(args.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting)))
 }
 
 /// The folder of the run: a launcher may start the same command again, so the user has to name it.
@@ -138,12 +130,6 @@ fn refuse_path_as_recipe(args: &TrainArgs) -> Result<()> {
     };
     let message = format!("{} is {what}, not a recipe; did you mean `{meant}`?", shown(name));
     Err(CliError::invalid(message).hint("`calmix recipes` lists the recipes").into())
-}
-
-/// The name of the run: that of its recipe or of its file.
-fn name(args: &TrainArgs, draft: &Draft) -> String {
-    let file = || args.file.as_ref()?.file_stem()?.to_str().map(str::to_owned);
-    args.recipe.clone().or_else(file).or(draft.base().map(str::to_owned)).unwrap_or("run".to_owned())
 }
 
 fn is_builtin(name: &str) -> bool {

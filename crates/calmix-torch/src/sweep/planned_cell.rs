@@ -5,9 +5,12 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Result;
 use calmix::command::data_args::existing_folder;
 use calmix::command::recipe_args::RecipeArgs;
+use calmix::data_warnings::warn_about_labels;
 use calmix::error::CliError;
 use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
+use calmix::notice_printer::NoticePrinter;
+use calmix::progress::ProgressSink;
 use calmix::recipe::OrAuto;
 use calmix::recipe::is_for_folders;
 use calmix::recipe::sweep::SweepCell;
@@ -24,9 +27,7 @@ use calmix_train::start::{Draft, RunPlace, prepare_run};
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::build_info;
-use crate::progress::ProgressSink;
-use crate::start_notice::NoticePrinter;
-use crate::summary;
+use crate::start_notice::start_context;
 
 /// Keys that the folder of the dataset decides, in the recipes for folders of images.
 const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
@@ -98,10 +99,10 @@ impl PlannedCell {
         }
         let mut printer = NoticePrinter::new(overrides.quiet);
         let place = RunPlace::NewOrBegun(run.to_owned());
-        let prepared = prepare_run(&self.draft, &place, printer.context(stop))?;
+        let prepared = prepare_run(&self.draft, &place, start_context(&mut printer, stop))?;
         if !overrides.quiet {
             warn_about_recipe(&prepared.resolved);
-            summary::warn_about_labels(&prepared)?;
+            warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
         }
         Ok(trainer.start_prepared(prepared)?)
     }

@@ -8,17 +8,17 @@ use calmix_data::default_place::folder_for_output;
 use calmix_data::split::LabelSplit;
 use calmix_recipe::device::Device;
 use calmix_recipe::{
-    HEAD_RECIPE, Layers, Recipe, Resolved, SourceName, detect_source, is_for_folders, is_own_format,
-    recipe_for,
+    HEAD_RECIPE, Layers, Resolved, SourceName, detect_source, is_for_folders, is_own_format, recipe_for,
 };
 use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_vectors::table_splits::take_splits;
 use toml::Value;
 
+use super::StartContext;
 use super::backbone::{self, BackboneChoice};
 use super::error::StartError;
 use super::folder_recipe::folder_recipe;
 use super::table_settings::table_settings;
-use super::{InsteadOfTest, StartContext, StartNotice};
 use crate::pretrained_layer::with_pretrained;
 use crate::trainer::{TrainError, draw_split};
 
@@ -104,7 +104,7 @@ impl Draft {
         let mut recipe = self.resolved.recipe.clone();
         let mut decided = Vec::new();
         if is_for_folders(self.base()) {
-            decided.extend(self.take_splits(&mut recipe, dataset, context));
+            decided.extend(take_splits(&self.resolved, &mut recipe, dataset, &mut *context.notify));
         }
         if let Some(cache) = self.feature_cache() {
             recipe.network.cache.clone_from(&cache);
@@ -116,38 +116,6 @@ impl Draft {
         let measured = backbone.as_ref().map(BackboneChoice::settings);
         let resolved = resolve(layers.decided(MEASURED_RATE, measured.into_iter().flatten()))?;
         Ok(CompletedDraft { resolved, split, backbone })
-    }
-
-    /// Chooses the splits of a folder of images to evaluate on and to train on without labels. The recipe gets them first, since
-    /// the split of the labels depends on them.
-    fn take_splits(
-        &self,
-        recipe: &mut Recipe,
-        dataset: &Dataset,
-        context: &mut StartContext<'_>,
-    ) -> Vec<(&'static str, Value)> {
-        let has = |name: &str| dataset.header().subsets.iter().any(|subset| subset.name == name);
-        let mut decided = Vec::new();
-        if !has("test") && !self.resolved.is_set_by_user("dataset.test") {
-            let evaluated_on = if has("val") {
-                InsteadOfTest::ValidationSplit
-            } else if recipe.has_head() {
-                InsteadOfTest::OutOfFold
-            } else {
-                InsteadOfTest::HeldOut
-            };
-            (context.notify)(StartNotice::NoTestSplit { evaluated_on });
-            recipe.dataset.test.clear();
-            decided.push(("dataset.test", Value::String(String::new())));
-        }
-        let names: Vec<String> =
-            ["train", "unlabelled"].into_iter().filter(|name| has(name)).map(str::to_owned).collect();
-        if !self.resolved.is_set_by_user("labels.unlabelled_from") {
-            recipe.labels.unlabelled_from.clone_from(&names);
-        }
-        let names = names.into_iter().map(Value::String).collect();
-        decided.push(("labels.unlabelled_from", Value::Array(names)));
-        decided
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use calmix_data::error::DataError;
 use calmix_io::shell_quoted::shell_quoted;
 use calmix_io::shown::shown;
-use calmix_recipe::{SourceName, is_own_format};
+use calmix_recipe::SourceName;
 
 /// Why a run cannot be prepared. All of these are mistakes of the user.
 #[derive(Debug, thiserror::Error)]
@@ -32,36 +31,6 @@ pub enum StartError {
         /// A recipe for it.
         recipe: &'static str,
     },
-    /// With one class, every prediction is right.
-    #[error("{}: there is only one class, `{}`; a classifier needs at least two", shown(.folder.display()), shown(.class))]
-    OneClass {
-        /// The folder of the dataset.
-        folder: PathBuf,
-        /// The only class.
-        class: String,
-    },
-    /// The files do not have the format of the recipe.
-    #[error("{problem}{}", looks_like(*.detected))]
-    OtherFormat {
-        /// The folder of the dataset.
-        folder: PathBuf,
-        /// The error of the reader for the recipe's format.
-        problem: Box<DataError>,
-        /// What the files look like.
-        detected: SourceName,
-        /// A recipe for it.
-        recipe: &'static str,
-    },
-    /// The prepared table that the user named does not match the files.
-    #[error("{}: {problem}", shown(.table.display()))]
-    StaleTable {
-        /// The prepared table.
-        table: PathBuf,
-        /// The folder of the dataset.
-        folder: PathBuf,
-        /// Why it does not match.
-        problem: String,
-    },
 }
 
 impl StartError {
@@ -79,21 +48,9 @@ impl StartError {
                 let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
                 format!("`ls {}`", shell_quoted(parent.unwrap_or(Path::new("."))))
             }
-            Self::OneClass { .. } => "put the images of each class into a folder named after the class".to_owned(),
-            Self::OtherFormat { folder, detected, .. } if is_own_format(*detected) => {
-                format!("calmix train --data {}, to train on your own images", shell_quoted(folder))
-            }
-            Self::NeedsRecipe { folder, recipe, .. } | Self::OtherFormat { folder, recipe, .. } => {
+            Self::NeedsRecipe { folder, recipe, .. } => {
                 format!("calmix train {recipe} --data {}", shell_quoted(folder))
             }
-            Self::StaleTable { folder, .. } => format!(
-                "calmix prepare {} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
-                shell_quoted(folder)
-            ),
         }
     }
-}
-
-fn looks_like(detected: SourceName) -> String {
-    if is_own_format(detected) { String::new() } else { format!("; the files look like {detected}") }
 }

@@ -8,9 +8,8 @@ use calmix_engine::error::EngineError;
 use calmix_head::HeadError;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
-use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
-use calmix_recipe::{Difference, RecipeError};
+use calmix_recipe::RecipeError;
 use calmix_run::error::RunError;
 use calmix_vectors::VectorsError;
 
@@ -54,7 +53,7 @@ pub enum TrainError {
     /// A head cannot be trained or used.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// The samples of the run are not those it began with, or cannot be trained on.
+    /// The table, the recipe or the samples of a run cannot be used, or are not those it began with.
     #[error(transparent)]
     Vectors(Box<VectorsError>),
     /// Metrics cannot be computed.
@@ -84,23 +83,6 @@ pub enum TrainError {
         network: String,
         /// The fewest bytes that the weights of this network can have.
         least: u64,
-    },
-    /// The run stopped before it wrote its recipe.
-    #[error("{}: this run was stopped before its first step; start it again with its recipe", shown(.path.display()))]
-    NotBegun {
-        /// The run folder.
-        path: PathBuf,
-    },
-    /// A resumed run would train differently.
-    #[error(
-        "{}: a resumed run cannot change these keys: {}; start a new run instead. {}", shown(.path.display()),
-         listed(.changes), may_change()
-    )]
-    Changed {
-        /// The folder of the run.
-        path: PathBuf,
-        /// Every key that would change and may not.
-        changes: Vec<Difference>,
     },
     /// Too many steps were not finite.
     #[error(
@@ -221,12 +203,14 @@ pub enum TrainError {
 impl From<VectorsError> for TrainError {
     fn from(error: VectorsError) -> Self {
         match error {
+            VectorsError::Recipe(error) => Self::Recipe(error),
             VectorsError::Run(error) => Self::Run(error),
             VectorsError::Data(error) => Self::Data(error),
             VectorsError::File(error) => Self::File(error),
             VectorsError::Method(error) => Self::Method(error),
             VectorsError::Head(error) => Self::Head(error),
             VectorsError::Calibration(error) => Self::Calibration(error),
+            VectorsError::PreparationStopped => Self::PreparationStopped,
             VectorsError::Stopped => Self::Abandoned,
             VectorsError::Unsupported(sentence) => Self::Unsupported(sentence),
             error => Self::Vectors(Box::new(error)),
@@ -264,17 +248,4 @@ fn diverged(what: &str, ranks: &[usize], of: usize) -> String {
             format!("ranks {} have diverged: their {what} {differ} from {others}", names.join(", "))
         }
     }
-}
-
-fn listed(changes: &[Difference]) -> String {
-    changes
-        .iter()
-        .map(|change| format!("{} was {} and would be {}", change.path, change.old, change.new))
-        .collect::<Vec<_>>()
-        .join("; ")
-}
-
-fn may_change() -> String {
-    let free = calmix_recipe::may_change();
-    format!("Keys that can change: {}", free.join(", "))
 }

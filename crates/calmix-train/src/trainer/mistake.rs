@@ -19,9 +19,7 @@ impl TrainError {
             Self::Processes(error) => error.kind(),
             Self::Vectors(error) => error.kind(),
             Self::Start(_)
-            | Self::NotBegun { .. }
             | Self::Unfinished { .. }
-            | Self::Changed { .. }
             | Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
             | Self::Uneven { .. }
@@ -113,8 +111,8 @@ mod tests {
             EngineError::Settings(words.clone()).into(),
             DistError::NoNccl.into(),
             DistError::Taken { rank: 0, size: 2, place: words.clone() }.into(),
-            TrainError::NotBegun { path: path() },
-            TrainError::Changed { path: path(), changes: Vec::new() },
+            VectorsError::NotBegun { path: path() }.into(),
+            VectorsError::Changed { path: path(), changes: Vec::new() }.into(),
             VectorsError::OtherDataset { path: path(), before: words.clone(), now: words.clone() }.into(),
             VectorsError::OtherSplit { path: path() }.into(),
             TrainError::UnreadableMessage(None),

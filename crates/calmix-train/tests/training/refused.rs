@@ -27,7 +27,8 @@ fn a_changed_recipe_is_refused_key_by_key() {
     let stop = AtomicBool::new(false);
     let other = bench.recipe(&["optimiser.lr=0.5", "train.batch=5", "checkpoint.every=3"]);
     let error = Trainer::new(&stop).resume(&folder, Some(&other)).unwrap_err();
-    let TrainError::Changed { changes, .. } = &error else { panic!("{error}") };
+    let TrainError::Vectors(inner) = &error else { panic!("{error}") };
+    let VectorsError::Changed { changes, .. } = &**inner else { panic!("{error}") };
     assert_eq!(
         changes.iter().map(|change| &*change.path).collect::<Vec<_>>(),
         ["train.batch", "optimiser.lr"]

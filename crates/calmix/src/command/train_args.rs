@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
+use calmix_recipe::{Layers, VECTORS_RECIPE};
 use clap::Args;
 
+use super::data_args::{absolute, existing_dataset};
 use super::process_args::ProcessArgs;
 use super::recipe_args::RecipeArgs;
 use super::source_args::SourceArgs;
@@ -23,6 +26,21 @@ use crate::input_shard::InputShard;
 pub struct TrainArgs {
     /// Built-in recipe; `calmix recipes` lists them
     pub recipe: Option<String>,
+    /// Train a head on vectors that you already have, one per sample, instead of images: .npy, .npz, .parquet, .safetensors,
+    /// .csv, or a folder of them
+    #[arg(
+        long,
+        value_name = "VECTORS",
+        conflicts_with_all = ["data", "source", "layout", "shrink", "features_only", "processes"]
+    )]
+    pub features: Option<PathBuf>,
+    /// With --features, the labels: a CSV with a column of labels and, unless its lines are in the order of the vectors, one
+    /// of ids; or an .npy of whole numbers, -1 for no label [default: those in the file of the vectors]
+    #[arg(long, value_name = "FILE", requires = "features")]
+    pub labels: Option<PathBuf>,
+    /// With --features, the column, array or tensor that holds the vectors [default: embedding, vector, features, …]
+    #[arg(long, value_name = "NAME", requires = "features")]
+    pub vector_column: Option<String>,
     /// Your own recipe in TOML; overrides keys of RECIPE, or of the recipe that it `extends`
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -47,9 +65,51 @@ pub struct TrainArgs {
     pub overrides: RecipeArgs,
 }
 
+impl TrainArgs {
+    /// Returns every setting of the user, in order of precedence.
+    ///
+    /// # Errors
+    /// If a dataset does not exist, or its path is not UTF-8.
+    pub fn layers(&self) -> Result<Layers> {
+        let layers = self.recipe.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
+        let layers = self.file.iter().fold(layers, |layers, file| layers.file(file));
+        let layers = self.overrides.apply(layers.environment(std::env::vars_os()))?;
+        let seeds =
+            self.seed.into_iter().flat_map(|seed| ["train.seed", "labels.seed"].map(|key| (key, seed)));
+        let layers =
+            seeds.fold(layers, |layers, (key, seed)| layers.option("--seed", key, &seed.to_string()));
+        let layers = self.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting));
+        self.with_vectors(layers)
+    }
+
+    /// Adds the vectors, and the recipe for them if the user names none.
+    fn with_vectors(&self, mut layers: Layers) -> Result<Layers> {
+        let Some(vectors) = &self.features else { return Ok(layers) };
+        if !layers.names_recipe() {
+            layers = layers.recipe(VECTORS_RECIPE);
+        }
+        layers = layers.set("dataset.source=vectors");
+        layers = layers.set_to("dataset.path", absolute(existing_dataset(vectors)?)?);
+        if let Some(labels) = &self.labels {
+            layers = layers.set_to("dataset.labels", absolute(existing_dataset(labels)?)?);
+        }
+        if let Some(column) = &self.vector_column {
+            layers = layers.set_to("dataset.vector_column", column.clone());
+        }
+        Ok(layers)
+    }
+
+    /// The name of the run: that of its recipe or of its file, or else of the recipe that calmix chose.
+    pub fn run_name(&self, chosen: Option<&str>) -> String {
+        let file = || self.file.as_ref()?.file_stem()?.to_str().map(str::to_owned);
+        self.recipe.clone().or_else(file).or(chosen.map(str::to_owned)).unwrap_or("run".to_owned())
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   calmix train --data photos
+  calmix train --features vectors.npy --labels labels.csv
   calmix train cpu-fashion-mnist --data fashion-mnist
   calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --seed 1
   calmix train --file mine.toml --run-dir runs/mine

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use calmix_core::matrix::Matrix;
 use calmix_data::error::DataError;
 use calmix_data::features::{
     self, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, widened,
@@ -27,6 +26,7 @@ use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
 use calmix_vectors::head_vectors::{HeadVectors, VectorTable};
 use calmix_vectors::run_samples::NeededSamples;
+use calmix_vectors::vector_projection::{ROWS, fit_projection, fitted_stride, project};
 
 use serde_json::json;
 
@@ -36,11 +36,6 @@ use crate::trainer::error::TrainError;
 
 /// The number of samples whose pixels are decoded at once.
 const BATCH: u32 = 16;
-/// The most samples that a projection is fitted on.
-const FITTED: usize = 20_000;
-/// Rows of features that are projected at once: of fewer, preparing the directions for the product would take as long as the
-/// product.
-const ROWS: usize = 2_048;
 
 /// A frozen backbone and the cache of its features.
 pub(crate) struct FrozenFeatures {
@@ -294,11 +289,9 @@ impl FrozenFeatures {
         }
         let each = 2 * width;
         let row = each * self.views.len();
-        // Evenly spaced samples, if there are more than needed.
-        let stride = ids.len().div_ceil(FITTED).max(1);
-        let rows = vectors.chunks_exact(row.max(1)).step_by(stride);
+        let rows = vectors.chunks_exact(row.max(1)).step_by(fitted_stride(ids.len()));
         let clean: Vec<f32> = rows.flat_map(|row| widened(&row[..each])).collect();
-        let projection = Projection::fit(matrix(&clean, width)?, dimensions)?;
+        let projection = fit_projection(&clean, width, dimensions)?;
         if self.is_writable
             && let Err(error) = self.cache.keep_checked(&name, &projection_bytes(&projection)?)
         {
@@ -328,11 +321,7 @@ fn projected(projection: &Projection, features: &[u8]) -> Result<Vec<f32>, Train
     let each = 2 * projection.width();
     let mut vectors = Vec::with_capacity(features.len() / each.max(1) * projection.dimensions());
     for block in features.chunks((ROWS * each).max(1)) {
-        vectors.extend(projection.apply(matrix(&widened(block), projection.width())?)?);
+        project(projection, &widened(block), &mut vectors)?;
     }
     Ok(vectors)
-}
-
-fn matrix(numbers: &[f32], width: usize) -> Result<Matrix<'_>, TrainError> {
-    Ok(Matrix::new(numbers, numbers.len() / width.max(1), width)?)
 }

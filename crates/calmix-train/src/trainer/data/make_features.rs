@@ -16,7 +16,7 @@ use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use super::frozen_features::FrozenFeatures;
 use super::train_data::TrainData;
 use crate::trainer::error::TrainError;
-use crate::trainer::ranks::layout::threads;
+use crate::trainer::threads;
 
 /// The sinks that show the progress of the features, and the flag that stops the work.
 pub(crate) struct FeatureWatch<'a, 'b> {

@@ -24,6 +24,7 @@ use calmix_run::inspect;
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunEnvironment, RunFile};
+use calmix_vectors::VectorsError;
 use calmix_vectors::evaluate_head::HeadEvaluator;
 use calmix_vectors::evaluation::EvalOutput;
 use calmix_vectors::head_vectors::HeadVectors;
@@ -35,11 +36,11 @@ use crate::trainer::data::frozen_features::FrozenFeatures;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::eval_stop::EvalStop;
-use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::step_phase::Watch;
 use crate::trainer::step::checkpoint_weights::{check_network, read_weights};
 use crate::trainer::step::engine_settings::settings;
 use crate::trainer::step::memory::MemoryNeed;
+use crate::trainer::threads;
 
 /// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
 /// calibrator. Metrics are computed from the weights, not read from its files. The calibrator is fitted again, unless the one in
@@ -58,6 +59,10 @@ pub fn evaluate_run(
     let mut resolved = inspect::recipe(folder)?;
     if let Some(changed) = recipe {
         resolved = same_run(&resolved, changed, folder)?;
+    }
+    if resolved.recipe.has_vectors() {
+        let sentence = "a run on vectors cannot be evaluated again; `calmix inspect` shows its metrics";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
     }
     if resolved.recipe.has_head() {
         return evaluate_head_run(folder, resolved, device);
@@ -184,7 +189,7 @@ fn check_model(folder: &Path, info: &ModelInfo, found: &ModelInfo) -> Result<(),
 fn same_run(before: &Resolved, mut now: Resolved, folder: &Path) -> Result<Resolved, TrainError> {
     let changes: Vec<_> = differences(before, &now).into_iter().filter(|change| !change.may_change).collect();
     if !changes.is_empty() {
-        return Err(TrainError::Changed { path: folder.to_owned(), changes });
+        return Err(VectorsError::Changed { path: folder.to_owned(), changes }.into());
     }
     if now.recipe.dataset.path != before.recipe.dataset.path {
         // The table may still be the one in the run's folder: only the files show whether this is the same dataset, and

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::error::DataError;
 use calmix_data::split::LabelSplit;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
@@ -21,6 +20,8 @@ use calmix_run::events::{Finished, Note};
 use calmix_run::inspect;
 use calmix_run::read;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
+use calmix_vectors::VectorsError;
+use calmix_vectors::first_files::write_first_files;
 use calmix_vectors::prepared_table::prepare_missing;
 use calmix_vectors::run_samples::{BeganWith, RunSamples};
 use serde::{Deserialize, Serialize};
@@ -30,8 +31,8 @@ use crate::trainer::Trainer;
 use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
-use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::sync::RunFingerprint;
+use crate::trainer::threads;
 
 /// The run that rank 0 has opened, or found finished.
 pub(crate) enum RankZeroRun {
@@ -117,13 +118,7 @@ impl Trainer<'_> {
             data.samples.fingerprint.clone(),
             data.samples.split_hash.clone(),
         );
-        let split = data.samples.split.to_bytes();
-        let split = split.map_err(|problem| DataError::new(run.paths().folder(), problem))?;
-        run.write(RunFile::Split, &split)?;
-        run.write_json(RunFile::Environment, &environment)?;
-        run.write_json(RunFile::Summary, &data.samples.summary(&recipe))?;
-        // Last: a folder with a recipe is a run that can be resumed.
-        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        write_first_files(&run, &recipe, &data.samples, &environment)?;
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
     }
 
@@ -141,7 +136,10 @@ impl Trainer<'_> {
     pub(crate) fn lock(&self, folder: &Path) -> Result<Run, TrainError> {
         let disk = Arc::clone(&self.disk);
         let run = if self.takes_over { Run::take_over(folder, disk)? } else { Run::open_on(folder, disk)? };
-        if read::has_begun(folder) { Ok(run) } else { Err(TrainError::NotBegun { path: folder.to_owned() }) }
+        if !read::has_begun(folder) {
+            return Err(VectorsError::NotBegun { path: folder.to_owned() }.into());
+        }
+        Ok(run)
     }
 
     /// Opens a run that has begun, at a checkpoint that all processes can use.
@@ -174,7 +172,7 @@ impl Trainer<'_> {
         let changes: Vec<_> =
             differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
         if !changes.is_empty() {
-            return Err(TrainError::Changed { path: folder.to_owned(), changes });
+            return Err(VectorsError::Changed { path: folder.to_owned(), changes }.into());
         }
         supported(&recipe, self.processes.size())?;
         let finished = match &found {
@@ -294,6 +292,10 @@ fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
 fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
     let train = &recipe.recipe.train;
     let (groups, shards) = (train.groups, train.shards);
+    if recipe.recipe.has_vectors() {
+        let sentence = "dataset.source = \"vectors\" is trained by `calmix train --features VECTORS`";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
+    }
     if recipe.recipe.has_head() && processes > 1 {
         let sentence = "a head is trained in one process and takes seconds; several processes can only compute its \
                         features: calmix train --features-only";

@@ -4,9 +4,7 @@
 //! consecutive shards each. The processes that run shards of the same group gather the outputs of the network for it and
 //! make the same plan.
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::thread::available_parallelism;
 
 use calmix_core::mixup::Row;
 use calmix_core::sharding::{Partition, RowsPerShard, Shard, ShardRows, Sharding};
@@ -211,12 +209,4 @@ impl Default for LocalProcesses {
     fn default() -> Self {
         Self { rank: 0, processes: 1 }
     }
-}
-
-/// The threads of a recipe: 0 is one for each core, shared among the processes of a machine. A run decides it once, since
-/// the last bits of a result depend on it.
-pub fn threads(asked: u32, processes: usize) -> u32 {
-    let all = || available_parallelism().map_or(1, NonZeroUsize::get);
-    let each = || (all() / processes.max(1)).max(1);
-    if asked == 0 { u32::try_from(each()).unwrap_or(1) } else { asked }
 }

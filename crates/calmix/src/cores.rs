@@ -3,17 +3,17 @@
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-use calmix::format::counted;
-use calmix::terminal::warn;
+use crate::format::counted;
+use crate::terminal::warn;
 
 /// Returns the number of cores that this process may use.
-pub(crate) fn available() -> u64 {
+pub fn available() -> u64 {
     available_parallelism().map_or(1, NonZeroUsize::get) as u64
 }
 
 /// Warns if `processes` of `threads` each are more than the cores of this machine: libtorch's threads spin while they wait
 /// for each other.
-pub(crate) fn warn_if_oversubscribed(threads: u32, processes: usize) {
+pub fn warn_if_oversubscribed(threads: u32, processes: usize) {
     let message = more_than_cores(u64::from(threads), processes.max(1) as u64, available());
     if let Some(message) = message {
         warn(&message);

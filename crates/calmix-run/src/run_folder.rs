@@ -5,14 +5,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calmix_data::default_place::folder_for_output;
 use calmix_io::disk::Disk;
 use calmix_io::error::FileError;
-use calmix_run::error::RunError;
-use calmix_run::read;
-use calmix_run::run::Run;
 
-use super::draft::Draft;
+use crate::error::RunError;
+use crate::read;
+use crate::run::Run;
 
 /// The parent of run folders that the user did not name.
 const RUNS: &str = "runs";
@@ -41,16 +39,23 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    pub(super) fn claim(place: &RunPlace, draft: &Draft, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
+    /// Claims a place. `parent` returns the folder that contains `runs/`, and `name` is that of the run if the place has none.
+    ///
+    /// # Errors
+    /// If the folder is in use, or cannot be created.
+    pub fn claim(
+        place: &RunPlace,
+        parent: impl FnOnce() -> PathBuf,
+        name: &str,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Self, RunError> {
         match place {
             RunPlace::NewOrBegun(path) if read::has_begun(path) => {
                 Ok(Self { path: path.clone(), lock: None, is_new: false })
             }
             RunPlace::New(path) | RunPlace::NewOrBegun(path) => Self::create(path, disk),
-            RunPlace::Next { name } => {
-                let base = folder_for_output(Path::new(&draft.resolved.recipe.dataset.path));
-                let name = name.as_deref().or(draft.base()).unwrap_or("run");
-                Self::create_next(&base.join(RUNS), name, disk)
+            RunPlace::Next { name: own } => {
+                Self::create_next(&parent().join(RUNS), own.as_deref().unwrap_or(name), disk)
             }
         }
     }
@@ -89,7 +94,7 @@ impl RunFolder {
     }
 
     /// Hands the lock over to the trainer; `None` if the run has begun.
-    pub(crate) fn take_lock(&mut self) -> Option<Run> {
+    pub fn take_lock(&mut self) -> Option<Run> {
         self.lock.take()
     }
 }

@@ -2,27 +2,40 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::default_place::default_table;
 use calmix_data::error::DataError;
+use calmix_data::loader::Warn;
 use calmix_data::prepare::{Findings, prepare_table};
 use calmix_io::safe_open;
 use calmix_recipe::{Data, SourceName, detect_source, recipe_for};
 use calmix_run::run::Paths;
 
-use super::error::StartError;
-use super::shared_table;
-use super::{StartContext, StartNotice};
-use crate::trainer::TrainError;
+use crate::error::VectorsError;
+use crate::shared_table;
+use crate::start_notice::StartNotice;
+use crate::table_error::TableError;
 
-/// Opens the dataset, of at least two classes; prepares it into the run's folder unless it is prepared.
-pub(super) fn open(data: &Data, run: &Path, context: &mut StartContext<'_>) -> Result<Dataset, TrainError> {
+/// Opens the dataset, of at least two classes; prepares it into the run's folder unless it is prepared. `stop` ends a
+/// preparation, `warn` receives warnings at once, and `notify` its events.
+///
+/// # Errors
+/// If the files cannot be used, or are not in the format of the recipe.
+pub fn open_table(
+    data: &Data,
+    run: &Path,
+    stop: &AtomicBool,
+    warn: &Warn,
+    notify: &mut dyn FnMut(StartNotice<'_>),
+) -> Result<Dataset, VectorsError> {
     let root = Path::new(&data.path);
-    let dataset = open_or_make(data, root, run, context)?;
+    let dataset = open_or_make(data, root, run, stop, warn, notify)?;
     // With one class, every prediction is right.
     if let [class] = dataset.classes() {
-        return Err(StartError::OneClass { folder: root.to_owned(), class: class.clone() }.into());
+        let path = root.to_owned();
+        return Err(TableError::OneClass { path, class: class.clone(), source_name: data.source }.into());
     }
     Ok(dataset)
 }
@@ -31,8 +44,10 @@ fn open_or_make(
     data: &Data,
     root: &Path,
     run: &Path,
-    context: &mut StartContext<'_>,
-) -> Result<Dataset, TrainError> {
+    stop: &AtomicBool,
+    warn: &Warn,
+    notify: &mut dyn FnMut(StartNotice<'_>),
+) -> Result<Dataset, VectorsError> {
     if !data.prepared.is_empty() {
         let table = Path::new(&data.prepared);
         let dataset = Dataset::open(table, root)?;
@@ -47,18 +62,16 @@ fn open_or_make(
     }
     let places = [default_table(root), siblings(run)];
     if let Some(table) = shared_table::share(&data.source_spec(), root, &places, &target) {
-        (context.notify)(StartNotice::SharedTable { table: &table, own: &target });
+        notify(StartNotice::SharedTable { table: &table, own: &target });
         return Ok(Dataset::open(&target, root)?);
     }
-    (context.notify)(StartNotice::Reading { folder: root });
-    let notify = &mut context.notify;
+    notify(StartNotice::Reading { folder: root });
     let progress = |files, total| notify(StartNotice::Read { files, total });
-    let warn = Arc::clone(&context.warn);
-    let report = prepare_table(&data.source_spec(), root, &target, context.stop, warn, progress);
-    (context.notify)(StartNotice::ReadingEnded);
+    let report = prepare_table(&data.source_spec(), root, &target, stop, Arc::clone(warn), progress);
+    notify(StartNotice::ReadingEnded);
     let report = report.map_err(|error| explain_format(root, data.source, error))?;
-    let report = report.ok_or(TrainError::PreparationStopped)?;
-    (context.notify)(StartNotice::Scanned { findings: &Findings::from(&report), table: &target });
+    let report = report.ok_or(VectorsError::PreparationStopped)?;
+    notify(StartNotice::Scanned { findings: &Findings::from(&report), table: &target });
     Ok(Dataset::open(&target, root)?)
 }
 
@@ -69,11 +82,14 @@ fn siblings(run: &Path) -> PathBuf {
 }
 
 /// Adds what the files look like, if they do not have the format of the recipe.
-fn explain_format(root: &Path, wanted: SourceName, problem: DataError) -> TrainError {
+fn explain_format(root: &Path, wanted: SourceName, problem: DataError) -> VectorsError {
+    if wanted == SourceName::Vectors {
+        return problem.into();
+    }
     let detected = detect_source(root, false);
     let recipe = recipe_for(detected);
     if recipe == recipe_for(wanted) {
         return problem.into();
     }
-    StartError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }.into()
+    TableError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }.into()
 }

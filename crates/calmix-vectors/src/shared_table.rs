@@ -12,8 +12,8 @@ use calmix_io::counted::grouped;
 use calmix_io::shown::shown;
 use calmix_recipe::{Data, SourceName};
 
-use super::error::StartError;
-use crate::trainer::TrainError;
+use crate::error::VectorsError;
+use crate::table_error::TableError;
 
 /// Links the table of an earlier run, or of `calmix prepare`, into the folder of a new run; returns its folder. Nothing is
 /// linked if there is none of exactly these files, or the file system has no hard links.
@@ -32,7 +32,7 @@ pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: 
 }
 
 /// Refuses a table that `--prepared` names, if it does not match the files.
-pub(super) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -> Result<(), TrainError> {
+pub(super) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -> Result<(), VectorsError> {
     let Some(stamp) = SourceStamp::read(table)? else { return Ok(()) };
     let Some(stale) = stamp.stale(dataset, &data.source_spec(), root)? else { return Ok(()) };
     let root_shown = shown(root.display());
@@ -49,7 +49,7 @@ pub(super) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -
         }
         _ => format!("stale: files in {root_shown} have changed since it was prepared"),
     };
-    Err(StartError::StaleTable { table: table.to_owned(), folder: root.to_owned(), problem }.into())
+    Err(TableError::StaleTable { table: table.to_owned(), folder: root.to_owned(), problem }.into())
 }
 
 /// The name in recipes of the source that a table was prepared from.

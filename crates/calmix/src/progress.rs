@@ -3,22 +3,22 @@
 use std::io::{self, IsTerminal, Stderr};
 use std::time::{Duration, Instant};
 
-use calmix::format::{counted, grouped, rough_time};
-use calmix::metrics::evaluate::Evaluation;
-use calmix::recipe::Recipe;
-use calmix::run::error::RunError;
-use calmix::run::events::{Event, Pace};
-use calmix::run::sink::{Progress, Sink, WorkProgress};
-use calmix::terminal::{self, status, warn_at_once};
+use calmix_metrics::evaluate::Evaluation;
+use calmix_recipe::Recipe;
+use calmix_run::error::RunError;
+use calmix_run::events::{Event, Pace};
+use calmix_run::sink::{Progress, Sink, WorkProgress};
 
+use crate::format::{counted, grouped, rough_time};
 use crate::quicker::quicker;
+use crate::terminal::{self, status, warn_at_once};
 
 /// The remaining seconds from which a warning suggests a quicker run.
 const DAY: f64 = 86_400.0;
 
 /// Shows the events of a run, or only its warnings.
 #[derive(Debug)]
-pub(crate) struct ProgressSink {
+pub struct ProgressSink {
     bar: Progress<Stderr>,
     steps: u64,
     is_quiet: bool,
@@ -34,7 +34,7 @@ pub(crate) struct ProgressSink {
 
 impl ProgressSink {
     /// Shows the progress of a run of this recipe; only warnings if it is quiet.
-    pub(crate) fn new(recipe: &Recipe, is_quiet: bool) -> Self {
+    pub fn new(recipe: &Recipe, is_quiet: bool) -> Self {
         let steps = recipe.train.steps;
         let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
         let every = if io::stderr().is_terminal() { 1 } else { 10 };
@@ -51,7 +51,8 @@ impl ProgressSink {
     }
 
     /// Announces where the run continues, also at its first step.
-    pub(crate) fn resumed(self) -> Self {
+    #[must_use]
+    pub fn resumed(self) -> Self {
         Self { is_resumed: true, ..self }
     }
 

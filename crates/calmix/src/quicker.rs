@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use calmix::format::shell_quoted;
-use calmix::recipe::recipe_for;
-use calmix::recipe::{Layers, Recipe};
+use calmix_recipe::{Layers, Recipe, recipe_for};
+
+use crate::format::shell_quoted;
 
 /// The recipe whose values are suggested for other datasets.
 const SMALL: &str = "cpu-cifar10";

@@ -1,0 +1,141 @@
+//! Reads the vectors that a head is trained and evaluated on from a dataset of vectors.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_data::dataset::Dataset;
+use calmix_data::manifest::Encoding;
+use calmix_head::projection::Projection;
+use calmix_io::error::FileError;
+use calmix_io::safe_open;
+use calmix_recipe::Recipe;
+use calmix_recipe::precision::Precision;
+use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::run::{Paths, RunFile};
+
+use crate::error::VectorsError;
+use crate::head_vectors::{HeadVectors, VectorTable};
+use crate::run_samples::NeededSamples;
+use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
+
+/// The vectors of a sample: their number and their length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VectorShape {
+    /// Numbers of a vector.
+    pub width: usize,
+    /// Vectors of a sample: the clean one, then weak and strong views if there are more.
+    pub views: usize,
+}
+
+impl VectorShape {
+    /// The shape of the vectors of a dataset.
+    ///
+    /// # Errors
+    /// If it is a dataset of images.
+    pub fn of(dataset: &Dataset) -> Result<Self, VectorsError> {
+        match dataset.header().encoding {
+            Encoding::Vectors { width, views, .. } => {
+                Ok(Self { width: width as usize, views: views as usize })
+            }
+            _ => Err(VectorsError::Unsupported(
+                "the dataset holds images, not vectors; train on it with `calmix train --data FOLDER`"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// Reads the needed samples, and projects them. The projection is the run's own, or fitted to what is trained on.
+///
+/// # Errors
+/// If the file of the vectors has changed since it was prepared, or there are fewer views than the recipe uses;
+/// [`VectorsError::Stopped`] if `stop` becomes true.
+pub fn read_vectors(
+    recipe: &Recipe,
+    dataset: &Dataset,
+    needed: &NeededSamples,
+    paths: &Paths,
+    stop: &AtomicBool,
+) -> Result<HeadVectors, VectorsError> {
+    let shape = VectorShape::of(dataset)?;
+    let network = &recipe.network;
+    let views = 1 + network.weak_views as usize + network.strong_views as usize;
+    if views > shape.views {
+        return Err(VectorsError::Unsupported(format!(
+            "each sample has {} vectors, fewer than the first one and network.weak_views = {} and network.strong_views = {}; \
+             lower these keys",
+            shape.views, network.weak_views, network.strong_views
+        )));
+    }
+    let reader = VectorReader { dataset, shape, stop };
+    let projection = reader.projection(recipe, &needed.training, paths)?;
+    let info = HeadInfo {
+        kind: network.head,
+        precision: Precision::F32,
+        features: shape.width as u32,
+        dimensions: projection.dimensions() as u32,
+        // There is none: the vectors are the user's.
+        backbone: String::new(),
+        projection: ModelInfo::hash(&projection_bytes(&projection)?),
+    };
+    let training = reader.table(&needed.training, views, &projection)?;
+    let evaluation = reader.table(&needed.evaluation, 1, &projection)?;
+    Ok(HeadVectors { projection, info, training, evaluation })
+}
+
+struct VectorReader<'a> {
+    dataset: &'a Dataset,
+    shape: VectorShape,
+    stop: &'a AtomicBool,
+}
+
+impl VectorReader<'_> {
+    /// Adds the first views of a sample.
+    fn add(&self, id: u64, views: usize, numbers: &mut Vec<f32>) -> Result<(), VectorsError> {
+        let start = numbers.len();
+        self.dataset.vector(id, numbers)?;
+        numbers.truncate(start + views * self.shape.width);
+        Ok(())
+    }
+
+    /// The vectors of samples in their first views, projected block by block.
+    fn table(&self, ids: &[u64], views: usize, projection: &Projection) -> Result<VectorTable, VectorsError> {
+        let width = views * projection.dimensions();
+        let mut vectors = Vec::with_capacity(ids.len() * width);
+        let mut numbers = Vec::new();
+        for block in ids.chunks((ROWS / views).max(1)) {
+            self.check_stop()?;
+            numbers.clear();
+            for &id in block {
+                self.add(id, views, &mut numbers)?;
+            }
+            project(projection, &numbers, &mut vectors)?;
+        }
+        Ok(VectorTable { ids: ids.to_vec(), vectors, width })
+    }
+
+    /// The run's own projection, or one that is fitted to the clean vectors of what is trained on.
+    fn projection(&self, recipe: &Recipe, ids: &[u64], paths: &Paths) -> Result<Projection, VectorsError> {
+        let width = self.shape.width;
+        let dimensions = recipe.network.dimensions as usize;
+        let own = paths.file(RunFile::Projection)?;
+        // Without samples to fit one to, there has to be one.
+        if ids.is_empty() || safe_open::exists(&own) {
+            let file = safe_open::read(&own, longest_projection(width))?;
+            let projection = read_projection(&file, width, dimensions);
+            return Ok(projection.map_err(|problem| FileError::new(own, problem))?);
+        }
+        let mut clean = Vec::new();
+        for (n, &id) in ids.iter().step_by(fitted_stride(ids.len())).enumerate() {
+            if n.is_multiple_of(ROWS) {
+                self.check_stop()?;
+            }
+            self.add(id, 1, &mut clean)?;
+        }
+        fit_projection(&clean, width, dimensions)
+    }
+
+    fn check_stop(&self) -> Result<(), VectorsError> {
+        if self.stop.load(Ordering::Relaxed) { Err(VectorsError::Stopped) } else { Ok(()) }
+    }
+}

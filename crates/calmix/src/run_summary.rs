@@ -1,0 +1,80 @@
+//! The summary of a run before it starts: data, network, method, training.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix_data::dataset::Dataset;
+use calmix_data::split::LabelSplit;
+use calmix_io::shown::shown;
+use calmix_recipe::Resolved;
+use calmix_vectors::splits::own_validation;
+
+use crate::format::{counted, grouped};
+
+/// What is about to be trained.
+#[derive(Debug)]
+pub struct RunSummary<'a> {
+    /// The name of the run.
+    pub name: &'a str,
+    /// Its recipe.
+    pub resolved: &'a Resolved,
+    /// Its dataset.
+    pub dataset: &'a Dataset,
+    /// Which labels it is trained on.
+    pub split: &'a LabelSplit,
+    /// Its folder.
+    pub run: &'a Path,
+    /// The network or head, and its weights in lines of their own.
+    pub network: String,
+    /// The name of the samples: images.
+    pub samples: &'static str,
+    /// Device, threads and precision.
+    pub device: String,
+}
+
+impl RunSummary<'_> {
+    /// The summary in lines.
+    ///
+    /// # Errors
+    /// If the table of the dataset cannot be read.
+    pub fn text(&self) -> Result<String> {
+        let Self { name, resolved, dataset, split, run, network, samples, device } = self;
+        let recipe = &resolved.recipe;
+        let counts = split.counts(dataset)?;
+        let validation = own_validation(recipe, dataset).map_or(counts.validation, |own| own.end - own.start);
+        let test = match recipe.dataset.test.as_str() {
+            "" => 0,
+            name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
+        };
+        let train = &recipe.train;
+        let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
+        let word = |key| resolved.value(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        let about = if recipe.description.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", shown(&recipe.description))
+        };
+        let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
+        Ok(format!(
+            "recipe    {name}{about}\n\
+             data      {} ({fingerprint}), {}\n\
+             \x20         {} labelled, {} unlabelled, {} validation, {} test\n\
+             network   {network}\n\
+             method    {} with {}\n\
+             training  {} of {} + {} {samples}; {device}\n\
+             run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
+            shown(&recipe.dataset.path),
+            counted(dataset.classes().len() as u64, "class"),
+            grouped(counts.labelled),
+            grouped(unlabelled),
+            grouped(validation),
+            grouped(test),
+            word("method.base"),
+            word("method.mixup.pairing"),
+            counted(train.steps, "step"),
+            train.batch,
+            recipe.unlabelled(),
+            shown(run.display()),
+        ))
+    }
+}
