@@ -149,3 +149,25 @@ fn drop_numbers(vector: &[f32], probability: f64, stream: &mut Stream, into: &mu
     let scale = (1.0 / (1.0 - probability)) as f32;
     into.extend(vector.iter().map(|number| if stream.next_u32() < below { 0.0 } else { number * scale }));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropout_keeps_the_mean_and_belongs_to_the_visit() {
+        let vector = [1.0_f32; 4_000];
+        let drawn = |epoch: u64, id: u64| {
+            let mut into = Vec::new();
+            drop_numbers(&vector, 0.5, &mut Seed(3).stream(Domain::FeatureView, epoch, id), &mut into);
+            into
+        };
+        let first = drawn(0, 7);
+        assert!(first.iter().all(|&number| number == 0.0 || number == 2.0));
+        let mean = first.iter().sum::<f32>() / 4_000.0;
+        assert!((mean - 1.0).abs() < 0.08, "{mean}");
+        assert_eq!(first, drawn(0, 7));
+        assert_ne!(first, drawn(1, 7));
+        assert_ne!(first, drawn(0, 8));
+    }
+}
