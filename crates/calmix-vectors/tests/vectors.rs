@@ -1,4 +1,5 @@
 //! Runs on vectors of the user, from a file to a finished folder.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
