@@ -218,14 +218,13 @@ fn shards_are_ranges_of_rows() {
 fn ids_name_the_rows_and_a_resumed_output_is_checked_by_them() {
     let scene = Scene::new();
     let table = |last: &str| {
-        let mut text =
-            "id,".to_owned() + &(0..WIDTH).map(|n| format!("embedding_{n},")).collect::<Vec<_>>().concat();
-        text.pop();
+        let columns: Vec<_> = (0..WIDTH).map(|n| format!("embedding_{n}")).collect();
+        let mut lines = vec![format!("id,{}", columns.join(","))];
         for (id, vector) in ["a", "b\\c", last].into_iter().zip(scene.vectors.chunks_exact(WIDTH)) {
             let numbers: Vec<_> = vector.iter().map(ToString::to_string).collect();
-            text += &format!("\n{id},{}", numbers.join(","));
+            lines.push(format!("{id},{}", numbers.join(",")));
         }
-        fs::write(scene.path("table.csv"), text + "\n").unwrap();
+        fs::write(scene.path("table.csv"), lines.join("\n") + "\n").unwrap();
     };
     table("d");
     let resume = ["table.csv", "--out", "out.csv", "--resume"];
