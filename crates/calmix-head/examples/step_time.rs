@@ -42,7 +42,6 @@ fn main() -> Result<(), HeadError> {
             batch: 16,
             unlabelled_batch: 112,
             lr: 3.0,
-            bias_rate: 1.0,
             schedule: LearningRate::Cosine,
             momentum: 0.9,
             nesterov: true,
@@ -52,8 +51,6 @@ fn main() -> Result<(), HeadError> {
             folds: 0,
             candidates: Candidates::Method,
             labels_alone: false,
-            dropout: 0.0,
-            warm_up: 0,
             log_every: 0,
             seed: Seed(1),
         };

@@ -42,8 +42,6 @@ pub(crate) struct Batches<'a> {
     samples: HeadSamples<'a>,
     rows: &'a TrainingRows,
     seed: Seed,
-    /// The probability with which a number of a strong view is dropped; 0 if there are views.
-    dropout: f64,
     labelled: Stage,
     unlabelled: Option<(Stage, Membership)>,
     /// The class of each row of the samples that is known, unless the row is trained on with its label too: of such rows
@@ -96,9 +94,7 @@ impl<'a> Batches<'a> {
         for &row in &rows.labelled {
             truth.get_mut(row).into_iter().for_each(|class| *class = None);
         }
-        let has_views = samples.weak > 0 || samples.strong > 0;
-        let dropout = if has_views { 0.0 } else { settings.dropout };
-        Ok(Self { samples, rows, seed, dropout, labelled, unlabelled, truth })
+        Ok(Self { samples, rows, seed, labelled, unlabelled, truth })
     }
 
     /// Draws the batch of a step into the place of the one before.
@@ -128,12 +124,7 @@ impl<'a> Batches<'a> {
             let weak = drawn_view(1, samples.weak, &mut stream);
             let strong = drawn_view(1 + samples.weak, samples.strong, &mut stream);
             batch.weak.extend_from_slice(samples.vector(row, weak));
-            let strong = samples.vector(row, strong);
-            if self.dropout > 0.0 {
-                drop_numbers(strong, self.dropout, &mut stream, &mut batch.strong);
-            } else {
-                batch.strong.extend_from_slice(strong);
-            }
+            batch.strong.extend_from_slice(samples.vector(row, strong));
         }
     }
 }
@@ -141,33 +132,4 @@ impl<'a> Batches<'a> {
 /// Which view a visit uses; the one without augmentation if there is no other.
 fn drawn_view(first: u8, count: u8, stream: &mut Stream) -> usize {
     if count == 0 { 0 } else { usize::from(first) + stream.index(usize::from(count)) }
-}
-
-/// Adds a vector with some of its numbers set to zero, and the others scaled so that their mean stays.
-fn drop_numbers(vector: &[f32], probability: f64, stream: &mut Stream, into: &mut Vec<f32>) {
-    let below = (probability * 4_294_967_296.0) as u32;
-    let scale = (1.0 / (1.0 - probability)) as f32;
-    into.extend(vector.iter().map(|number| if stream.next_u32() < below { 0.0 } else { number * scale }));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dropout_keeps_the_mean_and_belongs_to_the_visit() {
-        let vector = [1.0_f32; 4_000];
-        let drawn = |epoch: u64, id: u64| {
-            let mut into = Vec::new();
-            drop_numbers(&vector, 0.5, &mut Seed(3).stream(Domain::FeatureView, epoch, id), &mut into);
-            into
-        };
-        let first = drawn(0, 7);
-        assert!(first.iter().all(|&number| number == 0.0 || number == 2.0));
-        let mean = first.iter().sum::<f32>() / 4_000.0;
-        assert!((mean - 1.0).abs() < 0.08, "{mean}");
-        assert_eq!(first, drawn(0, 7));
-        assert_ne!(first, drawn(1, 7));
-        assert_ne!(first, drawn(0, 8));
-    }
 }

@@ -62,9 +62,6 @@ pub(crate) fn candidates(settings: &HeadSettings, has_unlabelled: bool) -> Vec<(
                 let balanced = Training::GaussianMixture(GaussianMixture::BALANCED);
                 candidates.push((Candidate::BalancedEm, balanced));
             }
-            if has_unlabelled || settings.unlabelled_batch == 0 {
-                candidates.push(own);
-            }
             candidates
         }
     }

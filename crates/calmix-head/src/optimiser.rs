@@ -27,7 +27,6 @@ impl Optimiser {
         let clipped = settings.clip.filter(|&limit| norm > limit);
         let factor = clipped.map_or(1.0, |limit| (limit / (norm + CLIP_FLOOR)) as f32);
         let momentum = settings.momentum as f32;
-        let bias_rate = (rate * settings.bias_rate) as f32;
         let rate = rate as f32;
         let average_share = (1.0 - settings.ema_decay) as f32;
         let decayed = self.live.shape().decayed();
@@ -39,7 +38,6 @@ impl Optimiser {
             let gradient = gradient * factor + decay * *weight;
             *velocity = momentum * *velocity + gradient;
             let direction = if settings.nesterov { gradient + momentum * *velocity } else { *velocity };
-            let rate = if n < decayed { rate } else { bias_rate };
             *weight -= rate * direction;
             *average += average_share * (*weight - *average);
         }

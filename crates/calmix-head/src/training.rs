@@ -1,6 +1,6 @@
 //! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
 
-use calmix_core::loss::{LossKind, LossTerm};
+use calmix_core::loss::LossTerm;
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
 use calmix_core::observation::{Observation, Rows};
@@ -105,8 +105,6 @@ pub(crate) fn train_checked(
 pub struct Training<'a> {
     settings: HeadSettings,
     terms: Vec<LossTerm>,
-    /// The terms of the first steps: the same, but only the labels count.
-    warm_up_terms: Vec<LossTerm>,
     batches: Batches<'a>,
     planner: Planner,
     optimiser: Optimiser,
@@ -149,14 +147,9 @@ impl<'a> Training<'a> {
         let shape = HeadShape { width: samples.width(), hidden: settings.hidden, classes };
         let labelled: Vec<u64> = rows.labelled.iter().map(|&row| samples.ids[row]).collect();
         let unlabelled = if settings.unlabelled_batch == 0 { 0 } else { rows.unlabelled.len() };
-        let terms = settings.method.loss_terms();
-        let counts = |term: &LossTerm| term.kind == LossKind::Labelled;
-        let warm_up =
-            |&term: &LossTerm| LossTerm { weight: if counts(&term) { term.weight } else { 0.0 }, ..term };
         Ok(Self {
             settings: *settings,
-            warm_up_terms: terms.iter().map(warm_up).collect(),
-            terms,
+            terms: settings.method.loss_terms(),
             batches: Batches::new(samples, rows, settings)?,
             // The seed of the first group, as in training on images.
             planner: Planner::new(settings.method, classes, &labelled, unlabelled, settings.seed.child(0)),
@@ -221,9 +214,7 @@ impl<'a> Training<'a> {
             smoothing: settings.method.smoothing,
             logits: &output.logits,
         };
-        let is_warm = step >= settings.warm_up;
-        let Losses { terms, total, by_logits } =
-            rows.losses(if is_warm { &self.terms } else { &self.warm_up_terms });
+        let Losses { terms, total, by_logits } = rows.losses(&self.terms);
         last.gradient = self.optimiser.live.backward(&last.inputs, &output, &by_logits);
         let gradient_norm = norm(&last.gradient);
         if !total.is_finite() || !gradient_norm.is_finite() {

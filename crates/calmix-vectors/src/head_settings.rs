@@ -7,6 +7,8 @@ use calmix_recipe::Recipe;
 /// The settings of the head of a recipe.
 pub fn head_settings(recipe: &Recipe) -> HeadSettings {
     let Recipe { train, optimiser, network, .. } = recipe;
+    let has_views = network.weak_views + network.strong_views > 0;
+    let is_one_vector = recipe.has_vectors() && !has_views;
     HeadSettings {
         method: recipe.method,
         hidden: network.head.hidden(),
@@ -14,7 +16,6 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
         batch: train.batch as usize,
         unlabelled_batch: recipe.unlabelled() as usize,
         lr: optimiser.lr,
-        bias_rate: 1.0,
         schedule: optimiser.schedule,
         momentum: optimiser.momentum,
         nesterov: optimiser.nesterov,
@@ -22,10 +23,8 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         ema_decay: recipe.ema.decay,
         folds: network.folds as usize,
-        candidates: Candidates::Method,
+        candidates: if is_one_vector { Candidates::OneVector } else { Candidates::Method },
         labels_alone: network.labels_alone,
-        dropout: 0.0,
-        warm_up: 0,
         log_every: recipe.log.every,
         seed: Seed(train.seed),
     }

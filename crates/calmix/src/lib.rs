@@ -52,9 +52,9 @@ pub mod model_files;
 #[doc(hidden)]
 pub mod model_folder;
 pub mod model_options;
-pub mod predict;
 #[doc(hidden)]
 pub mod notice_printer;
+pub mod predict;
 #[doc(hidden)]
 pub mod processor;
 #[doc(hidden)]

@@ -76,7 +76,6 @@ pub(crate) fn settings(method: Method) -> HeadSettings {
         batch: 8,
         unlabelled_batch: if needs_unlabelled { 24 } else { 0 },
         lr: 1.0,
-        bias_rate: 1.0,
         schedule: LearningRate::Cosine,
         momentum: 0.9,
         nesterov: true,
@@ -86,8 +85,6 @@ pub(crate) fn settings(method: Method) -> HeadSettings {
         folds: 4,
         candidates: Candidates::Method,
         labels_alone: true,
-        dropout: 0.0,
-        warm_up: 0,
         log_every: 10,
         seed: Seed(11),
     }

@@ -61,7 +61,7 @@ def em(x, labels, rho, balanced):
         if before is not None and abs(likelihood - before) < 1e-4 * abs(likelihood):
             break
         before = likelihood
-    return np.exp(log_softmax((density(x, means, covariance) + np.log(priors)) / 4))
+    return np.exp(log_softmax((density(x, means, covariance) + np.log(priors)) / 5))
 
 
 def main():
@@ -81,8 +81,8 @@ def main():
         "vectors": np.round(x, 4).ravel().tolist(),
         "strengths": STRENGTHS,
         "regression": regression,
-        "em": np.round(em(x, classes[:EM_LABELLED], 1.0, False), 7).ravel().tolist(),
-        "balanced_em": np.round(em(x, classes[:EM_LABELLED], 2.0, True), 7).ravel().tolist(),
+        "em": np.round(em(x, classes[:EM_LABELLED], 2.0, False), 7).ravel().tolist(),
+        "balanced_em": np.round(em(x, classes[:EM_LABELLED], 4.0, True), 7).ravel().tolist(),
     }
     print("{\n" + ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in golden.items()) + "\n}")
 

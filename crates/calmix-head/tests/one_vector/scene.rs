@@ -74,14 +74,13 @@ pub(crate) fn with_progress<T>(run: impl FnOnce(&FitProgress<'_>) -> T) -> T {
 pub(crate) fn settings() -> HeadSettings {
     let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));
     method.mixup.pairing = Pairing::None;
-    let settings = HeadSettings {
+    HeadSettings {
         method,
         hidden: None,
         steps: 60,
         batch: 8,
         unlabelled_batch: 24,
         lr: 1.0,
-        bias_rate: 1.0,
         schedule: LearningRate::Cosine,
         momentum: 0.9,
         nesterov: true,
@@ -89,12 +88,9 @@ pub(crate) fn settings() -> HeadSettings {
         clip: None,
         ema_decay: 0.95,
         folds: 4,
-        candidates: Candidates::Method,
+        candidates: Candidates::OneVector,
         labels_alone: false,
-        dropout: 0.0,
-        warm_up: 0,
         log_every: 10,
         seed: Seed(11),
-    };
-    settings.for_one_vector()
+    }
 }
