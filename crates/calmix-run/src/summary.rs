@@ -20,9 +20,9 @@ pub struct RunSummary {
     pub base: String,
     /// How samples are paired for mixup: `calibratemix`, `none`.
     pub pairing: String,
-    /// The network: `wrn-28-2`.
+    /// The network: `wrn-28-2`; `none` if a head is trained on vectors that the user already has.
     pub network: String,
-    /// Pixels of a side of its images.
+    /// Pixels of a side of its images; 0 if there are none.
     pub size: u32,
     /// Steps of the run.
     pub steps: u64,
@@ -35,4 +35,14 @@ pub struct RunSummary {
     /// The built-in recipe that the recipe was made from, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub based_on: Option<String>,
+}
+
+impl RunSummary {
+    /// The network and the size of its images, in words.
+    pub fn network_in_words(&self) -> String {
+        match self.size {
+            0 => "a head on vectors, without a backbone".to_owned(),
+            size => format!("{} at {size} pixels", self.network),
+        }
+    }
 }

@@ -170,7 +170,7 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         ("dataset", format!("{}, {}", summary.dataset, counted(summary.classes as u64, "class"))),
         ("images", labels),
         ("method", method),
-        ("network", format!("{} at {} pixels", summary.network, summary.size)),
+        ("network", summary.network_in_words()),
         ("seeds", format!("training {}, labels {}", summary.seed, summary.label_seed)),
         ("calibration", map),
         ("error", show(mapped.or(raw), error)),

@@ -51,7 +51,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
          recipe    {}{} ({})\n\
          {}\
          method    {}\n\
-         network   {} at {} pixels\n\
+         network   {}\n\
          data      {} ({}), {}\n\
          \x20         {} labelled, {} unlabelled, {} validation\n\
          seeds     train.seed {}, labels.seed {}\n\
@@ -62,8 +62,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         short(&recipe.hash()),
         changed(changes.as_deref()),
         method(&recipe, result.as_ref()),
-        recipe.recipe.network.name,
-        recipe.recipe.augment.size,
+        shown(summary.network_in_words()),
         shown(&recipe.recipe.dataset.path),
         short(&environment.dataset),
         counted(summary.classes as u64, "class"),
