@@ -145,6 +145,11 @@ impl Recipe {
         self.dataset.source == SourceName::Vectors
     }
 
+    /// Returns whether there is one vector for each sample, without weak and strong views.
+    pub fn has_one_vector(&self) -> bool {
+        self.has_vectors() && self.network.weak_views + self.network.strong_views == 0
+    }
+
     /// Returns how many unlabelled samples are trained on, of the `all` that are available.
     pub fn unlabelled_samples(&self, all: u64) -> u64 {
         match (self.unlabelled(), self.labels.unlabelled_count) {

@@ -89,7 +89,7 @@ pub fn longest_projection(width: usize) -> u64 {
 
 /// A linear head with everything below it and its temperature as one safetensors file, for programs without calmix: `mean`,
 /// `weight` and `bias`, with `logits = weight·(x − mean)/max(‖x − mean‖, 1e-12) + bias`. The metadata `calmix` are JSON:
-/// `classes`, `model` (the blake3 of `model.safetensors`) and `temperature`, which is `null` if none is in the numbers: other
+/// `classes` and `temperature`, which is `null` if none is in the numbers: other
 /// calibrators than a temperature cannot be. `None` if the head has a hidden layer.
 ///
 /// # Errors
@@ -99,7 +99,6 @@ pub fn folded_head_bytes(
     head: &Head,
     temperature: Option<Temperature>,
     classes: &[String],
-    model: &str,
 ) -> Result<Option<Vec<u8>>, FileError> {
     let HeadShape { width, hidden: None, classes: outputs } = head.shape() else { return Ok(None) };
     let wrong = |problem: FileProblem| FileError::new("head.safetensors", problem);
@@ -124,7 +123,7 @@ pub fn folded_head_bytes(
         tensor("weight", &[outputs, features], &weight),
         tensor("bias", &[outputs], &bias),
     ];
-    let note = json!({ "classes": classes, "model": model, "temperature": temperature });
+    let note = json!({ "classes": classes, "temperature": temperature });
     let file = tensors::write(tensors, Some(("calmix", note.to_string())));
     file.map(Some).map_err(|error| wrong(in_words(&error)))
 }
@@ -210,10 +209,10 @@ mod tests {
             let head = Head::new(shape, numbers).unwrap();
             let wanted = HeadModel::new(projection.clone(), head.clone()).unwrap().logits(&rows).unwrap();
             let fitted = temperature.map(|value| Temperature::new(value).unwrap());
-            let file = folded_head_bytes(&projection, &head, fitted, &names, "abc").unwrap().unwrap();
+            let file = folded_head_bytes(&projection, &head, fitted, &names).unwrap().unwrap();
             let note = SafeTensors::read_metadata(&file).unwrap().1.metadata().clone().unwrap();
             let note: serde_json::Value = serde_json::from_str(&note["calmix"]).unwrap();
-            assert_eq!(note, json!({"classes": names, "model": "abc", "temperature": temperature}));
+            assert_eq!(note, json!({"classes": names, "temperature": temperature}));
             let tensors = Tensors::read(&file).unwrap();
             let mean: Vec<f32> = tensors.numbers("mean", &[12]).unwrap();
             let weight: Vec<f32> = tensors.numbers("weight", &[3, 12]).unwrap();
@@ -230,10 +229,10 @@ mod tests {
                 }
             }
             let wrong = Head::initial(HeadShape { width: 7, ..shape }, Seed(1));
-            assert!(folded_head_bytes(&projection, &wrong, fitted, &names, "abc").is_err());
+            assert!(folded_head_bytes(&projection, &wrong, fitted, &names).is_err());
         }
         let hidden = Head::initial(HeadShape { width: 12, hidden: Some(4), classes: 3 }, Seed(1));
         let projection = Projection::fit(vectors, 0).unwrap();
-        assert!(folded_head_bytes(&projection, &hidden, None, &names, "abc").unwrap().is_none());
+        assert!(folded_head_bytes(&projection, &hidden, None, &names).unwrap().is_none());
     }
 }

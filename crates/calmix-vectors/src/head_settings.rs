@@ -7,8 +7,6 @@ use calmix_recipe::Recipe;
 /// The settings of the head of a recipe.
 pub fn head_settings(recipe: &Recipe) -> HeadSettings {
     let Recipe { train, optimiser, network, .. } = recipe;
-    let has_views = network.weak_views + network.strong_views > 0;
-    let is_one_vector = recipe.has_vectors() && !has_views;
     HeadSettings {
         method: recipe.method,
         hidden: network.head.hidden(),
@@ -23,7 +21,7 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         ema_decay: recipe.ema.decay,
         folds: network.folds as usize,
-        candidates: if is_one_vector { Candidates::OneVector } else { Candidates::Method },
+        candidates: if recipe.has_one_vector() { Candidates::OneVector } else { Candidates::Method },
         labels_alone: network.labels_alone,
         log_every: recipe.log.every,
         seed: Seed(train.seed),

@@ -23,8 +23,9 @@ use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
 use calmix_run::examples::Thumbnails;
-use calmix_run::head_files::head_bytes;
+use calmix_run::head_files::{folded_head_bytes, head_bytes};
 use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
+use calmix_run::run::RunFile;
 use calmix_run::sink::WorkProgress;
 
 use crate::error::VectorsError;
@@ -71,6 +72,12 @@ impl HeadRun<'_> {
         if recipe.evaluate.pseudo_labels {
             pseudo = self.evaluator.pseudo_labels(&own.trained.live)?;
         }
+        let mut folded = None;
+        if recipe.has_vectors() {
+            let temperature = kept.calibrator.map().and_then(FittedCalibrator::temperature);
+            let head = &kept.trained.average;
+            folded = folded_head_bytes(&vectors.projection, head, temperature, &samples.classes)?;
+        }
         let model = ResultingModel {
             step,
             weights: head_bytes(&kept.trained.average)?,
@@ -87,6 +94,9 @@ impl HeadRun<'_> {
         let files = ResultFiles::new(recipe, samples, model, (&own.trained.margins, &thumbnails), &finished)?;
         let events = &mut self.events;
         files.write_model(events)?;
+        if let Some(folded) = folded {
+            events.last(RunFile::FoldedHead, &folded)?;
+        }
         events.event(&Event::Finished(finished.clone()))?;
         // The journal is on the disk before the file that says that the run is finished.
         events.mark()?;

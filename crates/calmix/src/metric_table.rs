@@ -21,7 +21,7 @@ use crate::model_options::ModelOptions;
 
 /// How labels evaluate the calibrator that they fitted.
 const CROSS_FITTED: &str =
-    "  the calibrator was fitted on these images, so each is evaluated by a fit without it\n";
+    "  the calibrator was fitted on these samples, so each is evaluated by a fit without it\n";
 
 /// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
@@ -47,7 +47,7 @@ pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>) -> Option<
         notes.push(format!("the other intervals are from {resamples}"));
     }
     if evaluations.iter().any(|seen| seen.samples < ENOUGH_FOR_ECE) {
-        notes.push("an ECE needs at least 1,000 images".to_owned());
+        notes.push("an ECE needs at least 1,000 samples".to_owned());
     }
     notes.push(match (&last.calibrated, state) {
         (Some(calibrated), _) => {
@@ -99,7 +99,7 @@ pub fn guarantees(held_out: Option<&HeldOut>) -> String {
             "it abstains below a confidence that {} of these labels reach, {} of them right",
             found.answered, found.right
         ),
-        None => "it abstains from every image, because no threshold reaches this precision".to_owned(),
+        None => "it always abstains, because no threshold reaches this precision".to_owned(),
     };
     let coverage = 100.0 * coverage;
     let precision = 100.0 * precision;
@@ -198,7 +198,7 @@ pub fn by_rule(result: &RunResult) -> String {
 
 fn of_one(seen: &Evaluation) -> String {
     let at = seen.calibrated.as_ref();
-    let of = if seen.split == EvalSet::OutOfFold { "label" } else { "image" };
+    let of = if seen.split == EvalSet::OutOfFold { "label" } else { "sample" };
     let title = format!("{}, {}", seen.split.name(), counted(seen.samples, of));
     let raw = (&seen.metrics, seen.intervals.as_ref());
     let mapped = at.map(|at| (&at.metrics, at.intervals.as_ref()));
@@ -217,7 +217,7 @@ fn of_one(seen: &Evaluation) -> String {
     text
 }
 
-/// Shows the metrics of one set of images, before and after calibration.
+/// Shows the metrics of one set of samples, before and after calibration.
 fn side_by_side(
     title: &str,
     samples: u64,
@@ -254,14 +254,14 @@ fn side_by_side(
     [table, words, after.unwrap_or_default(), too_few(samples, exact(raw.0))].concat()
 }
 
-/// Warns about an estimate from too few images, with the number that is missing.
+/// Warns about an estimate from too few samples, with the number that is missing.
 fn too_few(samples: u64, error: Option<Interval>) -> String {
     let Some(Interval { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
         return String::new();
     };
-    let missing = counted(ENOUGH_TO_JUDGE - samples, "more labelled image");
+    let missing = counted(ENOUGH_TO_JUDGE - samples, "more labelled sample");
     format!(
-        "  too few images for a reliable estimate: the error may be anywhere from {:.0}% to {:.0}%;\n  \
+        "  too few samples for a reliable estimate: the error may be anywhere from {:.0}% to {:.0}%;\n  \
          {missing} would make {ENOUGH_TO_JUDGE}\n",
         100.0 * low,
         100.0 * high
@@ -274,14 +274,14 @@ pub fn of_map(map: &FittedCalibrator) -> String {
         .temperature()
         .map_or(map.calibrator.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
     let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
-    let title = format!("new labels, {}", counted(map.samples, "image"));
+    let title = format!("new labels, {}", counted(map.samples, "sample"));
     let keeps_labels = !map.calibrator.may_change_labels();
     let raw = (&map.raw, None);
     let mapped = Some((&map.calibrated, None));
     let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
     let changed = (!keeps_labels).then(|| {
         let changed = grouped(map.changed_labels);
-        let all = counted(map.samples, "image");
+        let all = counted(map.samples, "sample");
         format!("  vector scaling changes the predicted label of {changed} of {all}\n")
     });
     let by = format!("{}\n", fitted_by(map.calibrator.kind().name(), map.fitted_on, map.samples));

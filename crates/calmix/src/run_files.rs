@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
     ("backbone.safetensors", "frozen network below the head; the model needs it"),
     ("projection.safetensors", "projects features to the inputs of the head; the model needs it"),
+    ("head.safetensors", "head, projection and temperature as one linear layer, for other programs"),
     ("model.previous.json", "model.json before `calmix calibrate`"),
     ("result.json", "classes, temperature and metrics"),
     ("margins.json", "margins of the training samples: how easy they were"),

@@ -7,6 +7,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
 use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
+use calmix_run::model_info::ModelInfo;
 use calmix_run::read;
 
 use crate::exit::Exit;
@@ -75,11 +76,10 @@ fn result(run: &Path) -> Result<String> {
         let table = metric_table::table(&evaluations, CalibratorState::Ended(why));
         let table = table.unwrap_or_else(|| metric_table::without_metrics(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
-        format!(
-            "model after {}\n\n{table}{heads}{}\n",
-            counted(result.step, "step"),
-            metric_table::guarantees(held_out)
-        )
+        let reads_vectors = model.as_ref().is_some_and(ModelInfo::reads_vectors);
+        // Most heads on vectors are not trained in steps.
+        let steps = if reads_vectors { String::new() } else { format!(" after {}", counted(result.step, "step")) };
+        format!("model{steps}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out))
     });
     let files = format!(
         "{}\n`calmix inspect {}` shows more metrics and all files\n",

@@ -55,13 +55,27 @@ impl RunSummary<'_> {
             format!(": {}", shown(&recipe.description))
         };
         let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
+        let training = if recipe.has_one_vector() {
+            "method    logistic regression, EM and their average; the lowest out-of-fold NLL is kept\n\
+             training  at once, without steps"
+                .to_owned()
+        } else {
+            format!(
+                "method    {} with {}\n\
+                 training  {} of {} + {} {samples}",
+                word("method.base"),
+                word("method.mixup.pairing"),
+                counted(train.steps, "step"),
+                train.batch,
+                recipe.unlabelled(),
+            )
+        };
         Ok(format!(
             "recipe    {name}{about}\n\
              data      {} ({fingerprint}), {}\n\
              \x20         {} labelled, {} unlabelled, {} validation, {} test\n\
              network   {network}\n\
-             method    {} with {}\n\
-             training  {} of {} + {} {samples}; {device}\n\
+             {training}; {device}\n\
              run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
             shown(&recipe.dataset.path),
             counted(dataset.classes().len() as u64, "class"),
@@ -69,11 +83,6 @@ impl RunSummary<'_> {
             grouped(unlabelled),
             grouped(validation),
             grouped(test),
-            word("method.base"),
-            word("method.mixup.pairing"),
-            counted(train.steps, "step"),
-            train.batch,
-            recipe.unlabelled(),
             shown(run.display()),
         ))
     }

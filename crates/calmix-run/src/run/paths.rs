@@ -29,6 +29,8 @@ pub enum RunFile<'a> {
     Backbone,
     /// The projection between the backbone and the head, if any.
     Projection,
+    /// The head with its projection and its temperature as one linear layer, for other programs.
+    FoldedHead,
     /// The margins of the samples at the end.
     Margins,
     /// Thumbnails of the example predictions.
@@ -59,6 +61,7 @@ impl Paths {
     const RESULT: &str = "result.json";
     const BACKBONE: &str = "backbone.safetensors";
     const PROJECTION: &str = "projection.safetensors";
+    const FOLDED_HEAD: &str = "head.safetensors";
     const MARGINS: &str = "margins.json";
     const THUMBNAILS: &str = "thumbnails.safetensors";
     const TIMING: &str = "timing.jsonl";
@@ -97,6 +100,7 @@ impl Paths {
             RunFile::Result => self.root().join(Self::RESULT),
             RunFile::Backbone => self.root().join(Self::BACKBONE),
             RunFile::Projection => self.root().join(Self::PROJECTION),
+            RunFile::FoldedHead => self.root().join(Self::FOLDED_HEAD),
             RunFile::Margins => self.root().join(Self::MARGINS),
             RunFile::Thumbnails => self.root().join(Self::THUMBNAILS),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
@@ -165,6 +169,7 @@ impl Paths {
             Self::RESULT,
             Self::BACKBONE,
             Self::PROJECTION,
+            Self::FOLDED_HEAD,
             Self::MARGINS,
             Self::THUMBNAILS,
         ]
