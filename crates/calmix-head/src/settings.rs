@@ -16,7 +16,7 @@ pub enum Candidates {
     /// Those for samples of one vector each, without weak and strong views: logistic regression on the labels alone,
     /// two mixtures of Gaussians, and the average of both kinds. None of them is trained step by step, and of the settings
     /// only the folds and the seed apply. A head on pseudo-labels with dropout as the strong view was tried: it was slower
-    /// by an order of magnitude, and its out-of-fold NLL promised more than it kept on test images.
+    /// by an order of magnitude, and its out-of-fold NLL was far below that on test images.
     OneVector,
 }
 

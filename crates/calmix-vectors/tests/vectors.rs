@@ -1,6 +1,7 @@
 //! Runs on vectors of the user, from a file to a finished folder.
 #![allow(clippy::unwrap_used)]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ fn made(folder: &Path, views: usize) {
             }));
         }
         if row < 60 {
-            labels += &format!("{row},{}\n", CLASSES[class]);
+            writeln!(labels, "{row},{}", CLASSES[class]).unwrap();
         }
     }
     let shape = if views == 1 { format!("({ROWS}, {WIDTH})") } else { format!("({ROWS}, {views}, {WIDTH})") };

@@ -71,7 +71,8 @@ fn one_vector_assessment(kept: HeadName, labels: &str, difference: &Estimate) ->
 
 fn error_and_ece(seen: &Evaluation) -> [String; 2] {
     let at = seen.calibrated.as_ref().map_or(&seen.metrics, |at| &at.metrics);
-    let ece = if seen.samples >= ENOUGH_FOR_ECE { percent(at.ece_15, None) } else { "too few samples".into() };
+    let ece =
+        if seen.samples >= ENOUGH_FOR_ECE { percent(at.ece_15, None) } else { "too few samples".into() };
     [percent(seen.metrics.error, None), ece]
 }
 

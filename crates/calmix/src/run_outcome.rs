@@ -6,8 +6,8 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
 use calmix_run::inspect;
-use calmix_run::outcome::Outcome;
 use calmix_run::model_info::ModelInfo;
+use calmix_run::outcome::Outcome;
 use calmix_run::read;
 
 use crate::exit::Exit;
@@ -78,7 +78,8 @@ fn result(run: &Path) -> Result<String> {
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
         let reads_vectors = model.as_ref().is_some_and(ModelInfo::reads_vectors);
         // Most heads on vectors are not trained in steps.
-        let steps = if reads_vectors { String::new() } else { format!(" after {}", counted(result.step, "step")) };
+        let steps =
+            if reads_vectors { String::new() } else { format!(" after {}", counted(result.step, "step")) };
         format!("model{steps}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out))
     });
     let files = format!(

@@ -1,6 +1,7 @@
 //! `calmix train --features` and `calmix resume` on vectors, as a user runs them: without libtorch.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -25,7 +26,7 @@ fn made(folder: &Path) {
             numbers.extend((centre + noise()).to_le_bytes());
         }
         if row < 60 {
-            labels += &format!("{row},{}\n", CLASSES[class]);
+            writeln!(labels, "{row},{}", CLASSES[class]).unwrap();
         }
     }
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({ROWS}, {WIDTH}), }}");
