@@ -43,7 +43,7 @@ pub fn run_command(command: Command) -> Result<Exit> {
         Command::Resume(args) => command::resume::run(&args),
         Command::Sweep(args) => command::sweep::run(&args),
         Command::Evaluate(args) => command::evaluate::run(&args),
-        Command::Calibrate(args) => command::calibrate::run(args),
+        Command::Calibrate(args) => command::calibrate::run(&args),
         Command::Predict(args) => command::predict::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         other => other.run(),

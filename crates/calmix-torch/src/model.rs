@@ -34,11 +34,11 @@ use calmix_run::head_files::{longest_head, longest_projection, read_head, read_p
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::RunFile;
 
+pub use calmix::labelled_samples::LabelledPredictions;
 pub use calmix::model_options::ModelOptions;
 pub use calmix::predict::guarantee::{Guarantee, ScarceClass};
 pub use calmix::predict::prediction_rule::{Prediction, PredictionRule};
 pub use error::ModelError;
-pub use labelled::LabelledPredictions;
 
 /// The largest input size of a model, in pixels per side.
 const LARGEST: u32 = 2_048;

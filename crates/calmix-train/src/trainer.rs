@@ -53,7 +53,6 @@ pub use calmix_vectors::evaluation::EvalOutput;
 pub use calmix_vectors::splits::{draw_split, own_validation};
 pub use calmix_vectors::threads::threads;
 pub use data::feature_work::PageShard;
-pub use data::trained_images::trained_images;
 pub use error::{StateProblem, TrainError};
 pub use eval::reevaluate::evaluate_run;
 pub use ranks::step_phase::StepPhase;

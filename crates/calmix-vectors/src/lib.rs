@@ -8,6 +8,7 @@
 //! | how does a run on vectors of the user start and resume? | [`vector_run`], [`read_vectors`] |
 //! | how does a run train its heads, top-down? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
 //! | what does an evaluation compute, and what is written of it? | [`evaluation`], [`evaluation_log`], [`final_evaluation`] |
+//! | was a run trained on samples of another dataset? | [`trained_samples`] |
 //! | which files does a run have when it begins, and when it has finished? | [`first_files`], [`result_files`] |
 //!
 //! `calmix-train` uses it for heads on the features of images, and for what all its runs have in common: the samples and the
@@ -34,6 +35,7 @@ pub mod table;
 mod table_error;
 pub mod table_splits;
 pub mod threads;
+pub mod trained_samples;
 pub mod vector_projection;
 pub mod vector_run;
 

@@ -1,5 +1,6 @@
 //! The commands: one file each for those that run here, and the arguments of all.
 
+mod calibrate;
 pub mod calibrate_args;
 mod compare;
 mod completions;
@@ -23,6 +24,7 @@ pub mod source_args;
 pub mod sweep_args;
 mod train;
 pub mod train_args;
+pub mod vector_args;
 mod weights;
 
 use anyhow::Result;
@@ -104,7 +106,8 @@ impl Command {
             Self::Man(command) => command.run(),
             Self::Train(args) => train::run(&args).map_err(explained),
             Self::Resume(args) => resume::run(&args).map_err(explained),
-            Self::Sweep(_) | Self::Evaluate(_) | Self::Calibrate(_) | Self::Doctor(_) => {
+            Self::Calibrate(args) => calibrate::run(&args).map_err(explained),
+            Self::Sweep(_) | Self::Evaluate(_) | Self::Doctor(_) => {
                 Err(CliError::failed("this command runs in calmix-torch").into())
             }
         }

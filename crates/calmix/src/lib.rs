@@ -26,6 +26,8 @@
 #![forbid(unsafe_code)]
 
 #[doc(hidden)]
+pub mod calibration;
+#[doc(hidden)]
 pub mod command;
 #[doc(hidden)]
 pub mod cores;
@@ -43,6 +45,9 @@ pub mod format;
 pub mod head_table;
 #[doc(hidden)]
 pub mod input_shard;
+#[doc(hidden)]
+pub mod labelled_samples;
+mod labelled_vectors;
 #[doc(hidden)]
 pub mod metric_table;
 #[cfg(feature = "mlflow")]

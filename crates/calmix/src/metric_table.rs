@@ -18,10 +18,7 @@ use crate::format::{
     signed_gap,
 };
 use crate::model_options::ModelOptions;
-
-/// How labels evaluate the calibrator that they fitted.
-const CROSS_FITTED: &str =
-    "  the calibrator was fitted on these samples, so each is evaluated by a fit without it\n";
+use crate::predict::input_kind::InputKind;
 
 /// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
@@ -36,8 +33,8 @@ pub enum CalibratorState<'a> {
 }
 
 /// Shows the metrics of evaluations, split by split; `None` without evaluations.
-pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>) -> Option<String> {
-    let tables = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
+pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>, kind: InputKind) -> Option<String> {
+    let tables = evaluations.iter().map(|seen| of_one(seen, kind)).collect::<Vec<_>>();
     let last = evaluations.last()?;
     let mut notes = vec![
         "brackets: 95% confidence intervals, exact for the error and derived from it for the gap".to_owned(),
@@ -47,7 +44,7 @@ pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>) -> Option<
         notes.push(format!("the other intervals are from {resamples}"));
     }
     if evaluations.iter().any(|seen| seen.samples < ENOUGH_FOR_ECE) {
-        notes.push("an ECE needs at least 1,000 samples".to_owned());
+        notes.push(format!("an ECE needs at least 1,000 {}s", kind.word()));
     }
     notes.push(match (&last.calibrated, state) {
         (Some(calibrated), _) => {
@@ -74,7 +71,7 @@ pub fn without_metrics(why: Option<&Uncalibrated>, has_head: bool) -> String {
 }
 
 /// Says what `calmix predict` guarantees with its default options; empty without held-out labels.
-pub fn guarantees(held_out: Option<&HeldOut>) -> String {
+pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
     let Some(held_out) = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty()) else {
         return String::new();
     };
@@ -99,7 +96,9 @@ pub fn guarantees(held_out: Option<&HeldOut>) -> String {
             "it abstains below a confidence that {} of these labels reach, {} of them right",
             found.answered, found.right
         ),
-        None => "it always abstains, because no threshold reaches this precision".to_owned(),
+        None => {
+            format!("it abstains from every {}, because no threshold reaches this precision", kind.word())
+        }
     };
     let coverage = 100.0 * coverage;
     let precision = 100.0 * precision;
@@ -196,9 +195,9 @@ pub fn by_rule(result: &RunResult) -> String {
     written + &result.finished.selected.iter().map(line).collect::<String>()
 }
 
-fn of_one(seen: &Evaluation) -> String {
+fn of_one(seen: &Evaluation, kind: InputKind) -> String {
     let at = seen.calibrated.as_ref();
-    let of = if seen.split == EvalSet::OutOfFold { "label" } else { "sample" };
+    let of = if seen.split == EvalSet::OutOfFold { "label" } else { kind.word() };
     let title = format!("{}, {}", seen.split.name(), counted(seen.samples, of));
     let raw = (&seen.metrics, seen.intervals.as_ref());
     let mapped = at.map(|at| (&at.metrics, at.intervals.as_ref()));
@@ -208,13 +207,22 @@ fn of_one(seen: &Evaluation) -> String {
         None => format!("with {}", at.kind.name()),
     });
     let mut text = side_by_side(&title, seen.samples, raw, mapped, heading.as_deref(), keeps_labels);
+    text += &too_few(&seen.metrics, seen.samples, kind);
     if seen.split == EvalSet::OutOfFold {
         text += "  each label is evaluated by a head trained without it\n";
     }
     if at.is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
-        text += CROSS_FITTED;
+        text += &cross_fitted(kind);
     }
     text
+}
+
+/// How labels evaluate the calibrator that they fitted.
+fn cross_fitted(kind: InputKind) -> String {
+    format!(
+        "  the calibrator was fitted on these {}s, so each is evaluated by a fit without it\n",
+        kind.word()
+    )
 }
 
 /// Shows the metrics of one set of samples, before and after calibration.
@@ -226,12 +234,10 @@ fn side_by_side(
     heading: Option<&str>,
     keeps_labels: bool,
 ) -> String {
-    let exact =
-        |metrics: &Metrics| ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.error);
     let both = |name, show: &dyn Fn(&Metrics, Option<&Intervals>) -> String| -> MetricRow {
         (name, show(raw.0, raw.1), mapped.map(|(metrics, intervals)| show(metrics, intervals)))
     };
-    let error = |metrics: &Metrics| percent(metrics.error, exact(metrics));
+    let error = |metrics: &Metrics| percent(metrics.error, exact_error(metrics, samples));
     let interval = |of: Option<&Intervals>, pick: fn(&Intervals) -> Interval| of.map(pick);
     let after = mapped.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
     let mut rows = vec![
@@ -251,41 +257,48 @@ fn side_by_side(
         .zip(heading)
         .map(|((metrics, _), heading)| format!("  {heading}, {}\n", confidence_in_words(metrics, samples)));
     let words = format!("  {}\n", confidence_in_words(raw.0, samples));
-    [table, words, after.unwrap_or_default(), too_few(samples, exact(raw.0))].concat()
+    [table, words, after.unwrap_or_default()].concat()
+}
+
+fn exact_error(metrics: &Metrics, samples: u64) -> Option<Interval> {
+    ExactIntervals::of(metrics, samples, LEVEL).map(|intervals| intervals.error)
 }
 
 /// Warns about an estimate from too few samples, with the number that is missing.
-fn too_few(samples: u64, error: Option<Interval>) -> String {
+fn too_few(metrics: &Metrics, samples: u64, kind: InputKind) -> String {
+    let error = exact_error(metrics, samples);
     let Some(Interval { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
         return String::new();
     };
-    let missing = counted(ENOUGH_TO_JUDGE - samples, "more labelled sample");
+    let missing = counted(ENOUGH_TO_JUDGE - samples, &format!("more labelled {}", kind.word()));
     format!(
-        "  too few samples for a reliable estimate: the error may be anywhere from {:.0}% to {:.0}%;\n  \
+        "  too few {}s for a reliable estimate: the error may be anywhere from {:.0}% to {:.0}%;\n  \
          {missing} would make {ENOUGH_TO_JUDGE}\n",
+        kind.word(),
         100.0 * low,
         100.0 * high
     )
 }
 
 /// Shows the metrics of the labels that a calibrator was fitted on, before and after it.
-pub fn of_map(map: &FittedCalibrator) -> String {
+pub fn of_map(map: &FittedCalibrator, kind: InputKind) -> String {
     let name = map
         .temperature()
         .map_or(map.calibrator.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
     let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
-    let title = format!("new labels, {}", counted(map.samples, "sample"));
+    let title = format!("new labels, {}", counted(map.samples, kind.word()));
     let keeps_labels = !map.calibrator.may_change_labels();
     let raw = (&map.raw, None);
     let mapped = Some((&map.calibrated, None));
     let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
+    let few = too_few(&map.raw, map.samples, kind);
     let changed = (!keeps_labels).then(|| {
         let changed = grouped(map.changed_labels);
-        let all = counted(map.samples, "sample");
+        let all = counted(map.samples, kind.word());
         format!("  vector scaling changes the predicted label of {changed} of {all}\n")
     });
     let by = format!("{}\n", fitted_by(map.calibrator.kind().name(), map.fitted_on, map.samples));
-    [table, CROSS_FITTED.to_owned(), changed.unwrap_or_default(), by].concat()
+    [table, few, cross_fitted(kind), changed.unwrap_or_default(), by].concat()
 }
 
 fn name_of(calibrated: &Calibrated) -> String {

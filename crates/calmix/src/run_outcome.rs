@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted, written_to};
 use crate::head_table::heads;
 use crate::metric_table::{self, CalibratorState};
+use crate::predict::input_kind::InputKind;
 use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print};
@@ -67,20 +68,20 @@ fn result(run: &Path) -> Result<String> {
         read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
     let model = if result.is_some() { Some(read::model_info(run)?) } else { None };
     let has_head = model.as_ref().is_some_and(|model| model.head.is_some());
+    let kind = model.as_ref().map_or(InputKind::Image, InputKind::of);
     let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
     let metrics = result.as_ref().map(|result| {
         let why = result.uncalibrated.as_ref();
         let mut evaluations = metric_table::of_result(result, &events);
         // The test split, if any.
         evaluations.drain(..evaluations.len().saturating_sub(1));
-        let table = metric_table::table(&evaluations, CalibratorState::Ended(why));
+        let table = metric_table::table(&evaluations, CalibratorState::Ended(why), kind);
         let table = table.unwrap_or_else(|| metric_table::without_metrics(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
-        let reads_vectors = model.as_ref().is_some_and(ModelInfo::reads_vectors);
         // Most heads on vectors are not trained in steps.
         let steps =
-            if reads_vectors { String::new() } else { format!(" after {}", counted(result.step, "step")) };
-        format!("model{steps}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out))
+            if kind == InputKind::Vector { String::new() } else { format!(" after {}", counted(result.step, "step")) };
+        format!("model{steps}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out, kind))
     });
     let files = format!(
         "{}\n`calmix inspect {}` shows more metrics and all files\n",

@@ -15,7 +15,8 @@ pub fn runs_here(command: &Command) -> bool {
     match command {
         Command::Train(args) => args.features.is_some() || args.recipe.as_deref() == Some(VECTORS_RECIPE),
         Command::Resume(args) => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
-        Command::Sweep(_) | Command::Evaluate(_) | Command::Calibrate(_) | Command::Doctor(_) => false,
+        Command::Sweep(_) | Command::Evaluate(_) | Command::Doctor(_) => false,
+        Command::Calibrate(args) => predicts_here(&args.run),
         Command::Predict(args) => predicts_here(&args.run),
         Command::Prepare(_)
         | Command::Inspect(_)

@@ -7,9 +7,12 @@ use calmix_data::vectors::MOST_NUMBERS;
 use calmix_head::HeadError;
 use calmix_head::model::HeadModel;
 use calmix_io::error::FileError;
+use calmix_io::shown::shown;
+use calmix_recipe::device::Device;
 use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
 use calmix_run::run::RunFile;
 
+use crate::error::CliError;
 use crate::model_files::ModelFiles;
 use crate::model_options::ModelOptions;
 use crate::predict::guarantee::Guarantee;
@@ -29,6 +32,10 @@ impl VectorModel {
     /// # Errors
     /// If they are missing, were changed, or contradict each other, or an option is out of range.
     pub fn load(folder: &Path, options: &ModelOptions) -> Result<Self> {
+        if options.device.is_some_and(|device| device != Device::Cpu) {
+            let message = format!("{}: a head on vectors runs on the CPU", shown(folder.display()));
+            return Err(CliError::invalid(message).hint("remove --device").into());
+        }
         let files = ModelFiles::open(folder)?;
         let info = files.info();
         let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
@@ -59,6 +66,23 @@ impl VectorModel {
     /// The length of the vectors that it reads.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// Refuses vectors of another length than those that it reads.
+    ///
+    /// # Errors
+    /// Names `run` and `path`.
+    pub fn check_width(&self, run: &Path, path: &Path, found: usize) -> Result<(), CliError> {
+        let width = self.width;
+        if found == width {
+            return Ok(());
+        }
+        let run = shown(run.display());
+        let place = shown(path.display());
+        let message =
+            format!("{place} has vectors of {found} numbers, but {run} was trained on vectors of {width}");
+        let hint = "compute the vectors with the model that made those of the training, in the same way";
+        Err(CliError::invalid(message).hint(hint))
     }
 
     /// What turns its logits into predictions.

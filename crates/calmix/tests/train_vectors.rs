@@ -1,58 +1,18 @@
 //! `calmix train --features` and `calmix resume` on vectors, as a user runs them: without libtorch.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fmt::Write as _;
+#[path = "vectors/planted.rs"]
+mod planted;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-const ROWS: usize = 300;
-const WIDTH: usize = 16;
-const CLASSES: [&str; 3] = ["ant", "bee", "cow"];
+use planted::{calmix, text, write_labels, write_npy};
 
-/// Writes vectors near the centre of their class, and the labels of the first 60.
+/// Writes 300 vectors, and the labels of the first 60.
 fn made(folder: &Path) {
-    let mut state = 1_u64;
-    let mut noise = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
-    };
-    let mut numbers = Vec::new();
-    let mut labels = "id,label\n".to_owned();
-    for row in 0..ROWS {
-        let class = row % CLASSES.len();
-        for n in 0..WIDTH {
-            let centre = if n % CLASSES.len() == class { 1.0 } else { 0.0 };
-            numbers.extend((centre + noise()).to_le_bytes());
-        }
-        if row < 60 {
-            writeln!(labels, "{row},{}", CLASSES[class]).unwrap();
-        }
-    }
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({ROWS}, {WIDTH}), }}");
-    let header = format!("{header:<117}\n");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.bytes());
-    file.extend(numbers);
-    fs::write(folder.join("vectors.npy"), file).unwrap();
-    fs::write(folder.join("labels.csv"), labels).unwrap();
-}
-
-/// Runs `calmix` from a folder without `calmix-torch`.
-fn calmix(folder: &Path, arguments: &[&str]) -> Output {
-    let program = folder.join("bin/calmix");
-    if !program.exists() {
-        fs::create_dir_all(folder.join("bin")).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_calmix"), &program).unwrap();
-    }
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("PATH", "/usr/bin:/bin").env_remove("CALMIX_TORCH");
-    command.stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout))
+    write_npy(&folder.join("vectors.npy"), 0..300, false);
+    write_labels(&folder.join("labels.csv"), 0, 60);
 }
 
 #[test]

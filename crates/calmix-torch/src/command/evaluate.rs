@@ -14,6 +14,7 @@ use calmix::format::{counted, shell_quoted};
 use calmix::io::shown::shown;
 use calmix::metric_table::{self, CalibratorState};
 use calmix::metrics::fitted_calibrator::{Fitted, FittedCalibrator};
+use calmix::predict::input_kind::InputKind;
 use calmix::recipe::Recipe;
 use calmix::run::inspect;
 use calmix::run_files;
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let why = output.fitted.as_ref().and_then(Fitted::nothing);
-    let table = metric_table::table(&evaluations, CalibratorState::Ended(why.as_ref())).unwrap_or_default();
+    let table = metric_table::table(&evaluations, CalibratorState::Ended(why.as_ref()), InputKind::Image)
+        .unwrap_or_default();
     print(&format!(
         "model after {}\n\n{table}\n{}",
         counted(first.step, "step"),

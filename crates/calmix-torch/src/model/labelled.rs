@@ -1,26 +1,14 @@
 //! Predictions of a model on labelled images, also of another dataset: logits with labels.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use calmix::labelled_samples::{LabelledPredictions, class_numbers, labelled_ids};
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::image::Image;
 use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, OnCorrupt, SampleStream, Workers};
-use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
 use super::{Model, ModelError};
-
-/// The predictions of a model on labelled images.
-#[derive(Debug)]
-pub struct LabelledPredictions {
-    /// Sample ids of the dataset, labels as the model numbers its classes, and logits.
-    pub predictions: Predictions,
-    /// The number of images that could not be read and were left out.
-    pub skipped: u64,
-    /// Why the first of them could not be read; empty if there is none.
-    pub first_skipped: String,
-}
 
 /// A dataset whose large images are shrunk as they were for the model's training.
 struct LargeShrunk {
@@ -51,19 +39,10 @@ impl Model {
         workers: Workers,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<LabelledPredictions, ModelError> {
-        let known: BTreeMap<&str, u32> = self.classes().iter().map(String::as_str).zip(0..).collect();
-        let number = |class: &String| {
-            let unknown =
-                || ModelError::UnknownClass { class: class.clone(), known: self.classes().to_vec() };
-            known.get(class.as_str()).copied().ok_or_else(unknown)
-        };
-        let numbers = dataset.classes().iter().map(number).collect::<Result<Vec<u32>, _>>()?;
-        let ids = subset.map_or(Ok(0..dataset.len()), |name| dataset.subset(name))?;
-        let mut labelled = Vec::new();
-        for record in dataset.records(ids) {
-            let (id, record) = record?;
-            labelled.extend(record.class().map(|_| id));
-        }
+        let known = self.classes();
+        let numbers = class_numbers(dataset.classes(), known)
+            .map_err(|class| ModelError::UnknownClass { class: class.to_owned(), known: known.to_vec() })?;
+        let labelled = labelled_ids(&dataset, subset)?;
         let source = LargeShrunk { dataset, side: self.shrink() };
         let batch = u32::try_from(self.batch()).unwrap_or(u32::MAX);
         let stream = SampleStream { ids: labelled.as_slice().into(), batch };
@@ -71,19 +50,7 @@ impl Model {
         let transform = Arc::clone(self.transform());
         let mut loader =
             EvalLoader::new(ImageViews::new(Arc::new(source), transform), stream, corrupt, workers)?;
-        let mut found = LabelledPredictions {
-            predictions: Predictions {
-                step: 0,
-                split: EvalSet::Test,
-                model: EvalModel::Ema,
-                classes: self.classes().to_vec(),
-                ids: Vec::new(),
-                labels: Vec::new(),
-                logits: Vec::new(),
-            },
-            skipped: 0,
-            first_skipped: String::new(),
-        };
+        let mut found = LabelledPredictions::empty(known);
         while let Some(batch) = loader.next_unless(stop) {
             let batch = batch?;
             if let Some(first) = batch.skipped.first().filter(|_| found.skipped == 0) {

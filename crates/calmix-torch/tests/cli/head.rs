@@ -59,7 +59,7 @@ fn head_needs_only_its_run_folder() {
             assert_eq!(found, expected.iter().map(|p| p.to_bits()).collect::<Vec<_>>(), "{row}");
         }
     }
-    workspace.run(&["evaluate", "run"]).with_code(0).prints(&["test, 8 samples"]);
+    workspace.run(&["evaluate", "run"]).with_code(0).prints(&["test, 8 images"]);
     workspace.run(&["evaluate", "run", "--on", "own", "--subset", "val"]).with_code(0);
     workspace.run(&["inspect", "run"]).with_code(0);
     workspace.run(&["resume", "run"]).with_code(0).prints(&["already finished"]);

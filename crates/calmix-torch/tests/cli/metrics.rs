@@ -27,9 +27,9 @@ fn four_images_are_too_few_to_evaluate() {
     let workspace = Workspace::new().with_photos();
     let trained = train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0.2"]);
     trained.prints(&[
-        "validation, 4 samples ",
-        "too few samples for a reliable estimate: ",
-        "46 more labelled samples",
+        "validation, 4 images ",
+        "too few images for a reliable estimate: ",
+        "46 more labelled images",
     ]);
     let evaluated = workspace.run(&["evaluate", "run", "--json"]).with_code(0);
     let evaluated: Value = serde_json::from_str(&evaluated.stdout).unwrap();
@@ -72,7 +72,7 @@ fn fifty_held_out_labels_give_a_temperature() {
     asked.reports(&["50 labelled, 50 unlabelled, 50 validation, 40 test"]);
     asked.prints(&["temperature fitted on 50 held-out labels"]);
     let inspected = workspace.run(&["inspect", "asked"]).with_code(0);
-    inspected.prints(&["on these samples, so each is evaluated by a fit without it"]);
+    inspected.prints(&["on these images, so each is evaluated by a fit without it"]);
     let scaling = &json(&workspace.path("asked/result.json"))["scaling"];
     assert_eq!((&scaling["fitted_on"], &scaling["samples"]), (&"held-out".into(), &50.into()), "{scaling}");
 
@@ -91,17 +91,17 @@ fn the_folder_val_fits_the_temperature() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
     let trained = train_on(&workspace, "own", "run", &["train.steps=8", "selection=best-validation"]);
     trained.reports(&["10 labelled, 10 unlabelled, 12 validation, 8 test"]);
-    trained.prints(&["test, 8 samples ", "temperature fitted on 12 labels of the validation split"]);
-    workspace.run(&["inspect", "run"]).with_code(0).prints(&["validation, 12 samples ", "test, 8 samples "]);
+    trained.prints(&["test, 8 images ", "temperature fitted on 12 labels of the validation split"]);
+    workspace.run(&["inspect", "run"]).with_code(0).prints(&["validation, 12 images ", "test, 8 images "]);
     let result = json(&workspace.path("run/result.json"));
     assert_eq!(result["scaling"]["samples"], 12, "{result}");
 
     // Labels that came later take the place of these, and the run's own evaluate them.
     workspace.images("later/cat", 41, 10);
     workspace.images("later/dog", 201, 10);
-    workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0).prints(&["new labels, 20 samples "]);
+    workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0).prints(&["new labels, 20 images "]);
     let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
-    evaluated.prints(&["validation, 12 samples ", "temperature fitted on 20 new labels"]);
+    evaluated.prints(&["validation, 12 images ", "temperature fitted on 20 new labels"]);
     assert!(!evaluated.stdout.contains("evaluated by a fit without it"), "{}", evaluated.stdout);
 }
 
@@ -118,12 +118,12 @@ fn new_labels_calibrate_a_model() {
     let weights = fs::read(workspace.path("run/model.safetensors")).unwrap();
     let calibrated = workspace.run(&["calibrate", "run", "--on", "own/val"]).with_code(0);
     calibrated.prints(&[
-        "new labels, 12 samples      uncalibrated",
+        "new labels, 12 images       uncalibrated",
         "at temperature ",
         "  confidence gap, points ",
-        "on these samples, so each is evaluated by a fit without it",
+        "on these images, so each is evaluated by a fit without it",
         "temperature fitted on 12 new labels",
-        "too few samples for a reliable estimate: ",
+        "too few images for a reliable estimate: ",
         "written to run/model.json; the previous version is in run/model.previous.json\n",
     ]);
     let map = json(&workspace.path("run/model.json"))["calibration"].clone();

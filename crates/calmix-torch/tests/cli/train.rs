@@ -73,13 +73,13 @@ fn prepare_train_evaluate_inspect() {
         "step 8/8  loss ",
     ]);
     trained.prints(&[
-        "model after 8 steps\n\ntest, 40 samples ",
+        "model after 8 steps\n\ntest, 40 images ",
         "  confidence gap, points ",
         "-confident by ",
         " points: mean confidence ",
         "%, accuracy ",
         "brackets: 95% confidence intervals, exact for the error and derived from it for the gap\n\
-         the other intervals are from 20 bootstrap resamples\nan ECE needs at least 1,000 samples\n",
+         the other intervals are from 20 bootstrap resamples\nan ECE needs at least 1,000 images\n",
         "written to runs/cpu-fashion-mnist-1: model.safetensors, model.json\n",
         "next: calmix report runs/cpu-fashion-mnist-1\n",
     ]);
@@ -88,7 +88,7 @@ fn prepare_train_evaluate_inspect() {
 
     // The metrics are the same wherever they are shown.
     let table = |text: &str| {
-        let from = text.find("test, 40 samples").expect("no table");
+        let from = text.find("test, 40 images").expect("no table");
         text[from..].split("\n\n").next().unwrap_or_default().to_owned()
     };
     let expected = table(&trained.stdout);

@@ -7,4 +7,3 @@ pub(super) mod make_features;
 pub(super) mod next_batch;
 pub(super) mod pretrained;
 pub(super) mod train_data;
-pub(super) mod trained_images;

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 use calmix_recipe::device::Device;
 use clap::Args;
 
+use super::vector_args::VectorArgs;
+
 /// Refit the calibration of a finished run on new labels
 ///
-/// Runs the model on the labelled images of a folder and fits the calibrator that turns its outputs into confidences: a
+/// Runs the model on the labelled images of a folder, or on labelled vectors, and fits the calibrator that turns its outputs into confidences: a
 /// temperature with at least 10 labels, vector scaling with at least 100 or an isotonic calibrator with at least 1,000 if
 /// its cross-validated NLL is clearly lower. Nothing is trained. Writes the calibrator, the origin of its labels, and
 /// what prediction sets and abstention need into the run's model.json. Prints the metrics of these labels before and
 /// after; each label is evaluated by a fit without it.
 ///
-/// Classes are matched by name. Images that the model was trained on, labelled or not, are refused: the model is
+/// Classes are matched by name. Images or vectors that the model was trained on, labelled or not, are refused: the model is
 /// over-confident on them. The previous model.json is kept as model.previous.json; rename it to undo the calibration.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
@@ -21,10 +23,12 @@ pub struct CalibrateArgs {
     /// Folder of the run
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// Labelled images: one folder per class, a labels.csv, or WebDataset shards
+    /// Labelled images: one folder per class, a labels.csv, or WebDataset shards. For a run on vectors: labelled vectors
     #[arg(long, value_name = "FOLDER")]
     pub on: PathBuf,
-    /// Subset of the images, such as val; required if several subsets have labels
+    #[command(flatten)]
+    pub vectors: VectorArgs,
+    /// Subset of the samples, such as val; required if several subsets have labels
     #[arg(long, value_name = "NAME")]
     pub subset: Option<String>,
     /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
@@ -38,9 +42,9 @@ pub struct CalibrateArgs {
 const FIELDS: &str = "\
 Fields of --json:
   run          folder of the run
-  skipped      corrupt images that were left out
+  skipped      corrupt samples that were left out
   checked_against_training
-               whether the images could be compared with the training images
+               whether the samples could be compared with those of the training
   missing_classes
                classes of the model that have no label here
   calibration  as in model.json: calibrator, fitted_on, samples, rule, tried, changed_labels,

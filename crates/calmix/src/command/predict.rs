@@ -5,7 +5,6 @@ use std::num::NonZeroUsize;
 use anyhow::{Context, Result};
 use calmix_data::vectors::{VectorOptions, VectorSource};
 use calmix_io::shown::shown;
-use calmix_recipe::device::Device;
 
 use super::predict_args::PredictArgs;
 use crate::error::CliError;
@@ -58,9 +57,6 @@ fn open(args: &PredictArgs, model: &VectorModel) -> Result<VectorSource> {
     let invalid = |message: &str| {
         CliError::invalid(format!("{run} was trained on vectors of {width} numbers: {message}"))
     };
-    if args.device.is_some_and(|device| device != Device::Cpu) {
-        return Err(invalid("its head runs on the CPU").hint("remove --device").into());
-    }
     let [path] = &args.paths[..] else {
         let message = "they are predicted from one file, or from one folder of files";
         return Err(invalid(message).hint("name one path, without --list").into());
@@ -76,13 +72,6 @@ fn open(args: &PredictArgs, model: &VectorModel) -> Result<VectorSource> {
     options.columns.path.clone_from(&args.path_column);
     let source = VectorSource::open(path, &options)
         .with_context(|| format!("{run} was trained on vectors of {width} numbers"))?;
-    if source.width() != width {
-        let place = shown(path.display());
-        let found = source.width();
-        let message =
-            format!("{place} has vectors of {found} numbers, but {run} was trained on vectors of {width}");
-        let hint = "compute the vectors with the model that made those of the training, in the same way";
-        return Err(CliError::invalid(message).hint(hint).into());
-    }
+    model.check_width(&args.run, path, source.width())?;
     Ok(source)
 }

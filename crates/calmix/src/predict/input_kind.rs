@@ -1,5 +1,7 @@
 //! What predictions are about.
 
+use calmix_run::model_info::ModelInfo;
+
 /// What a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
@@ -9,6 +11,11 @@ pub enum InputKind {
 }
 
 impl InputKind {
+    /// What a model reads.
+    pub fn of(info: &ModelInfo) -> Self {
+        if info.reads_vectors() { Self::Vector } else { Self::Image }
+    }
+
     /// One of them, in messages.
     pub fn word(self) -> &'static str {
         match self {

@@ -16,6 +16,7 @@ use calmix::metrics::measure::VoteMetrics;
 use calmix::metrics::metrics::Resampling;
 use calmix::metrics::predictions::Predictions;
 use calmix::model_folder::with_model;
+use calmix::predict::input_kind::InputKind;
 use calmix::recipe::device::Device;
 use calmix::run::read;
 use calmix::stop::Stop;
@@ -93,7 +94,7 @@ fn show(
     }
     let why = read::result(run)?.and_then(|result| result.uncalibrated);
     let state = CalibratorState::Ended(why.as_ref());
-    let table = metric_table::table(&[&evaluation], state).unwrap_or_default();
+    let table = metric_table::table(&[&evaluation], state, InputKind::Image).unwrap_or_default();
     let on = shown(folder.display());
     print(&format!("on {on}\n\n{table}{}{}", kept.text(), votes.map(votes_text).unwrap_or_default()))
 }

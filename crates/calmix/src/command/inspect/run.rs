@@ -18,6 +18,7 @@ use crate::error::CliError;
 use crate::format::{counted, grouped};
 use crate::head_table::heads;
 use crate::metric_table::{self, CalibratorState};
+use crate::predict::input_kind::InputKind;
 use crate::run_files;
 
 /// Shows the run in `folder`.
@@ -88,14 +89,15 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let map = result
         .as_ref()
         .map_or(CalibratorState::NotYet, |result| CalibratorState::Ended(result.uncalibrated.as_ref()));
-    let metrics = seen.first().zip(metric_table::table(&seen, map)).map(|(first, table)| {
+    let kind = if recipe.recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
+    let metrics = seen.first().zip(metric_table::table(&seen, map, kind)).map(|(first, table)| {
         let more = result.as_ref().map(after_table).unwrap_or_default();
         format!("model after {}\n\n{table}\n{more}", counted(first.step, "step"))
     });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
     let later = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
-    let again = later.as_ref().map(calibrated_again);
+    let again = later.as_ref().map(|map| calibrated_again(map, kind));
     let files = format!("files:\n{}", run_files::list(folder));
     let next = match &result {
         Some(_) => run_files::next_with_model(folder),
@@ -124,9 +126,9 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
 }
 
 /// Describes a calibration that was refitted on new labels.
-fn calibrated_again(map: &FittedCalibrator) -> String {
+fn calibrated_again(map: &FittedCalibrator, kind: InputKind) -> String {
     let folder = map.origin.as_ref().map(|origin| shown(&origin.folder)).unwrap_or_default();
-    format!("calibration refitted on the labels of {folder}\n\n{}\n", metric_table::of_map(map))
+    format!("calibration refitted on the labels of {folder}\n\n{}\n", metric_table::of_map(map, kind))
 }
 
 /// The rest of a result: its heads, other selection rules, pseudo-labels; each followed by an empty line.

@@ -1,0 +1,164 @@
+//! Refits the calibration of a model on new labels: which labels it takes, and what it writes and prints.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Result;
+use calmix_data::dataset::Dataset;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigin};
+use calmix_metrics::held_out;
+use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
+use calmix_run::run::{Run, RunFile};
+use calmix_vectors::trained_samples::trained_samples;
+use serde_json::json;
+
+use crate::command::calibrate_args::CalibrateArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::{counted, written_to};
+use crate::labelled_samples::{LabelledPredictions, labelled_ids, only_subset};
+use crate::predict::input_kind::InputKind;
+use crate::terminal::{print, print_json, warn};
+use crate::{metric_table, run_files};
+
+/// The most classes that a message names.
+const NAMED: usize = 20;
+
+/// A calibration whose labels have been chosen.
+#[derive(Debug)]
+pub struct Calibration<'a> {
+    args: &'a CalibrateArgs,
+    path: &'a Path,
+    kind: InputKind,
+    subset: String,
+    is_checked: bool,
+    origin: LabelsOrigin,
+}
+
+impl<'a> Calibration<'a> {
+    /// Chooses the labels of `dataset`, which was read from `path`.
+    ///
+    /// # Errors
+    /// If several subsets have labels or none has, or the run was trained on some of the samples.
+    pub fn new(args: &'a CalibrateArgs, path: &'a Path, kind: InputKind, dataset: &Dataset) -> Result<Self> {
+        let subset = match &args.subset {
+            Some(subset) => subset.clone(),
+            None => only_subset(path, dataset, kind)?,
+        };
+        let is_checked = refuse_trained(&args.run, path, kind, dataset, &subset)?;
+        let origin =
+            LabelsOrigin { folder: path.display().to_string(), dataset: dataset.fingerprint().to_owned() };
+        Ok(Self { args, path, kind, subset, is_checked, origin })
+    }
+
+    /// The subset whose labels are used.
+    pub fn subset(&self) -> &str {
+        &self.subset
+    }
+
+    /// Fits the calibrator to the predictions on these labels, and writes it into the run's model.json.
+    ///
+    /// # Errors
+    /// If there are too few labels, or the files of the run cannot be written.
+    pub fn finish(self, info: &ModelInfo, later: &LabelledPredictions) -> Result<Exit> {
+        let Self { args, path, kind, is_checked, origin, .. } = self;
+        let labels = later.predictions.labels.len();
+        let least = CalibratorKind::Temperature.least_labels();
+        if labels < least {
+            let message = format!(
+                "{}: only {}, and fitting a temperature needs at least {least}",
+                shown(path.display()),
+                counted(labels as u64, &format!("labelled {}", kind.word()))
+            );
+            let hint = format!("add labelled {}s; with 50 or more the fit is reliable", kind.word());
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        let missing_classes = missing_classes(info, &later.predictions.labels);
+        warn_about_labels(info, labels, &missing_classes);
+        let map = FittedCalibrator::fit(&later.predictions, FittedOn::Later)?;
+        let map = FittedCalibrator { origin: Some(origin), ..map };
+        let held_out = held_out::cross_fitted(&later.predictions, &map)?;
+        let mut info = ModelInfo { calibration: Some(map.clone()), held_out: Some(held_out), ..info.clone() };
+        info.seal()?;
+        write(&args.run, &info)?;
+        if args.json {
+            let run = args.run.display().to_string();
+            print_json(&json!({
+                "run": run,
+                "skipped": later.skipped,
+                "checked_against_training": is_checked,
+                "missing_classes": missing_classes,
+                "calibration": map,
+            }))?;
+            return Ok(Exit::Done);
+        }
+        let next = run_files::next("evaluate", &args.run);
+        let file = args.run.join("model.json");
+        let previous = args.run.join("model.previous.json");
+        let previous = format!("; the previous version is in {}", shown(previous.display()));
+        let written = written_to(&shown(file.display()), &previous);
+        print(&format!("{}\n{written}\n{next}", metric_table::of_map(&map, kind)))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Replaces model.json, and keeps the previous one.
+fn write(run: &Path, info: &ModelInfo) -> Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(info)?;
+    bytes.push(b'\n');
+    let run = Run::open(run)?;
+    let before = safe_open::read(&run.paths().file(RunFile::ModelInfo)?, LONGEST_METADATA)?;
+    run.write(RunFile::PreviousModelInfo, &before)?;
+    run.write(RunFile::ModelInfo, &bytes)?;
+    Ok(())
+}
+
+/// Refuses samples that the run was trained on. Returns whether that could be checked.
+fn refuse_trained(run: &Path, path: &Path, kind: InputKind, dataset: &Dataset, subset: &str) -> Result<bool> {
+    let labelled = labelled_ids(dataset, Some(subset))?;
+    let word = kind.word();
+    let trained = match trained_samples(run, dataset, &labelled) {
+        Ok(trained) => trained,
+        Err(error) => {
+            warn(&format!("cannot check whether the model was trained on these {word}s: {error}"));
+            return Ok(false);
+        }
+    };
+    let Some(&first) = trained.first() else { return Ok(true) };
+    let message = format!(
+        "{}: the model was trained on {} of {}, such as {}, and is more confident on them than on new {word}s",
+        shown(path.display()),
+        trained.len(),
+        counted(labelled.len() as u64, &format!("labelled {word}")),
+        shown(dataset.sample_name(first)?)
+    );
+    let hint = format!("leave out the {word}s that the model was trained on, labelled or not");
+    Err(CliError::invalid(message).hint(hint).into())
+}
+
+/// Returns the classes of the model that have no label.
+fn missing_classes(info: &ModelInfo, labels: &[u32]) -> Vec<String> {
+    let labelled: BTreeSet<u32> = labels.iter().copied().collect();
+    let classes = (0..).zip(&info.classes).filter(|(class, _)| !labelled.contains(class));
+    classes.map(|(_, name)| name.clone()).collect()
+}
+
+/// Warns about labels that may fit a poorer calibrator than the previous one.
+fn warn_about_labels(info: &ModelInfo, labels: usize, missing_classes: &[String]) {
+    if !missing_classes.is_empty() {
+        let named: Vec<_> = missing_classes.iter().take(NAMED).map(shown).collect();
+        let more = if missing_classes.len() > NAMED { ", …" } else { "" };
+        let classes = counted(missing_classes.len() as u64, "class");
+        warn(&format!("no labels here for {classes} of the model: {}{more}", named.join(", ")));
+    }
+    let before = info.calibration.as_ref().map_or(0, |calibration| calibration.samples);
+    if (labels as u64) < before {
+        warn(&format!(
+            "the calibration is refitted on {}, fewer than the {before} of the previous fit",
+            counted(labels as u64, "label")
+        ));
+    }
+}

@@ -1,0 +1,29 @@
+//! `calmix calibrate` of a run on vectors, which needs no libtorch.
+
+use anyhow::Result;
+
+use super::calibrate_args::CalibrateArgs;
+use super::data_args::existing_dataset;
+use crate::calibration::Calibration;
+use crate::exit::Exit;
+use crate::labelled_vectors;
+use crate::model_folder::with_model;
+use crate::model_options::ModelOptions;
+use crate::predict::input_kind::InputKind;
+use crate::stop::Stop;
+use crate::vector_model::VectorModel;
+
+pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
+    let run = with_model(&args.run, "calibrate", &[])?;
+    let path = std::path::absolute(existing_dataset(&args.on)?)?;
+    let model = VectorModel::load(run, &ModelOptions { device: args.device, ..ModelOptions::default() })?;
+    let stop = Stop::listen()?;
+    let scratch = tempfile::tempdir()?;
+    let dataset = labelled_vectors::open(run, &model, &path, &args.vectors, scratch.path(), &stop)?;
+    let calibration = Calibration::new(args, &path, InputKind::Vector, &dataset)?;
+    let subset = Some(calibration.subset());
+    match labelled_vectors::predict(&model, &path, &dataset, subset, &stop)? {
+        Some(later) => calibration.finish(model.rule().info(), &later),
+        None => Ok(stop.exit()),
+    }
+}
