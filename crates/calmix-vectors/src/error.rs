@@ -86,6 +86,12 @@ pub enum VectorsError {
     /// The run has to stop. Nothing is lost but time: its heads are trained again.
     #[error("the run was stopped before its heads were trained; resume it")]
     Stopped,
+    /// A run has no result yet.
+    #[error("{}: the run has not finished, and a head is evaluated when it has; resume the run", shown(.path.display()))]
+    Unfinished {
+        /// The folder of the run.
+        path: PathBuf,
+    },
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),
@@ -112,6 +118,7 @@ impl VectorsError {
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
             | Self::OtherSplit { .. }
+            | Self::Unfinished { .. }
             | Self::Unsupported(_)
             | Self::Method(CoreError::Memory { .. }) => ErrorKind::Mistake,
             // The paths of a run are its own: one that is wrong is damage.

@@ -8,6 +8,7 @@
 //! | how does a run on vectors of the user start and resume? | [`vector_run`], [`read_vectors`] |
 //! | how does a run train its heads, top-down? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
 //! | what does an evaluation compute, and what is written of it? | [`evaluation`], [`evaluation_log`], [`final_evaluation`] |
+//! | how is a finished run evaluated again? | [`reevaluate`] |
 //! | was a run trained on samples of another dataset? | [`trained_samples`] |
 //! | which files does a run have when it begins, and when it has finished? | [`first_files`], [`result_files`] |
 //!
@@ -25,6 +26,7 @@ pub mod head_settings;
 pub mod head_vectors;
 pub mod prepared_table;
 pub mod read_vectors;
+pub mod reevaluate;
 pub mod result_files;
 pub mod run_head;
 pub mod run_samples;

@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 pub mod data_args;
 pub mod doctor_args;
+mod evaluate;
 pub mod evaluate_args;
 mod inspect;
 #[cfg(feature = "man")]
@@ -107,7 +108,8 @@ impl Command {
             Self::Train(args) => train::run(&args).map_err(explained),
             Self::Resume(args) => resume::run(&args).map_err(explained),
             Self::Calibrate(args) => calibrate::run(&args).map_err(explained),
-            Self::Sweep(_) | Self::Evaluate(_) | Self::Doctor(_) => {
+            Self::Evaluate(args) => evaluate::run(&args).map_err(explained),
+            Self::Sweep(_) | Self::Doctor(_) => {
                 Err(CliError::failed("this command runs in calmix-torch").into())
             }
         }

@@ -36,6 +36,8 @@ pub mod data_warnings;
 #[doc(hidden)]
 pub mod error;
 #[doc(hidden)]
+pub mod evaluate;
+#[doc(hidden)]
 pub mod exit;
 #[doc(hidden)]
 pub mod explained_error;
@@ -57,6 +59,7 @@ pub mod model_files;
 #[doc(hidden)]
 pub mod model_folder;
 pub mod model_options;
+mod moved_vectors;
 #[doc(hidden)]
 pub mod notice_printer;
 pub mod predict;

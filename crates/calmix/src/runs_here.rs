@@ -15,7 +15,12 @@ pub fn runs_here(command: &Command) -> bool {
     match command {
         Command::Train(args) => args.features.is_some() || args.recipe.as_deref() == Some(VECTORS_RECIPE),
         Command::Resume(args) => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
-        Command::Sweep(_) | Command::Evaluate(_) | Command::Doctor(_) => false,
+        Command::Evaluate(args) => match &args.on.on {
+            Some(_) => predicts_here(&args.run),
+            // A run that is not finished may have a checkpoint to evaluate.
+            None => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
+        },
+        Command::Sweep(_) | Command::Doctor(_) => false,
         Command::Calibrate(args) => predicts_here(&args.run),
         Command::Predict(args) => predicts_here(&args.run),
         Command::Prepare(_)

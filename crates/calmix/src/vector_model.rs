@@ -32,10 +32,7 @@ impl VectorModel {
     /// # Errors
     /// If they are missing, were changed, or contradict each other, or an option is out of range.
     pub fn load(folder: &Path, options: &ModelOptions) -> Result<Self> {
-        if options.device.is_some_and(|device| device != Device::Cpu) {
-            let message = format!("{}: a head on vectors runs on the CPU", shown(folder.display()));
-            return Err(CliError::invalid(message).hint("remove --device").into());
-        }
+        check_device(folder, options.device)?;
         let files = ModelFiles::open(folder)?;
         let info = files.info();
         let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
@@ -97,4 +94,16 @@ impl VectorModel {
     pub fn logits(&self, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
         self.head.logits(vectors)
     }
+}
+
+/// Refuses a device other than the CPU.
+///
+/// # Errors
+/// Names the run's folder.
+pub fn check_device(folder: &Path, device: Option<Device>) -> Result<(), CliError> {
+    if device.is_none_or(|device| device == Device::Cpu) {
+        return Ok(());
+    }
+    let message = format!("{}: a head on vectors runs on the CPU", shown(folder.display()));
+    Err(CliError::invalid(message).hint("remove --device"))
 }

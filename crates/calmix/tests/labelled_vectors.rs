@@ -18,10 +18,16 @@ fn trained() -> TempDir {
     write_labels(&temp.path().join("labels.csv"), 0, 60);
     write_npy(&temp.path().join("later.npy"), 300..390, false);
     write_labels(&temp.path().join("later.csv"), 300, 90);
+    train(temp.path());
+    temp
+}
+
+/// Trains the folder `run` on `vectors.npy`.
+#[track_caller]
+fn train(folder: &Path) {
     let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--run-dir", "run"];
     let quick = ["--set", "train.steps=60", "--set", "network.folds=3", "--threads", "2"];
-    succeeds(temp.path(), &[&train[..], &quick[..]].concat(), &[]);
-    temp
+    succeeds(folder, &[&train[..], &quick[..]].concat(), &[]);
 }
 
 /// Runs a command that succeeds, and prints all of `expected`.
@@ -128,4 +134,80 @@ fn unusable_labels_for_calibration_are_refused() {
     fs::rename(temp.path().join("vectors.npy"), temp.path().join("elsewhere.npy")).unwrap();
     let warning = "warning: cannot check whether the model was trained on these vectors: ";
     succeeds(temp.path(), &CALIBRATE, &[warning]);
+}
+
+#[test]
+fn run_on_vectors_is_evaluated_again() {
+    let temp = tempfile::tempdir().unwrap();
+    write_npy(&temp.path().join("vectors.npy"), 0..300, false);
+    let split = |row| if row < 60 { "train" } else { "test" };
+    let labels: String = (0..120).map(|row| format!("{row},{},{}\n", class(row), split(row))).collect();
+    fs::write(temp.path().join("labels.csv"), "id,label,split\n".to_owned() + &labels).unwrap();
+    train(temp.path());
+    let evaluate = ["evaluate", "run"];
+    let printed = succeeds(
+        temp.path(),
+        &evaluate,
+        &[
+            "evaluating run …",
+            "model after 60 steps",
+            "test, 60 vectors",
+            "an ECE needs at least 1,000 vectors",
+        ],
+    );
+    assert!(!printed.contains("image"), "{printed}");
+
+    // The metrics are those that the run wrote.
+    let printed = succeeds(temp.path(), &["evaluate", "run", "--json"], &[]);
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    let result: Value =
+        serde_json::from_slice(&fs::read(temp.path().join("run/result.json")).unwrap()).unwrap();
+    let evaluations = printed["evaluations"].as_array().unwrap();
+    let written = result["evaluations"].as_array().unwrap();
+    assert!(!written.is_empty());
+    for seen in written {
+        let again = evaluations.iter().find(|again| again["split"] == seen["split"]).unwrap();
+        assert_eq!(again["metrics"], seen["metrics"]);
+        assert_eq!(again["calibrated"]["metrics"], seen["calibrated"]["metrics"]);
+    }
+
+    fs::rename(temp.path().join("vectors.npy"), temp.path().join("moved.npy")).unwrap();
+    let moved =
+        ["the vectors of this run have moved or were deleted", "calmix evaluate run --data NEW_PLACE"];
+    ends(temp.path(), &evaluate, 2, &moved);
+    let here = temp.path().join("moved");
+    fs::create_dir(&here).unwrap();
+    fs::rename(temp.path().join("moved.npy"), here.join("vectors.npy")).unwrap();
+    succeeds(temp.path(), &["evaluate", "run", "--data", "moved/vectors.npy"], &["test, 60 vectors"]);
+    ends(temp.path(), &["evaluate", "run", "--device", "cuda"], 2, &["runs on the CPU"]);
+    fs::remove_file(temp.path().join("run/result.json")).unwrap();
+    ends(temp.path(), &["evaluate", "run", "--data", "moved/vectors.npy"], 2, &["has not finished"]);
+}
+
+#[test]
+fn model_of_vectors_is_evaluated_on_others() {
+    let temp = trained();
+    succeeds(temp.path(), &["evaluate", "run"], &["out-of-fold, 60 labels", "next: "]);
+    let on = ["evaluate", "run", "--on", "later.npy", "--labels", "later.csv"];
+    let printed = succeeds(
+        temp.path(),
+        &on,
+        &["on later.npy\n", "test, 90 vectors", "90% prediction sets: ", "90% precision: "],
+    );
+    assert!(!printed.contains("image"), "{printed}");
+    let votes = (300..390).map(|row| ["9,1,0\n", "0,8,2\n", "0,0,10\n"][row % 3]).collect::<String>();
+    fs::write(temp.path().join("votes.csv"), "ant,bee,cow\n".to_owned() + &votes).unwrap();
+    let printed = succeeds(temp.path(), &[&on[..], &["--votes", "votes.csv", "--json"]].concat(), &[]);
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["evaluation"]["samples"], 90);
+    assert_eq!(printed["votes"]["samples"], 90);
+    assert!(printed["sets"]["coverage"].is_number(), "{printed}");
+    let error = printed["evaluation"]["metrics"]["error"].as_f64().unwrap();
+    assert!(error < 0.2, "the classes are easy to tell apart: {error}");
+
+    succeeds(temp.path(), &CALIBRATE, &[]);
+    succeeds(temp.path(), &on, &["warning: the model was calibrated on these vectors, so"]);
+    succeeds(temp.path(), &["evaluate", "run"], &["fitted on 90 new labels"]);
+    ends(temp.path(), &["evaluate", "run", "--labels", "later.csv"], 2, &["--on"]);
+    ends(temp.path(), &["evaluate", "run", "--on", "later.npy"], 2, &["later.npy: "]);
 }

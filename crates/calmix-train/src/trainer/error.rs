@@ -1,7 +1,5 @@
 //! Why a run cannot start, continue or finish.
 
-use std::path::PathBuf;
-
 use calmix_data::error::DataError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
@@ -44,12 +42,6 @@ pub enum TrainError {
     /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A run has no result yet.
-    #[error("{}: the run has not finished, and a head is evaluated when it has; resume the run", path.display())]
-    Unfinished {
-        /// The folder of the run.
-        path: PathBuf,
-    },
     /// A head cannot be trained or used.
     #[error(transparent)]
     Head(#[from] HeadError),

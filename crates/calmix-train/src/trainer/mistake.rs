@@ -19,7 +19,6 @@ impl TrainError {
             Self::Processes(error) => error.kind(),
             Self::Vectors(error) => error.kind(),
             Self::Start(_)
-            | Self::Unfinished { .. }
             | Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
             | Self::Uneven { .. }

@@ -38,12 +38,18 @@ impl DataArgs {
 
     /// Returns the options as settings of a recipe.
     pub fn settings(&self) -> Result<Vec<String>> {
-        let folders = [("dataset.path", &self.data), ("dataset.prepared", &self.prepared)];
+        self.folder()?;
+        self.vector_settings()
+    }
+
+    /// Returns the options as settings of a recipe on vectors: the dataset may also be a file.
+    pub fn vector_settings(&self) -> Result<Vec<String>> {
         let mut settings = Vec::new();
-        for (key, folder) in folders {
-            if let Some(folder) = folder {
-                settings.push(format!("{key}={}", absolute(existing_folder(folder)?)?));
-            }
+        if let Some(data) = &self.data {
+            settings.push(format!("dataset.path={}", absolute(existing_dataset(data)?)?));
+        }
+        if let Some(prepared) = &self.prepared {
+            settings.push(format!("dataset.prepared={}", absolute(existing_folder(prepared)?)?));
         }
         Ok(settings)
     }

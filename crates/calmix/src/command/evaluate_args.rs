@@ -6,13 +6,14 @@ use calmix_recipe::device::Device;
 use clap::Args;
 
 use super::data_args::DataArgs;
+use super::vector_args::VectorArgs;
 
 /// Evaluate the model of a run on its validation and test splits
 ///
 /// Evaluates the result of the run or, before the run is finished, the EMA weights of its newest checkpoint. Prints error,
 /// confidence gap, NLL and Brier score with confidence intervals, before and after calibration, and the ECE (15 bins) if
-/// there are at least 1,000 images. Writes no files. If the dataset has moved, name its new folder with --data. --on
-/// evaluates a finished run on other labelled images; classes are matched by name.
+/// there are at least 1,000 samples. Writes no files. If the dataset has moved, name its new place with --data. --on
+/// evaluates a finished run on other labelled images or vectors; classes are matched by name.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub struct EvaluateArgs {
@@ -45,21 +46,24 @@ Fields of --json with --on:
   run, on, subset, calibration
   evaluation   as above
   sets         coverage and mean size of the 90% prediction sets; null without held-out labels
-  answers      share of the images that are answered at 90% precision, and the measured precision
+  answers      share of the samples that are answered at 90% precision, and the measured precision
   votes        with --votes: samples, entropy (of the votes), cross_entropy,
                calibrated_cross_entropy, correlation (Spearman's, of confidence and agreement)";
 
-/// Options for labelled images that do not belong to the run.
+/// Options for labelled samples that do not belong to the run.
 #[derive(Debug, Args)]
 pub struct OnArgs {
-    /// Evaluate on these labelled images instead: any dataset that `calmix prepare` reads
+    /// Evaluate on these labelled images instead: any dataset that `calmix prepare` reads. For a run on vectors: labelled
+    /// vectors
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data", "prepared"])]
     pub on: Option<PathBuf>,
-    /// Subset of the images of --on, such as test [default: all images with a label]
+    #[command(flatten)]
+    pub vectors: VectorArgs,
+    /// Subset of the samples of --on, such as test [default: all samples with a label]
     #[arg(long, value_name = "NAME", requires = "on")]
     pub subset: Option<String>,
     /// Compare with human votes: a CSV with a column of counts per class and a column `file`, or with rows in the order of
-    /// the images; or an .npy file such as CIFAR-10H's
+    /// the samples; or an .npy file such as CIFAR-10H's
     #[arg(long, value_name = "FILE", requires = "on")]
     pub votes: Option<PathBuf>,
 }

@@ -1,18 +1,15 @@
 //! `calmix resume` of a run on vectors, which needs no libtorch.
 
-use std::path::Path;
-
-use anyhow::{Error, Result};
+use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_recipe::Recipe;
 use calmix_run::inspect;
-use calmix_vectors::VectorsError;
 use calmix_vectors::vector_run::VectorTrainer;
 
 use super::resume_args::ResumeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, shell_quoted};
+use crate::moved_vectors::explain_moved;
 use crate::progress::ProgressSink;
 use crate::run_outcome::{next_resume, show_outcome};
 use crate::stop::Stop;
@@ -33,17 +30,9 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     let progress = ProgressSink::new(&resolved.recipe, args.recipe.quiet).resumed();
     let trainer = VectorTrainer::new(stop.flag()).warning(warn_at_once).sink(progress);
     let outcome = trainer.taking_over(args.processes.take_over).resume(&args.run, overridden);
-    let outcome = outcome.map_err(|error| explain_moved(error, &resolved.recipe, &args.run));
+    let outcome = outcome.map_err(|error| {
+        let hint = format!("calmix resume {} --set dataset.path=NEW_PLACE", shell_quoted(&args.run));
+        explain_moved(error, &resolved.recipe, &hint)
+    });
     show_outcome(outcome, &args.run, stop, |recipe| next_resume(&args.run, recipe))
-}
-
-/// Replaces an error by a clearer one if the vectors are not where the recipe says.
-fn explain_moved(error: VectorsError, recipe: &Recipe, run: &Path) -> Error {
-    let path = &recipe.dataset.path;
-    if !matches!(error, VectorsError::Data(_)) || Path::new(path).exists() {
-        return error.into();
-    }
-    let message = format!("{}: the vectors of this run have moved or were deleted", shown(path));
-    let hint = format!("calmix resume {} --set dataset.path=NEW_PLACE", shell_quoted(run));
-    CliError::invalid(message).hint(hint).into()
 }

@@ -23,7 +23,7 @@ fn vector(row: usize) -> Vec<f32> {
     let centre = |n: usize| if n % CLASSES.len() == row % CLASSES.len() { 1.0 } else { 0.0 };
     // The first numbers of near seeds are alike.
     noise();
-    (0..WIDTH).map(|n| centre(n) + noise()).collect()
+    (0..WIDTH).map(|n| centre(n) + 3.0 * noise()).collect()
 }
 
 /// Writes rows as an `.npy` of `f32`, or of `f64`.
@@ -49,7 +49,7 @@ pub(crate) fn write_npy(path: &Path, rows: Range<usize>, is_double: bool) {
 pub(crate) fn write_labels(path: &Path, first: usize, labels: usize) {
     let mut text = "id,label\n".to_owned();
     for row in 0..labels {
-        text += &format!("{row},{}\n", class(first + row));
+        text.extend([row.to_string().as_str(), ",", class(first + row), "\n"]);
     }
     fs::write(path, text).unwrap();
 }

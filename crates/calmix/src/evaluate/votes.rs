@@ -1,4 +1,4 @@
-//! A table of human votes: counts of each class for each image.
+//! A table of human votes: counts of each class for each sample.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,15 +7,17 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use calmix::core::matrix::Matrix;
-use calmix::data::dataset::Dataset;
-use calmix::data::npy::{self, NpyTable};
-use calmix::error::CliError;
-use calmix::format::counted;
-use calmix::io::shown::shown;
-use calmix::metrics::calibrator::any_calibrator::Calibrator;
-use calmix::metrics::measure::{VoteMetrics, vote_metrics};
-use calmix::metrics::predictions::Predictions;
+use calmix_core::matrix::Matrix;
+use calmix_data::dataset::Dataset;
+use calmix_data::npy::{self, NpyTable};
+use calmix_io::shown::shown;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::measure::{VoteMetrics, vote_metrics};
+use calmix_metrics::predictions::Predictions;
+
+use crate::error::CliError;
+use crate::format::counted;
+use crate::predict::input_kind::InputKind;
 
 /// Columns that name the image of a row.
 const FILE: [&str; 3] = ["file", "path", "file_name"];
@@ -35,6 +37,7 @@ impl Votes {
         dataset: &Dataset,
         subset: Option<&str>,
         classes: &[String],
+        kind: InputKind,
     ) -> Result<Self> {
         let place = shown(file.display());
         let mut bytes = Vec::new();
@@ -47,7 +50,8 @@ impl Votes {
         let read = File::open(file).and_then(|file| file.take(longest).read_to_end(&mut bytes));
         if read.with_context(|| place.clone())? as u64 == longest {
             return Err(CliError::invalid(format!(
-                "{place}: too large to be a table of votes on these images"
+                "{place}: too large to be a table of votes on these {}s",
+                kind.word()
             ))
             .into());
         }
@@ -55,9 +59,9 @@ impl Votes {
         if npy::is_npy(&bytes) {
             let table =
                 npy::parse(&bytes).map_err(|problem| CliError::invalid(format!("{place}: {problem}")))?;
-            return Self::of_npy(&place, &table, dataset, in_order, classes);
+            return Self::of_npy(&place, &table, dataset, in_order, classes, kind);
         }
-        Self::of_csv(&place, &bytes, dataset, in_order, classes)
+        Self::of_csv(&place, &bytes, dataset, in_order, classes, kind)
     }
 
     fn of_npy(
@@ -66,6 +70,7 @@ impl Votes {
         dataset: &Dataset,
         subset: &str,
         classes: &[String],
+        kind: InputKind,
     ) -> Result<Self> {
         let names = &dataset.header().classes;
         if table.columns != names.len() {
@@ -74,7 +79,7 @@ impl Votes {
             return Err(CliError::invalid(message).into());
         }
         let columns = names.iter().map(|name| column_of(place, name, classes)).collect::<Result<Vec<_>>>()?;
-        let mut rows = VotedImages::of(dataset, subset, false)?;
+        let mut rows = VotedSamples::of(dataset, subset, false, kind)?;
         let mut of_sample = BTreeMap::new();
         for row in table.values.chunks_exact(table.columns) {
             let Some(id) = rows.next(None) else { break };
@@ -94,6 +99,7 @@ impl Votes {
         dataset: &Dataset,
         subset: &str,
         classes: &[String],
+        kind: InputKind,
     ) -> Result<Self> {
         let mut table = csv::Reader::from_reader(bytes);
         let names = table.headers().with_context(|| place.to_owned())?.clone();
@@ -102,7 +108,7 @@ impl Votes {
         for (column, name) in names.iter().enumerate().filter(|(column, _)| Some(*column) != name_column) {
             columns.push((column, column_of(place, name, classes)?));
         }
-        let mut rows = VotedImages::of(dataset, subset, name_column.is_some())?;
+        let mut rows = VotedSamples::of(dataset, subset, name_column.is_some(), kind)?;
         let (mut of_sample, mut count) = (BTreeMap::new(), 0);
         for (row, record) in table.records().enumerate() {
             let record = record.with_context(|| place.to_owned())?;
@@ -111,7 +117,7 @@ impl Votes {
             count += 1;
             let Some(id) = rows.next(name) else {
                 let Some(name) = name else { continue };
-                return Err(at(format!("no image {name:?}")).into());
+                return Err(at(format!("no {} {name:?}", kind.word())).into());
             };
             let mut counts = vec![0.0; classes.len()];
             for &(column, class) in &columns {
@@ -154,21 +160,33 @@ fn column_of(place: &str, name: &str, classes: &[String]) -> Result<usize> {
 }
 
 /// The samples that the rows belong to.
-enum VotedImages {
+enum VotedSamples {
     Named(BTreeMap<String, u64>),
-    InOrder { ids: Range<u64>, images: u64 },
+    InOrder { ids: Range<u64>, samples: u64, kind: InputKind },
 }
 
-impl VotedImages {
-    fn of(dataset: &Dataset, subset: &str, named: bool) -> Result<Self> {
+impl VotedSamples {
+    fn of(dataset: &Dataset, subset: &str, named: bool, kind: InputKind) -> Result<Self> {
         if !named {
-            let ids = dataset.subset(subset).unwrap_or(0..dataset.len());
-            return Ok(Self::InOrder { images: ids.end - ids.start, ids });
+            let ids = match dataset.subset(subset) {
+                Ok(ids) => ids,
+                // In the table, vectors are in the order of the subsets, and their file has another.
+                Err(_) if kind == InputKind::Vector && dataset.header().subsets.len() > 1 => {
+                    let message = "the rows of --votes cannot be matched with vectors of several subsets";
+                    return Err(CliError::invalid(message).hint("choose the vectors with --subset").into());
+                }
+                Err(_) => 0..dataset.len(),
+            };
+            return Ok(Self::InOrder { samples: ids.end - ids.start, ids, kind });
         }
         let mut ids = BTreeMap::new();
         for record in dataset.records(0..dataset.len()) {
             let (id, record) = record?;
-            ids.insert(dataset.part(record.part)?.path, id);
+            let name = match kind {
+                InputKind::Image => dataset.part(record.part)?.path,
+                InputKind::Vector => dataset.sample_name(id)?,
+            };
+            ids.insert(name, id);
         }
         Ok(Self::Named(ids))
     }
@@ -183,10 +201,13 @@ impl VotedImages {
     /// Refuses rows without names that are not as many as the images: every row could then belong to another image.
     fn are_all(&self, place: &str, rows: usize) -> Result<()> {
         match self {
-            Self::InOrder { images, .. } if *images != rows as u64 => {
-                let (rows, images) = (counted(rows as u64, "row"), counted(*images, "image"));
-                let message = format!("{place}: {rows} for {images}");
-                let hint = "choose the images with --subset, or name the image of each row in the column `file` of a CSV";
+            Self::InOrder { samples, kind, .. } if *samples != rows as u64 => {
+                let word = kind.word();
+                let rows = counted(rows as u64, "row");
+                let message = format!("{place}: {rows} for {}", counted(*samples, word));
+                let hint = format!(
+                    "choose the {word}s with --subset, or name the {word} of each row in the column `file` of a CSV"
+                );
                 Err(CliError::invalid(message).hint(hint).into())
             }
             _ => Ok(()),

@@ -1,0 +1,73 @@
+//! The evaluation of a run again: its metrics on the splits of its own dataset, or on other labelled samples.
+
+pub mod on_samples;
+mod votes;
+
+use anyhow::Result;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
+use calmix_recipe::Resolved;
+use calmix_run::inspect;
+use calmix_vectors::evaluation::EvalOutput;
+use serde_json::json;
+
+use crate::command::evaluate_args::EvaluateArgs;
+use crate::error::CliError;
+use crate::format::{counted, shell_quoted};
+use crate::metric_table::{self, CalibratorState};
+use crate::predict::input_kind::InputKind;
+use crate::run_files;
+use crate::terminal::{print, print_json, warn};
+
+/// The command that evaluates the run, for hints.
+pub fn command(args: &EvaluateArgs) -> String {
+    format!("calmix evaluate {}", shell_quoted(&args.run))
+}
+
+/// The recipe of the run with other settings; `None` if there are none.
+///
+/// # Errors
+/// If the folder has no recipe, or a setting is invalid.
+pub fn changed_recipe(args: &EvaluateArgs, settings: &[String]) -> Result<Option<Resolved>> {
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let layers = inspect::recipe_layers(&args.run)?;
+    Ok(Some(settings.iter().fold(layers, |layers, setting| layers.set(setting)).resolve()?))
+}
+
+/// Prints the metrics on the splits of the run's own dataset.
+///
+/// # Errors
+/// If there are none.
+pub fn show(args: &EvaluateArgs, output: &EvalOutput, kind: InputKind) -> Result<()> {
+    let evaluations: Vec<_> = output.evaluations.iter().collect();
+    let Some(first) = evaluations.first() else {
+        let message =
+            "this run has no test subset and no held-out labels, so there is nothing to evaluate on";
+        let on = if kind == InputKind::Vector { "VECTORS" } else { "FOLDER" };
+        return Err(CliError::invalid(message).hint(format!("{} --on {on}", command(args))).into());
+    };
+    for seen in evaluations.iter().filter(|seen| seen.skipped > 0) {
+        let split = seen.split.name();
+        let all = seen.samples + seen.skipped;
+        let first = output.corrupt.as_deref().unwrap_or_default();
+        warn(&format!("{} of {all} {split} samples are corrupt and were left out ({first})", seen.skipped));
+    }
+    if args.json {
+        return print_json(&json!({
+            "run": args.run.display().to_string(),
+            "step": first.step,
+            "scaling": output.map().and_then(FittedCalibrator::scaling),
+            "calibration": output.map(),
+            "evaluations": evaluations,
+        }));
+    }
+    let why = output.fitted.as_ref().and_then(Fitted::nothing);
+    let state = CalibratorState::Ended(why.as_ref());
+    let table = metric_table::table(&evaluations, state, kind).unwrap_or_default();
+    print(&format!(
+        "model after {}\n\n{table}\n{}",
+        counted(first.step, "step"),
+        run_files::next_with_model(&args.run)
+    ))
+}
