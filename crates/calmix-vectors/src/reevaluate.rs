@@ -78,7 +78,7 @@ pub fn evaluate_again(
     let evaluated = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
     let out_of_fold = evaluated.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
     let calibrator = info.calibration.map(|map| Fitted::Map(Box::new(map)));
-    let calibrator = calibrator.or_else(|| result.uncalibrated.clone().map(Fitted::Nothing));
+    let calibrator = calibrator.or_else(|| result.uncalibrated.map(Fitted::Nothing));
     let calibrator = calibrator.ok_or_else(|| VectorsError::Unfinished { path: folder.to_owned() })?;
     evaluator.evaluate(result.step, &head, &calibrator, out_of_fold.as_ref())
 }

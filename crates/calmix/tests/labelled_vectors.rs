@@ -75,8 +75,8 @@ fn calibration_is_refitted_on_new_vectors() {
 
     // Fewer labels, and none of the class `cow`.
     let rows = (0..40).filter(|row| row % 3 != 2);
-    let labels: String = rows.map(|row| format!("{row},{}\n", class(300 + row))).collect();
-    fs::write(temp.path().join("few.csv"), "id,label\n".to_owned() + &labels).unwrap();
+    let labels: Vec<String> = rows.map(|row| format!("{row},{}", class(300 + row))).collect();
+    fs::write(temp.path().join("few.csv"), format!("id,label\n{}\n", labels.join("\n"))).unwrap();
     write_npy(&temp.path().join("few.npy"), 300..340, false);
     let few = ["calibrate", "run", "--on", "few.npy", "--labels", "few.csv", "--json"];
     let printed = succeeds(
@@ -141,8 +141,8 @@ fn run_on_vectors_is_evaluated_again() {
     let temp = tempfile::tempdir().unwrap();
     write_npy(&temp.path().join("vectors.npy"), 0..300, false);
     let split = |row| if row < 60 { "train" } else { "test" };
-    let labels: String = (0..120).map(|row| format!("{row},{},{}\n", class(row), split(row))).collect();
-    fs::write(temp.path().join("labels.csv"), "id,label,split\n".to_owned() + &labels).unwrap();
+    let labels: Vec<String> = (0..120).map(|row| format!("{row},{},{}", class(row), split(row))).collect();
+    fs::write(temp.path().join("labels.csv"), format!("id,label,split\n{}\n", labels.join("\n"))).unwrap();
     train(temp.path());
     let evaluate = ["evaluate", "run"];
     let printed = succeeds(
