@@ -29,6 +29,16 @@ impl HeadModel {
         Ok(Self { projection, head })
     }
 
+    /// The projection.
+    pub fn projection(&self) -> &Projection {
+        &self.projection
+    }
+
+    /// The head.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// The logits of feature vectors, one after the other. Those of a vector do not depend on the other vectors.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::default_place::folder_for_output;
+use calmix_data::error::{DataError, DataProblem};
 use calmix_data::loader::Warn;
 use calmix_data::split::LabelSplit;
 use calmix_io::disk::WarningDisk;
@@ -76,6 +77,12 @@ pub fn prepare_vectors(
     let disk = Arc::new(WarningDisk(Arc::clone(warn)));
     let folder = RunFolder::claim(place, beside, layers.base().unwrap_or("run"), disk)?;
     let dataset = open_table(&resolved.recipe.dataset, folder.path(), stop, warn, notify)?;
+    if dataset.classes().is_empty() {
+        let problem = DataProblem::Content("no vector has a label".into());
+        let hint =
+            "name a file of labels with --labels: a CSV with the column `label` and a line for each vector";
+        return Err(DataError::new(&resolved.recipe.dataset.path, problem).hint(hint).into());
+    }
     let mut decided = take_splits(&resolved, &mut recipe, &dataset, notify);
     decided.extend(view_settings(VectorShape::of(&dataset)?.views));
     let split = draw_split(&recipe, &dataset)?;

@@ -63,6 +63,10 @@ fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Resu
     let Base::SoftMatch(SoftMatch { target: AlignmentTarget::Uniform, .. }) = recipe.method.base else {
         return Ok(None);
     };
+    // No head on one vector per sample is trained by the method.
+    if recipe.has_one_vector() {
+        return Ok(None);
+    }
     let counts = split.counts(dataset)?.per_class;
     let counts = counts.into_iter().zip(dataset.classes());
     let Some((fewest, rare)) = counts.clone().min() else { return Ok(None) };

@@ -6,7 +6,6 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
 use calmix_run::inspect;
-use calmix_run::model_info::ModelInfo;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
 
@@ -79,8 +78,11 @@ fn result(run: &Path) -> Result<String> {
         let table = table.unwrap_or_else(|| metric_table::without_metrics(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
         // Most heads on vectors are not trained in steps.
-        let steps =
-            if kind == InputKind::Vector { String::new() } else { format!(" after {}", counted(result.step, "step")) };
+        let steps = if kind == InputKind::Vector {
+            String::new()
+        } else {
+            format!(" after {}", counted(result.step, "step"))
+        };
         format!("model{steps}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out, kind))
     });
     let files = format!(

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use calmix_data::vectors::VectorSource;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_run::inspect;
 use calmix_run::read;
@@ -13,7 +14,10 @@ use crate::model_folder::has_model;
 /// data.
 pub fn runs_here(command: &Command) -> bool {
     match command {
-        Command::Train(args) => args.features.is_some() || args.recipe.as_deref() == Some(VECTORS_RECIPE),
+        Command::Train(args) => {
+            let is_vectors = |recipe: &str| recipe == VECTORS_RECIPE || is_vector_file(Path::new(recipe));
+            args.features.is_some() || args.recipe.as_deref().is_some_and(is_vectors)
+        }
         Command::Resume(args) => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
         Command::Evaluate(args) => match &args.on.on {
             Some(_) => predicts_here(&args.run),
@@ -42,4 +46,9 @@ fn predicts_here(run: &Path) -> bool {
         Ok(info) => info.reads_vectors(),
         Err(_) => !has_model(run),
     }
+}
+
+/// Whether a path names a file that exists and is called like one of vectors.
+pub(crate) fn is_vector_file(path: &Path) -> bool {
+    VectorSource::is_named(path) && path.is_file()
 }

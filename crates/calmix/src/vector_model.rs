@@ -8,8 +8,11 @@ use calmix_head::HeadError;
 use calmix_head::model::HeadModel;
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_recipe::device::Device;
-use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
+use calmix_run::head_files::{
+    folded_head_bytes, longest_head, longest_projection, read_head, read_projection,
+};
 use calmix_run::run::RunFile;
 
 use crate::error::CliError;
@@ -80,6 +83,16 @@ impl VectorModel {
             format!("{place} has vectors of {found} numbers, but {run} was trained on vectors of {width}");
         let hint = "compute the vectors with the model that made those of the training, in the same way";
         Err(CliError::invalid(message).hint(hint))
+    }
+
+    /// The bytes of `head.safetensors`, which has the temperature of this model in it; `None` if the head has a hidden layer.
+    ///
+    /// # Errors
+    /// If they cannot be encoded.
+    pub fn folded(&self) -> Result<Option<Vec<u8>>, FileError> {
+        let info = self.rule.info();
+        let temperature = info.calibration.as_ref().and_then(FittedCalibrator::temperature);
+        folded_head_bytes(self.head.projection(), self.head.head(), temperature, &info.classes)
     }
 
     /// What turns its logits into predictions.

@@ -28,7 +28,7 @@ fn vectors_train_and_resume_without_libtorch() {
         "recipe    vectors: ",
         "60 labelled, 300 unlabelled, 0 validation, 0 test",
         "network   a linear head on vectors of 16 numbers",
-        "training  100 steps of 16 + 112 vectors; cpu, 2 threads",
+        "training  at once, without steps; cpu, 2 threads",
         "each label is evaluated by a head trained without it",
         "model after 100 steps",
         "runs/vectors-1",

@@ -1,6 +1,9 @@
 //! `calmix calibrate` of a run on vectors, which needs no libtorch.
 
+use std::path::Path;
+
 use anyhow::Result;
+use calmix_run::run::{Run, RunFile};
 
 use super::calibrate_args::CalibrateArgs;
 use super::data_args::existing_dataset;
@@ -23,7 +26,20 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
     let calibration = Calibration::new(args, &path, InputKind::Vector, &dataset)?;
     let subset = Some(calibration.subset());
     match labelled_vectors::predict(&model, &path, &dataset, subset, &stop)? {
-        Some(later) => calibration.finish(model.rule().info(), &later),
+        Some(later) => {
+            let exit = calibration.finish(model.rule().info(), &later)?;
+            fold_again(run)?;
+            Ok(exit)
+        }
         None => Ok(stop.exit()),
     }
+}
+
+/// Writes `head.safetensors` again: the temperature in it has changed.
+fn fold_again(run: &Path) -> Result<()> {
+    let model = VectorModel::load(run, &ModelOptions::default())?;
+    if let Some(folded) = model.folded()? {
+        Run::open(run)?.write(RunFile::FoldedHead, &folded)?;
+    }
+    Ok(())
 }

@@ -1,8 +1,10 @@
 //! `calmix train --features`: trains a head on vectors that the user already has.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
+use calmix_io::shown::shown;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_run::run_folder::RunPlace;
 use calmix_vectors::read_vectors::VectorShape;
@@ -14,17 +16,23 @@ use crate::cores::warn_if_oversubscribed;
 use crate::data_warnings::warn_about_labels;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::format::counted;
+use crate::format::{counted, shell_quoted};
 use crate::notice_printer::NoticePrinter;
 use crate::progress::ProgressSink;
 use crate::recipe_warnings::warn_about_recipe;
 use crate::run_outcome::{next_resume, show_outcome};
 use crate::run_summary::RunSummary;
+use crate::runs_here::is_vector_file;
 use crate::stop::Stop;
 use crate::terminal::{status, warn_at_once};
 use crate::version;
 
 pub(super) fn run(args: &TrainArgs) -> Result<Exit> {
+    if let Some(file) = args.recipe.as_deref().map(Path::new).filter(|file| is_vector_file(file)) {
+        let message = format!("{} is a file of vectors, not a recipe", shown(file.display()));
+        let hint = format!("calmix train --features {} --labels FILE", shell_quoted(file));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
     if args.features.is_none() {
         let message = format!("the recipe {VECTORS_RECIPE} trains on vectors that you already have");
         return Err(CliError::invalid(message).hint("calmix train --features VECTORS --labels FILE").into());

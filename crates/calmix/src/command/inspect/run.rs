@@ -6,7 +6,7 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::fitted_calibrator::FittedOn;
-use calmix_recipe::{Difference, Resolved};
+use calmix_recipe::{Difference, Recipe, Resolved};
 use calmix_run::checkpoint::SkippedCheckpoint;
 use calmix_run::inspect::{self, Inspected};
 use calmix_run::read::{has_begun, latest_evaluations, model_info};
@@ -35,6 +35,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let events = latest_evaluations(folder, |seen| of_result(seen.step))?;
     let steps = recipe.recipe.train.steps;
     let state = match (&result, step) {
+        (Some(_), _) if recipe.recipe.has_one_vector() => "finished".to_owned(),
         (Some(_), _) => format!("finished after {}", counted(steps, "step")),
         (None, Some(step)) => format!("{} of {} saved", grouped(step), counted(steps, "step")),
         (None, None) => format!("no checkpoint yet, {} in total", counted(steps, "step")),
@@ -92,7 +93,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let kind = if recipe.recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
     let metrics = seen.first().zip(metric_table::table(&seen, map, kind)).map(|(first, table)| {
         let more = result.as_ref().map(after_table).unwrap_or_default();
-        format!("model after {}\n\n{table}\n{more}", counted(first.step, "step"))
+        format!("{}\n\n{table}\n{more}", model_title(&recipe.recipe, first.step))
     });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
@@ -159,8 +160,20 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let threshold = threshold.map(|value| format!(", threshold {value},")).unwrap_or_default();
     let head =
         result.and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept).map(HeadName::in_words);
+    if recipe.recipe.has_one_vector() {
+        return head.unwrap_or("logistic regression, EM and their average").to_owned();
+    }
     let head = head.map(|head| format!("; the model is {head}")).unwrap_or_default();
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
+}
+
+/// The title of the metrics. Heads on one vector per sample are not trained in steps.
+fn model_title(recipe: &Recipe, step: u64) -> String {
+    if recipe.has_one_vector() {
+        "model".to_owned()
+    } else {
+        format!("model after {}", counted(step, "step"))
+    }
 }
 
 /// The keys of the run that differ from its recipe, one per line.
