@@ -16,7 +16,7 @@ pub const STRENGTHS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
 /// Rows whose products are computed at once: what is kept in f64 stays small, however many labels there are.
 const BLOCK: usize = 256;
 /// Of the mean loss.
-const GRADIENT_TOLERANCE: f64 = 1e-6;
+const GRADIENT_TOLERANCE: f64 = 1e-7;
 const MAX_ITERATIONS: usize = 500;
 
 /// Fits a linear head for each C, ascending; each starts at the solution of the one before.
