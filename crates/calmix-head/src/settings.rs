@@ -75,6 +75,12 @@ impl HeadSettings {
                 "a head sees vectors, not pixels: choose the similarity space \"feature\" or \"logit\"",
             ));
         }
+        // The file of the model would be read with a hidden layer that none of these heads has.
+        if self.candidates == Candidates::OneVector && self.hidden.is_some() {
+            return Err(HeadError::Setting(
+                "network.head = \"hidden\" does not apply to one vector per sample: its heads are linear; use \"linear\"",
+            ));
+        }
         if self.batch == 0 || self.steps == 0 || self.hidden == Some(0) {
             return Err(HeadError::Setting("steps, rows of a batch and hidden units are at least 1"));
         }

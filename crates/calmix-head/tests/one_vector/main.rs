@@ -127,6 +127,14 @@ fn without_unlabelled_samples_logistic_regression_is_the_result() {
 }
 
 #[test]
+fn hidden_layer_is_refused() {
+    let scene = Scene::clouds(100, 8, 3, 0.4);
+    let hidden = HeadSettings { hidden: Some(4), ..settings() };
+    let fitted = with_progress(|progress| fit(scene.samples(), &scene.rows(12), None, &hidden, 1, progress));
+    assert!(matches!(fitted, Err(HeadError::Setting(_))));
+}
+
+#[test]
 fn stopped_fit_says_so() {
     let scene = Scene::clouds(100, 8, 3, 0.4);
     let stop = std::sync::atomic::AtomicBool::new(true);
