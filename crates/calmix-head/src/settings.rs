@@ -27,7 +27,7 @@ pub struct HeadSettings {
     pub method: Method,
     /// The number of units of a hidden layer; `None` for a linear head.
     pub hidden: Option<usize>,
-    /// The number of steps.
+    /// The number of steps; not used with [`Candidates::OneVector`].
     pub steps: u64,
     /// Labelled rows of a step.
     pub batch: usize,
@@ -81,7 +81,8 @@ impl HeadSettings {
                 "network.head = \"hidden\" does not apply to one vector per sample: its heads are linear; use \"linear\"",
             ));
         }
-        if self.batch == 0 || self.steps == 0 || self.hidden == Some(0) {
+        let has_steps = self.steps > 0 || self.candidates == Candidates::OneVector;
+        if self.batch == 0 || !has_steps || self.hidden == Some(0) {
             return Err(HeadError::Setting("steps, rows of a batch and hidden units are at least 1"));
         }
         Ok(())

@@ -104,7 +104,7 @@ impl Layers {
     /// Adds settings that calmix decides itself, below everything that the user sets. `by` names their origin in messages.
     #[must_use]
     pub fn decided(mut self, by: &str, values: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
-        let origin = Origin::Text { place: Place::File(by.into()), line: None };
+        let origin = Origin::Text { place: Place::Decided(by.to_owned()), line: None };
         let values = values.into_iter().map(|(path, value)| (path.to_owned(), value));
         self.decided.push(Layer::values(&origin, values));
         self

@@ -150,6 +150,11 @@ impl Recipe {
         self.has_vectors() && self.network.weak_views + self.network.strong_views == 0
     }
 
+    /// Returns the number of training steps; 0 if the heads are trained at once, on one vector per sample.
+    pub fn steps(&self) -> u64 {
+        if self.has_one_vector() { 0 } else { self.train.steps }
+    }
+
     /// Returns how many unlabelled samples are trained on, of the `all` that are available.
     pub fn unlabelled_samples(&self, all: u64) -> u64 {
         match (self.unlabelled(), self.labels.unlabelled_count) {

@@ -45,6 +45,8 @@ pub enum Place {
     Family(String),
     /// Pretrained weights, or the `config.json` beside them.
     Pretrained(PathBuf),
+    /// What calmix decided by itself, and by what.
+    Decided(String),
     /// A file.
     File(PathBuf),
 }
@@ -79,6 +81,7 @@ impl fmt::Display for Place {
         match self {
             Self::Recipe(name) => write!(f, "recipe {name}"),
             Self::Preset(name) => write!(f, "preset {name}"),
+            Self::Decided(by) => shown(by).fmt(f),
             Self::Family(name) => write!(f, "augmentation {name}"),
             Self::Pretrained(path) | Self::File(path) => shown(path.display()).fmt(f),
         }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use calmix_core::pseudo::Base;
 use calmix_data::split::HoldOut;
 use toml::Value;
 
@@ -26,6 +27,20 @@ const OF_IMAGES: [&str; 9] = [
     "loader.workers",
 ];
 
+/// The keys, and the sections, about training step by step.
+const OF_STEPS: [&str; 10] = [
+    "preset",
+    "method.",
+    "train.steps",
+    "train.batch",
+    "train.batch_norm",
+    "train.timeout",
+    "optimiser.",
+    "ema.",
+    "network.labels_alone",
+    "log.every",
+];
+
 /// Returns every key without effect and the reason, in the order of the recipe.
 pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
     let mut reasons = BTreeMap::new();
@@ -40,8 +55,24 @@ pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, Stri
             reasons.entry(path).or_insert(why);
         }
     }
+    if recipe.has_one_vector() {
+        // Over a reason such as "method.base is softmatch": another base would not help.
+        for (path, _) in leaves(Recipe::fields()).into_iter().filter(|(path, _)| is_of_steps(path, recipe)) {
+            let why = "there is one vector per sample, and its heads are trained at once, without steps";
+            reasons.insert(path, why.to_owned());
+        }
+    }
     let in_order = leaves(Recipe::fields()).into_iter();
     in_order.filter_map(|(path, _)| reasons.remove(&path).map(|why| (path, why))).collect()
+}
+
+/// Whether a key is about training step by step. `supervised` and a ratio of 0 also say that only the labels are trained on.
+fn is_of_steps(path: &str, recipe: &Recipe) -> bool {
+    match path {
+        "method.base" => recipe.method.base != Base::Supervised,
+        "train.ratio" => recipe.train.ratio > 0 && recipe.method.base != Base::Supervised,
+        _ => OF_STEPS.iter().any(|of| path == *of || (of.ends_with('.') && path.starts_with(of))),
+    }
 }
 
 /// A key and its value, because of which other keys have no effect.

@@ -13,7 +13,9 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::HeadKind;
 use calmix_recipe::precision::Precision;
 use safetensors::{SafeTensorError, SafeTensors};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::error::RunError;
 
@@ -33,17 +35,17 @@ pub struct ModelInfo {
     pub format: u32,
     /// The blake3 of `model.safetensors`, in hexadecimal digits; empty in the metadata of that file.
     pub blake3: String,
-    /// The network and its images.
-    #[serde(flatten)]
-    pub model: ModelSpec,
+    /// The network and its images; `None` if the model reads vectors.
+    #[serde(flatten, deserialize_with = "deserialize_spec")]
+    pub model: Option<ModelSpec>,
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// Pixels of the shorter side of an image before the centre crop.
-    #[serde(default)]
+    /// Pixels of the shorter side of an image before the centre crop; 0 if the model reads vectors.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub resize: u32,
-    /// How images are resized: `bilinear`.
-    #[serde(default)]
+    /// How images are resized: `bilinear`; empty if the model reads vectors.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub filter: String,
     /// The shorter side to which larger images are shrunk before anything else; `None` if the training images were not shrunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,6 +63,21 @@ pub struct ModelInfo {
     /// later, so the metadata of the weights do not protect them. [`seal`](Self::seal) sets it.
     #[serde(default)]
     pub calibration_blake3: String,
+}
+
+/// Reads the fields of a network, unless there is none. An optional flattened field would also be `None` if one of its fields
+/// is wrong.
+fn deserialize_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSpec>, D::Error> {
+    let fields = serde_json::Map::<String, Value>::deserialize(deserializer)?;
+    if !fields.contains_key("network") && !fields.contains_key("size") {
+        return Ok(None);
+    }
+    serde_json::from_value(Value::Object(fields)).map(Some).map_err(D::Error::custom)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A model that is a head on a frozen backbone: `network` is the backbone then, and the weights are the head's.
@@ -90,13 +107,14 @@ impl HeadInfo {
 impl ModelInfo {
     /// Describes the weights of a run with this recipe, without calibrator, whose images were shrunk to a side if any were.
     pub fn new(recipe: &Recipe, classes: &[String], shrink: Option<u32>, weights: &[u8]) -> Self {
+        let has_images = !recipe.has_vectors();
         Self {
             format: FORMAT,
             blake3: Self::hash(weights),
-            model: ModelSpec::from(recipe),
+            model: has_images.then(|| ModelSpec::from(recipe)),
             classes: classes.to_vec(),
-            resize: recipe.augment.resolve().evaluation.resize,
-            filter: recipe.augment.filter.to_string(),
+            resize: if has_images { recipe.augment.resolve().evaluation.resize } else { 0 },
+            filter: if has_images { recipe.augment.filter.to_string() } else { String::new() },
             shrink,
             head: None,
             calibration: None,
@@ -166,8 +184,6 @@ impl ModelInfo {
     /// `None` if all is the same. The calibrator and the held-out labels are not compared, since they can be fitted again later.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let Self { format, blake3, model, classes, resize, filter, shrink, head, .. } = self;
-        let ModelSpec { network, block, stride, norm_eps, size, mean, std } = model;
-        let there = &found.model;
         if format != &found.format {
             return Some(format!("the format is {format} here, but {} in the run", found.format));
         }
@@ -184,30 +200,41 @@ impl ModelInfo {
             let there = there.to_string();
             (here != there).then(|| format!("the {what} is {here} here, but {there} in the run"))
         };
-        let some = |number: Option<f64>| number.map_or("the network's own".to_owned(), |eps| eps.to_string());
         let whole = |side: Option<u32>| side.map_or("none".to_owned(), |side| side.to_string());
-        let list = |numbers: &[f64; 3]| format!("{numbers:?}");
-        differs("network", network, &there.network)
-            .or_else(|| differs("first block", block, &there.block))
-            .or_else(|| differs("stride", stride, &there.stride))
+        let network = |model: &Option<ModelSpec>| {
+            model.map_or_else(|| "none".to_owned(), |model| model.network.to_string())
+        };
+        let models = model.as_ref().zip(found.model.as_ref());
+        let of_spec = |of: fn(&ModelSpec) -> (&'static str, String)| {
+            let ((what, here), (_, there)) = models.map(|(here, there)| (of(here), of(there)))?;
+            differs(what, &here, &there)
+        };
+        differs("network", &network(model), &network(&found.model))
+            .or_else(|| of_spec(|model| ("first block", model.block.to_string())))
+            .or_else(|| of_spec(|model| ("stride", model.stride.to_string())))
             .or_else(|| differs("number of classes", &classes.len(), &found.classes.len()))
             .or_else(|| {
                 let pair =
                     classes.iter().zip(&found.classes).enumerate().find(|(_, (here, there))| here != there);
                 pair.map(|(n, (here, there))| format!("class {n} is {here:?} here, but {there:?} in the run"))
             })
-            .or_else(|| differs("epsilon of normalisation", &some(*norm_eps), &some(there.norm_eps)))
-            .or_else(|| differs("size of images", size, &there.size))
+            .or_else(|| of_spec(|model| ("epsilon of normalisation", own_or(model.norm_eps))))
+            .or_else(|| of_spec(|model| ("size of images", model.size.to_string())))
             .or_else(|| differs("size before cropping", resize, &found.resize))
             .or_else(|| differs("filter", filter, &found.filter))
             .or_else(|| differs("side of shrunk images", &whole(*shrink), &whole(found.shrink)))
-            .or_else(|| differs("mean of pixels", &list(mean), &list(&there.mean)))
-            .or_else(|| differs("standard deviation of pixels", &list(std), &list(&there.std)))
+            .or_else(|| of_spec(|model| ("mean of pixels", format!("{:?}", model.mean))))
+            .or_else(|| of_spec(|model| ("standard deviation of pixels", format!("{:?}", model.std))))
             .or_else(|| {
                 (head != &found.head)
                     .then(|| "the head or its backbone differs from that of the run".to_owned())
             })
     }
+}
+
+/// A number, or that it is the network's own.
+fn own_or(number: Option<f64>) -> String {
+    number.map_or("the network's own".to_owned(), |number| number.to_string())
 }
 
 #[cfg(test)]
@@ -220,15 +247,15 @@ mod tests {
     use super::*;
     use crate::read;
 
+    fn spec() -> ModelSpec {
+        ModelSpec { mean: [0.5; 3], std: [0.25; 3], ..ModelSpec::new("wrn-10-1".parse().unwrap(), 32) }
+    }
+
     fn info() -> ModelInfo {
         ModelInfo {
             format: FORMAT,
             blake3: ModelInfo::hash(b"weights"),
-            model: ModelSpec {
-                mean: [0.5; 3],
-                std: [0.25; 3],
-                ..ModelSpec::new("wrn-10-1".parse().unwrap(), 32)
-            },
+            model: Some(spec()),
             classes: vec!["cat".into(), "dog".into()],
             resize: 32,
             filter: "bilinear".into(),
@@ -285,18 +312,15 @@ mod tests {
     fn every_field_is_compared_and_new_ones_ignored() {
         let info = info();
         assert_eq!(info.difference(&info), None);
-        let of = |model: ModelSpec| ModelInfo { model, ..info.clone() };
+        let of = |model: ModelSpec| ModelInfo { model: Some(model), ..info.clone() };
         let others = [
             (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights"),
             (
-                of(ModelSpec { network: "wrn-16-2".parse().unwrap(), ..info.model }),
+                of(ModelSpec { network: "wrn-16-2".parse().unwrap(), ..spec() }),
                 "the network is wrn-10-1 here, but wrn-16-2",
             ),
-            (of(ModelSpec { block: FirstBlock::Torch, ..info.model }), "the first block is google here"),
-            (
-                of(ModelSpec { stride: BottleneckStride::First, ..info.model }),
-                "the stride is 3x3 here, but 1x1",
-            ),
+            (of(ModelSpec { block: FirstBlock::Torch, ..spec() }), "the first block is google here"),
+            (of(ModelSpec { stride: BottleneckStride::First, ..spec() }), "the stride is 3x3 here, but 1x1"),
             (
                 ModelInfo { classes: vec!["cat".into()], ..info.clone() },
                 "the number of classes is 2 here, but 1",
@@ -307,10 +331,10 @@ mod tests {
             ),
             (ModelInfo { format: 1, ..info.clone() }, "the format is 5 here, but 1 in the run"),
             (
-                of(ModelSpec { norm_eps: Some(0.5), ..info.model }),
+                of(ModelSpec { norm_eps: Some(0.5), ..spec() }),
                 "the epsilon of normalisation is the network's own here, but 0.5",
             ),
-            (of(ModelSpec { size: 96, ..info.model }), "the size of images is 32 here, but 96"),
+            (of(ModelSpec { size: 96, ..spec() }), "the size of images is 32 here, but 96"),
             (
                 ModelInfo { shrink: Some(512), ..info.clone() },
                 "the side of shrunk images is none here, but 512",
@@ -320,11 +344,8 @@ mod tests {
                 ModelInfo { filter: "bicubic".into(), ..info.clone() },
                 "the filter is bilinear here, but bicubic",
             ),
-            (
-                of(ModelSpec { mean: [0.5, 0.5, 0.4], ..info.model }),
-                "the mean of pixels is [0.5, 0.5, 0.5] here",
-            ),
-            (of(ModelSpec { std: [0.5; 3], ..info.model }), "the standard deviation of pixels"),
+            (of(ModelSpec { mean: [0.5, 0.5, 0.4], ..spec() }), "the mean of pixels is [0.5, 0.5, 0.5] here"),
+            (of(ModelSpec { std: [0.5; 3], ..spec() }), "the standard deviation of pixels"),
             (
                 ModelInfo {
                     head: Some(HeadInfo {

@@ -91,17 +91,19 @@ impl PretrainedConfig {
         }
         // A file of another program may have anything under our key; then it is ignored.
         let Ok(Some(info)) = ModelInfo::embedded(weights) else { return Ok(None) };
+        // A head on vectors has no network.
+        let Some(model) = info.model else { return Ok(None) };
         let numbers = |numbers: [f64; 3]| Value::from(numbers.to_vec());
         let checked = Map::from_iter([
-            ("input_size".to_owned(), Value::from(vec![3, info.model.size, info.model.size])),
-            ("mean".to_owned(), numbers(info.model.mean)),
-            ("std".to_owned(), numbers(info.model.std)),
+            ("input_size".to_owned(), Value::from(vec![3, model.size, model.size])),
+            ("mean".to_owned(), numbers(model.mean)),
+            ("std".to_owned(), numbers(model.std)),
         ]);
         Ok(Some(Self {
-            architecture: Some(info.model.network.to_string()),
-            block: Some(info.model.block.to_string()),
-            stride: Some(info.model.stride.to_string()),
-            norm_eps: info.model.norm_eps,
+            architecture: Some(model.network.to_string()),
+            block: Some(model.block.to_string()),
+            stride: Some(model.stride.to_string()),
+            norm_eps: model.norm_eps,
             size: size(&checked)?,
             mean: channels("mean", &checked)?,
             std: channels("std", &checked)?,

@@ -16,7 +16,8 @@ pub struct RunSummary {
     pub validation: usize,
     /// The number of unlabelled samples that are trained on.
     pub unlabelled: u64,
-    /// The base algorithm: `fixmatch`.
+    /// The base algorithm: `fixmatch`. With one vector per sample `lr+em`, logistic regression, EM and their average, or
+    /// `lr` on the labels alone.
     pub base: String,
     /// How samples are paired for mixup: `calibratemix`, `none`.
     pub pairing: String,
@@ -24,7 +25,7 @@ pub struct RunSummary {
     pub network: String,
     /// Pixels of a side of its images; 0 if there are none.
     pub size: u32,
-    /// Steps of the run.
+    /// Steps of the run; 0 if its heads are trained at once.
     pub steps: u64,
     /// The seed of everything random, except which labels are kept.
     pub seed: u64,

@@ -94,24 +94,28 @@ impl Model {
     pub fn load_with(folder: impl AsRef<Path>, options: &ModelOptions) -> Result<Self, ModelError> {
         let files = ModelFiles::open(folder.as_ref())?;
         let info = files.info();
+        let Some(model) = info.model else {
+            let problem = "it reads vectors, and has no network for images";
+            return Err(files.wrong(problem.to_owned()).into());
+        };
         let filter = info.filter.parse();
         let filter = filter.map_err(|_| files.wrong(format!("unknown filter {:?}", info.filter)))?;
-        let mut transform = Augment::usb(info.model.size);
+        let mut transform = Augment::usb(model.size);
         transform.evaluation = EvalView { resize: info.resize };
         transform.filter = filter;
         transform.check().map_err(|error| files.wrong(error.to_string()))?;
-        if info.model.size > LARGEST {
+        if model.size > LARGEST {
             let problem =
-                format!("images of {} pixels per side, more than the {LARGEST} allowed", info.model.size);
+                format!("images of {} pixels per side, more than the {LARGEST} allowed", model.size);
             return Err(files.wrong(problem).into());
         }
-        pixel_check::check_pixels(&info.model).map_err(|problem| files.implausible(problem))?;
+        pixel_check::check_pixels(&model).map_err(|problem| files.implausible(problem))?;
         files.check_calibration()?;
 
         let classes = info.classes.len();
         let longest = match &info.head {
             Some(head) => longest_head(head.shape(classes)),
-            None => Predictor::longest_weights(info.model.network, info.model.block, classes),
+            None => Predictor::longest_weights(model.network, model.block, classes),
         };
         let weights = files.weights(longest)?;
         let path = files.path(RunFile::Model)?;
@@ -119,7 +123,7 @@ impl Model {
         let device = options.device.unwrap_or_else(device::fastest);
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         set_threads(options.threads.unwrap_or_else(cores));
-        let settings = PredictorSettings { model: info.model, classes, device };
+        let settings = PredictorSettings { model, classes, device };
         let network = if let Some(of_head) = &info.head {
             let (backbone, projection) = below_head(&files, of_head, &settings)?;
             let head = read_head(&weights, of_head.shape(classes));

@@ -10,7 +10,7 @@ pub fn head_settings(recipe: &Recipe) -> HeadSettings {
     HeadSettings {
         method: recipe.method,
         hidden: network.head.hidden(),
-        steps: train.steps,
+        steps: recipe.steps(),
         batch: train.batch as usize,
         unlabelled_batch: recipe.unlabelled() as usize,
         lr: optimiser.lr,

@@ -65,7 +65,7 @@ impl HeadRun<'_> {
         // What belongs to steps is that of the recipe's head, if it was trained.
         let own = fitted.own().unwrap_or(kept);
         let HeadEvaluator { recipe, samples, vectors, .. } = self.evaluator;
-        let step = recipe.train.steps;
+        let step = recipe.steps();
         let mut history = Vec::new();
         EvaluationLog::new(recipe).write(step, output, &mut history, &mut self.events)?;
         let mut pseudo = None;
@@ -174,7 +174,7 @@ impl HeadRun<'_> {
             let predictions = &head.predictions;
             let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
             let out_of_fold = is_out_of_fold.then_some(predictions);
-            let step = self.evaluator.recipe.train.steps;
+            let step = self.evaluator.recipe.steps();
             outputs.push(self.evaluator.evaluate(
                 step,
                 &head.trained.average,

@@ -146,18 +146,24 @@ impl RunSamples {
     /// The summary of a run on these samples, for readers that do not parse recipes.
     pub fn summary(&self, resolved: &Resolved) -> RunSummary {
         let recipe = &resolved.recipe;
+        let method = &recipe.method;
+        let (base, pairing) = match recipe.has_one_vector() {
+            true if recipe.unlabelled() > 0 => ("lr+em".to_owned(), "none".to_owned()),
+            true => ("lr".to_owned(), "none".to_owned()),
+            false => (method.base.word().to_string(), method.mixup.pairing.word().to_string()),
+        };
         RunSummary {
             dataset: recipe.dataset.source.to_string(),
             classes: self.classes.len(),
             labelled: self.split.labelled().len(),
             validation: self.validation() as usize,
             unlabelled: self.unlabelled().len(),
-            base: recipe.method.base.word().to_string(),
-            pairing: recipe.method.mixup.pairing.word().to_string(),
+            base,
+            pairing,
             // Vectors that the user already has come from anywhere.
             network: if recipe.has_vectors() { "none".to_owned() } else { recipe.network.name.to_string() },
             size: if recipe.has_vectors() { 0 } else { recipe.augment.size },
-            steps: recipe.train.steps,
+            steps: recipe.steps(),
             seed: recipe.train.seed,
             label_seed: recipe.labels.seed,
             recipe: resolved.hash(),

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::command::evaluate_args::EvaluateArgs;
 use crate::error::CliError;
-use crate::format::{counted, shell_quoted};
+use crate::format::shell_quoted;
 use crate::metric_table::{self, CalibratorState};
 use crate::predict::input_kind::InputKind;
 use crate::run_files;
@@ -66,8 +66,8 @@ pub fn show(args: &EvaluateArgs, output: &EvalOutput, kind: InputKind) -> Result
     let state = CalibratorState::Ended(why.as_ref());
     let table = metric_table::table(&evaluations, state, kind).unwrap_or_default();
     print(&format!(
-        "model after {}\n\n{table}\n{}",
-        counted(first.step, "step"),
+        "{}\n\n{table}\n{}",
+        metric_table::model_title(first.step),
         run_files::next_with_model(&args.run)
     ))
 }

@@ -188,11 +188,19 @@ pub fn by_rule(result: &RunResult) -> String {
         return String::new();
     }
     let written = format!(
-        "by selection rule (model.safetensors is the model after {}, selected by `{}`):\n",
-        counted(result.step, "step"),
+        "by selection rule (model.safetensors is the {}, selected by `{}`):\n",
+        model_title(result.step),
         result.selection.name()
     );
     written + &result.finished.selected.iter().map(line).collect::<String>()
+}
+
+/// The title of the metrics of a model after so many steps; 0 if it was trained at once.
+pub fn model_title(step: u64) -> String {
+    match step {
+        0 => "model".to_owned(),
+        steps => format!("model after {}", counted(steps, "step")),
+    }
 }
 
 fn of_one(seen: &Evaluation, kind: InputKind) -> String {

@@ -35,7 +35,7 @@ pub struct ProgressSink {
 impl ProgressSink {
     /// Shows the progress of a run of this recipe; only warnings if it is quiet.
     pub fn new(recipe: &Recipe, is_quiet: bool) -> Self {
-        let steps = recipe.train.steps;
+        let steps = recipe.steps();
         let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
         let every = if io::stderr().is_terminal() { 1 } else { 10 };
         Self {
@@ -106,6 +106,7 @@ impl Sink for ProgressSink {
         let steps = counted(self.steps, "step");
         match step {
             _ if self.is_quiet => {}
+            0 if self.is_resumed && self.steps == 0 => status("starting from the beginning"),
             0 if self.is_resumed => status(&format!("no checkpoint yet: starting at the first of {steps}")),
             0 => {}
             _ => status(&format!("continuing after {} of {steps}", grouped(step))),
@@ -129,7 +130,9 @@ impl Sink for ProgressSink {
     }
 
     fn heads(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
-        self.show("heads", "steps", progress);
+        // Without steps, every head is one piece of work.
+        let units = if self.steps == 0 { "trainings" } else { "steps" };
+        self.show("heads", units, progress);
         Ok(())
     }
 

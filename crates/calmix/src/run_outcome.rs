@@ -34,15 +34,19 @@ pub fn show_outcome(
     let (text, exit) = match outcome? {
         Outcome::Stopped { step } => {
             let recipe = inspect::recipe(run)?.recipe;
+            let folder = shown(run.display());
             let saved = if step == 0 { "no step completed" } else { "state saved" };
-            let text = format!(
-                "stopped after {} of {} in {}: {saved}\n{}",
-                grouped(step),
-                counted(recipe.train.steps, "step"),
-                shown(run.display()),
-                next(&recipe)
-            );
-            (text, stopped)
+            let state = match recipe.steps() {
+                0 => format!("stopped in {folder}: no result yet"),
+                steps => {
+                    format!(
+                        "stopped after {} of {} in {folder}: {saved}",
+                        grouped(step),
+                        counted(steps, "step")
+                    )
+                }
+            };
+            (format!("{state}\n{}", next(&recipe)), stopped)
         }
         Outcome::AlreadyFinished(_) => {
             let text = format!("{}: this run is already finished\n\n{}", shown(run.display()), result(run)?);
@@ -77,13 +81,8 @@ fn result(run: &Path) -> Result<String> {
         let table = metric_table::table(&evaluations, CalibratorState::Ended(why), kind);
         let table = table.unwrap_or_else(|| metric_table::without_metrics(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
-        // Most heads on vectors are not trained in steps.
-        let steps = if kind == InputKind::Vector {
-            String::new()
-        } else {
-            format!(" after {}", counted(result.step, "step"))
-        };
-        format!("model{steps}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out, kind))
+        let title = metric_table::model_title(result.step);
+        format!("{title}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out, kind))
     });
     let files = format!(
         "{}\n`calmix inspect {}` shows more metrics and all files\n",

@@ -10,7 +10,6 @@ use calmix::core::matrix::Matrix;
 use calmix::core::rng::{Domain, Seed};
 use calmix::metrics::calibrator::any_calibrator::Calibrator;
 use calmix::metrics::held_out::HeldOut;
-use calmix::recipe::model_spec::ModelSpec;
 use calmix::recipe::network::HeadKind;
 use calmix::recipe::precision::Precision;
 use calmix::run::head_files::{head_bytes, projection_bytes};
@@ -54,10 +53,10 @@ impl Scene {
         let mut info = ModelInfo {
             format: FORMAT,
             blake3: String::new(),
-            model: ModelSpec::new("wrn-10-1".parse().unwrap(), 32),
+            model: None,
             classes: CLASSES.map(str::to_owned).to_vec(),
-            resize: 32,
-            filter: "bilinear".to_owned(),
+            resize: 0,
+            filter: String::new(),
             shrink: None,
             head: Some(HeadInfo {
                 kind: HeadKind::Linear,

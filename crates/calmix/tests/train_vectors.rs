@@ -7,6 +7,8 @@ mod planted;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use planted::{calmix, text, write_labels, write_npy};
 
 /// Writes 300 vectors, and the labels of the first 60.
@@ -20,7 +22,7 @@ fn vectors_train_and_resume_without_libtorch() {
     let temp = tempfile::tempdir().unwrap();
     made(temp.path());
     let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--threads", "2"];
-    let quick = ["--set", "train.steps=100", "--set", "network.folds=4"];
+    let quick = ["--set", "network.folds=4"];
     let output = calmix(temp.path(), &[&train[..], &quick[..]].concat());
     let said = text(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -30,7 +32,7 @@ fn vectors_train_and_resume_without_libtorch() {
         "network   a linear head on vectors of 16 numbers",
         "training  at once, without steps; cpu, 2 threads",
         "each label is evaluated by a head trained without it",
-        "model after 100 steps",
+        "\nmodel\n",
         "runs/vectors-1",
         "next: calmix report runs/vectors-1",
     ] {
@@ -39,6 +41,10 @@ fn vectors_train_and_resume_without_libtorch() {
     let run = temp.path().join("runs/vectors-1");
     for file in ["model.safetensors", "model.json", "projection.safetensors", "result.json", "split.json"] {
         assert!(run.join(file).is_file(), "{file}");
+    }
+    let info: Value = serde_json::from_slice(&fs::read(run.join("model.json")).unwrap()).unwrap();
+    for key in ["network", "block", "stride", "norm_eps", "size", "mean", "std", "resize", "filter"] {
+        assert!(info.get(key).is_none(), "a head on vectors has no {key}");
     }
     let environment = fs::read_to_string(run.join("environment.json")).unwrap();
     assert!(environment.contains("\"no libtorch\""), "{environment}");
@@ -52,8 +58,62 @@ fn vectors_train_and_resume_without_libtorch() {
     assert!(text(&again).contains("this run is already finished"), "{}", text(&again));
     let inspected = text(&calmix(temp.path(), &["inspect", "runs/vectors-1"]));
     assert!(inspected.contains("network   a head on vectors, without a backbone\n"), "{inspected}");
-    let output = calmix(temp.path(), &["report", "runs/vectors-1"]);
+    let runs = text(&calmix(temp.path(), &["inspect", "runs"]));
+    assert!(runs.contains("lr+em") && !runs.contains("softmatch"), "{runs}");
+}
+
+#[test]
+fn report_on_vectors_says_nothing_of_images_and_steps() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--run-dir", "run"];
+    let output = calmix(temp.path(), &[&train[..], &["--set", "network.folds=4"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let output = calmix(temp.path(), &["report", "run", "-o", "report/page.html"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let page = fs::read_to_string(temp.path().join("report/page.html")).unwrap();
+    // The style of the page has classes that are called so.
+    let (_, body) = page.split_once("</style>").unwrap();
+    for word in ["image", "step", "softmatch"] {
+        let found =
+            body.match_indices(word).map(|(at, _)| body[..at].chars().rev().take(60).collect::<String>());
+        let found: Vec<String> = found.map(|before| before.chars().rev().collect()).collect();
+        assert!(found.is_empty(), "{word} after {found:?}");
+    }
+    assert!(body.contains("Evaluated on 60 labels, each predicted by a head trained without it."), "{body}");
+    assert!(body.contains("lr+em; metrics of "), "{body}");
+}
+
+#[test]
+fn settings_of_steps_are_named_as_unused() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--set", "network.folds=4"];
+    let settings =
+        ["train.steps=100", "optimiser.lr=0.5", "method.base=fixmatch", "method.fixmatch.threshold=0.9"];
+    let more =
+        ["train.batch=8", "train.ratio=2", "ema.decay=0.5", "network.labels_alone=false", "log.every=7"];
+    let settings: Vec<&str> = settings.into_iter().chain(more).collect();
+    let arguments: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let output = calmix(temp.path(), &[&train[..], &arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let why =
+        "has no effect: there is one vector per sample, and its heads are trained at once, without steps";
+    for key in settings.iter().map(|setting| setting.split_once('=').unwrap().0) {
+        let printed = text(&output);
+        let warned = printed.lines().any(|line| line.contains(key) && line.contains(why));
+        // `fixmatch` is the default, which cannot be told from a value that nobody has set.
+        assert!(warned || key == "method.base", "{key}: {printed}");
+    }
+
+    // Labels alone, which has an effect.
+    let output = calmix(temp.path(), &[&train[..], &["--set", "method.base=supervised"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(
+        !text(&output).contains("has no effect") && text(&output).contains(" 0 unlabelled"),
+        "{}",
+        text(&output)
+    );
 }
 
 #[test]

@@ -132,7 +132,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
         notes.push(format!("splits that were evaluated, column by column: {}", splits.join(", ")));
     }
     if comparison.cells.iter().any(|cell| cell.ece.is_none()) {
-        notes.push("an ECE needs 1,000 images".to_owned());
+        notes.push("an ECE needs 1,000 samples".to_owned());
     }
     if comparison.cells.iter().any(|cell| cell.chosen_on_test) {
         notes.push("some models were selected on the test split, so their metrics are optimistic".to_owned());

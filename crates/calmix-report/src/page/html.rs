@@ -87,13 +87,21 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
                 p.notes { "This model was selected on the test split, so its test metrics are optimistic." }
             }
             @if !run.finished {
-                p.notes {
-                    "The run has not ended: it is at step " (grouped(run.step)) " of "
-                    (counted(run.summary.steps, "step")) "."
-                }
+                p.notes { (unfinished(run)) }
             }
         }
         "\n"
+    }
+}
+
+/// Says how far a run is that has not ended.
+fn unfinished(run: &RunReport) -> String {
+    match run.summary.steps {
+        0 => "The run has not ended.".to_owned(),
+        steps => {
+            let step = grouped(run.step);
+            format!("The run has not ended: it is at step {step} of {}.", counted(steps, "step"))
+        }
     }
 }
 
@@ -168,7 +176,7 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
     };
     vec![
         ("dataset", format!("{}, {}", summary.dataset, counted(summary.classes as u64, "class"))),
-        ("images", labels),
+        ("samples", labels),
         ("method", method),
         ("network", summary.network_in_words()),
         ("seeds", format!("training {}, labels {}", summary.seed, summary.label_seed)),
@@ -193,7 +201,7 @@ fn gap(metrics: &Metrics, _: Option<&Intervals>, samples: u64) -> String {
 
 fn ece(metrics: &Metrics, within: Option<&Intervals>, samples: u64) -> String {
     match samples {
-        0..ENOUGH_FOR_ECE => format!("needs {} images", grouped(ENOUGH_FOR_ECE)),
+        0..ENOUGH_FOR_ECE => format!("needs {} samples", grouped(ENOUGH_FOR_ECE)),
         _ => measured(metrics.ece_15, within.map(|within| within.ece_15)),
     }
 }

@@ -109,15 +109,15 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
         name: "classes".to_owned(),
         title: "Which classes are hard, and where is the confidence wrong?".to_owned(),
         sentence: format!(
-            "Left: the share of each class's images that is misclassified, with 95% confidence intervals. Right: for the \
-             images predicted as each class, the mean confidence and the share that is right; the two should be equal.{of}"
+            "Left: the share of each class's samples that is misclassified, with 95% confidence intervals. Right: for the \
+             samples predicted as each class, the mean confidence and the share that is right; the two should be equal.{of}"
         ),
         panels: vec![errors(&drawn), confidences(&drawn)],
         images: Vec::new(),
         table: DataTable {
             columns: vec![
                 "class",
-                "images",
+                "samples",
                 "error",
                 "error, 95% CI low",
                 "error, 95% CI high",
@@ -172,7 +172,7 @@ fn rows(
 
 fn errors(drawn: &[&ClassMetrics]) -> Drawing {
     let most = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
-    let axis = Axis::share_up_to("misclassified images of the class, %", most);
+    let axis = Axis::share_up_to("misclassified samples of the class, %", most);
     let (mut drawing, x) = rows("Error by class", drawn, &axis, &[]);
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);
@@ -189,7 +189,7 @@ fn confidences(drawn: &[&ClassMetrics]) -> Drawing {
     let confidence_label = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
     let legend = [(confidence_label, 1), ("share that is right", 0)];
     let legend = legend.map(|(text, tone)| Key { text: text.to_owned(), tone, dashed: false });
-    let axis = Axis::share("images predicted as the class, %");
+    let axis = Axis::share("samples predicted as the class, %");
     let (mut drawing, x) = rows("Confidence by class", drawn, &axis, &legend);
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);

@@ -122,13 +122,13 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
         name: "confusion".to_owned(),
         title: "Which classes are confused?".to_owned(),
         sentence: format!(
-            "Each row shows the images of one class, each column the images predicted as one class; correct predictions \
+            "Each row shows the samples of one class, each column the samples predicted as one class; correct predictions \
              are on the diagonal. The numbers are per cent of the row.{most}{of}"
         ),
         panels: vec![draw(matrix, &drawn, &samples)],
         images: Vec::new(),
         table: DataTable {
-            columns: vec!["class", "predicted", "images", "share of the class"],
+            columns: vec!["class", "predicted", "samples", "share of the class"],
             rows: mistakes.iter().take(ROWS).map(row).collect(),
         },
     })

@@ -83,7 +83,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         return None;
     }
     let plot = Plot {
-        x: Axis::share("coverage (images predicted), %"),
+        x: Axis::share("coverage (samples predicted), %"),
         y: Axis::share_up_to("risk (wrong predictions), %", most),
         marks,
     };
@@ -91,7 +91,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         name: "coverage".to_owned(),
         title: "What if it abstains when its confidence is low?".to_owned(),
         sentence: "Images are added in order of confidence, the most confident first. At a coverage of 50% the model \
-                   predicts the more confident half of all images, and the line shows how many of these predictions are \
+                   predicts the more confident half of all samples, and the line shows how many of these predictions are \
                    wrong. The lower the line, the better confidence separates right from wrong predictions."
             .to_owned(),
         panels: vec![Plot::panel("Risk and coverage", super::PANEL, &[(plot, 230.0)], &legend)],

@@ -96,14 +96,14 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     let images = kinds.iter().filter(|(_, of)| of.iter().any(|example| example.images.is_some()));
     Some(PlotView {
         name: "examples".to_owned(),
-        title: "Which images does it get wrong?".to_owned(),
+        title: "Which samples does it get wrong?".to_owned(),
         sentence: "The mistakes with the highest confidence: look for wrong labels and for classes that look alike. And the \
-                   correct predictions with the lowest confidence: more labels of such images help most."
+                   correct predictions with the lowest confidence: more labels of such samples help most."
             .to_owned(),
         panels: Vec::new(),
         images: images.map(|&(title, of)| Images { title, of: of.clone() }).collect(),
         table: DataTable {
-            columns: vec!["kind", "image", "class", "predicted", "confidence", "calibrated confidence"],
+            columns: vec!["kind", "sample", "class", "predicted", "confidence", "calibrated confidence"],
             rows: rows.collect(),
         },
     })

@@ -15,8 +15,8 @@ const TONES: [usize; 2] = [1, 0];
 pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     let SampleMargins { labelled, unlabelled } = run.margins.as_ref()?;
     let kinds = [
-        ("Labelled images", labelled, "average margin (AUM), logits"),
-        ("Unlabelled images", unlabelled, "average pseudo-margin (APM), logits"),
+        ("Labelled samples", labelled, "average margin (AUM), logits"),
+        ("Unlabelled samples", unlabelled, "average pseudo-margin (APM), logits"),
     ];
     let mut rows = Vec::new();
     for (kind, histogram, _) in &kinds {
@@ -37,15 +37,15 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
         kinds.iter().filter_map(|(kind, histogram, label)| panel(kind, histogram, label)).collect();
     (!panels.is_empty()).then(|| PlotView {
         name: "margins".to_owned(),
-        title: "Which images are easy, which are hard?".to_owned(),
-        sentence: "The margin of an image is the logit of its class minus the highest other logit, averaged over all times \
-                   the image was trained on; for an unlabelled image, the class with the highest average margin is used. \
-                   Below zero, another class is predicted. Here the median of all images separates hard from easy; in \
+        title: "Which samples are easy, which are hard?".to_owned(),
+        sentence: "The margin of a sample is the logit of its class minus the highest other logit, averaged over all times \
+                   the sample was trained on; for an unlabelled one, the class with the highest average margin is used. \
+                   Below zero, another class is predicted. Here the median of all samples separates hard from easy; in \
                    training, each batch uses its own median."
             .to_owned(),
         panels,
         images: Vec::new(),
-        table: DataTable { columns: vec!["images", "half", "margin from", "margin to", "number"], rows },
+        table: DataTable { columns: vec!["samples", "half", "margin from", "margin to", "number"], rows },
     })
 }
 
@@ -73,7 +73,7 @@ fn panel(kind: &str, histogram: &MarginHistogram, label: &str) -> Option<Drawing
     };
     let mut marks: Vec<PlotMark> = bars.iter().map(bar).collect();
     marks.push(PlotMark::Ideal((median, 0.0), (median, 1.0)));
-    let plot = Plot { x: Axis::linear(label, first, last), y: Axis::share_up_to("images, %", most), marks };
+    let plot = Plot { x: Axis::linear(label, first, last), y: Axis::share_up_to("samples, %", most), marks };
     let legend = [("hard, below the median", TONES[0]), ("easy, at least the median", TONES[1])];
     let legend =
         legend.map(|(text, tone)| Key { text: format!("{text} ({median:.2})"), tone, dashed: false });

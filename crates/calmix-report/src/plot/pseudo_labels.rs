@@ -73,7 +73,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         (!legend.is_empty()).then(|| Plot::panel(title, super::PANEL, &[(plot, 210.0)], &legend))
     };
     let panels = [
-        panel("Utilisation", "weight of unlabelled images, %", |point| point.utilisation),
+        panel("Utilisation", "weight of unlabelled samples, %", |point| point.utilisation),
         panel("Impurity", "used pseudo-labels that are wrong, %", |point| point.impurity),
     ];
     let rows = curves.iter().flat_map(|(_, run)| {
@@ -90,7 +90,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     Some(PlotView {
         name: "pseudo-labels".to_owned(),
         title: "How good were the pseudo-labels?".to_owned(),
-        sentence: "Utilisation is the mean weight of the unlabelled images in a step. Impurity is the share of wrong \
+        sentence: "Utilisation is the mean weight of the unlabelled samples in a step. Impurity is the share of wrong \
                    pseudo-labels among those that were trained on; it is shown only if the dataset has the true classes."
             .to_owned(),
         panels: panels.into_iter().flatten().collect(),

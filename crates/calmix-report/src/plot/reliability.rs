@@ -119,7 +119,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
                 "calibration",
                 "confidence from",
                 "confidence to",
-                "images",
+                "samples",
                 "mean confidence",
                 "accuracy",
                 "accuracy, 95% CI low",
@@ -173,7 +173,7 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
     }
     let confidence = "confidence, %";
     let main = Plot { x: Axis::share(confidence), y: Axis::share("accuracy, %"), marks };
-    let below = Plot { x: Axis::share(confidence), y: Axis::share_up_to("images, %", most), marks: shares };
+    let below = Plot { x: Axis::share(confidence), y: Axis::share_up_to("samples, %", most), marks: shares };
     Plot::panel(title, super::PANEL, &[(main, 270.0), (below, 70.0)], &legend)
 }
 

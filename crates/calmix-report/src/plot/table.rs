@@ -79,10 +79,10 @@ mod tests {
         ];
         let shown: Vec<String> = row.iter().map(TableCell::shown).collect();
         assert_eq!(shown, ["=cmd(\"a\",b)", "33.3%", "12,345", "–"]);
-        let table = DataTable { columns: vec!["class", "error, %", "images", "gap"], rows: vec![row] };
+        let table = DataTable { columns: vec!["class", "error, %", "samples", "gap"], rows: vec![row] };
         assert_eq!(
             table.csv(),
-            "class,\"error, %\",images,gap\n\"'=cmd(\"\"a\"\",b)\",0.3333333333333333,12345,\n"
+            "class,\"error, %\",samples,gap\n\"'=cmd(\"\"a\"\",b)\",0.3333333333333333,12345,\n"
         );
     }
 }

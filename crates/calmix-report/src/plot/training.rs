@@ -90,7 +90,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         })
     });
     let few = curves.iter().any(|(.., curve)| curve.samples < ENOUGH_FOR_ECE);
-    let few = if few { "; with fewer than 1,000 images it is mostly noise" } else { "" };
+    let few = if few { "; with fewer than 1,000 samples it is mostly noise" } else { "" };
     Some(PlotView {
         name: "training".to_owned(),
         title: "How did training progress?".to_owned(),

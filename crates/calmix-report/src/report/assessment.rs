@@ -34,19 +34,19 @@ impl Assessment {
         let (answers, trust) = trust(held_out, result.is_some());
         let mut notes = Vec::new();
         let Some(seen) = seen else {
-            let headline = "There are no metrics yet: the run has no predictions for labelled images.";
+            let headline = "There are no metrics yet: the run has no predictions for labelled samples.";
             return Self { headline: headline.to_owned(), trust, answers, notes };
         };
-        let images = match seen.split {
+        let samples = match seen.split {
             EvalSet::OutOfFold => {
                 format!("{}, each predicted by a head trained without it", counted(seen.samples, "label"))
             }
-            split => format!("{} of the {} split", counted(seen.samples, "image"), split.name()),
+            split => format!("{} of the {} split", counted(seen.samples, "sample"), split.name()),
         };
         let headline = match &seen.calibrated {
             _ if seen.samples < ENOUGH_TO_JUDGE => {
                 format!(
-                    "Too few labels: it was evaluated on {images}; an assessment needs {ENOUGH_TO_JUDGE}."
+                    "Too few labels: it was evaluated on {samples}; an assessment needs {ENOUGH_TO_JUDGE}."
                 )
             }
             Some(calibrated) => {
@@ -65,12 +65,17 @@ impl Assessment {
                 );
             }
         }
-        notes.push(format!("Evaluated on {images}, after {}.", counted(seen.step, "training step")));
+        // Heads on one vector per sample are trained at once.
+        let after = match seen.step {
+            0 => String::new(),
+            steps => format!(", after {}", counted(steps, "training step")),
+        };
+        notes.push(format!("Evaluated on {samples}{after}."));
         Self { headline, trust, answers, notes }
     }
 }
 
-/// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough images for an ECE, the
+/// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough samples for an ECE, the
 /// ECE comes first: over- and under-confidence can cancel in the means.
 fn says(its: &str, metrics: &Metrics, samples: u64) -> String {
     let confidence = measured(metrics.mean_confidence, None);
@@ -164,8 +169,11 @@ mod tests {
             "Its mean confidence is 97.0% and its accuracy 80.0%: over-confident by 17.0 points."
         );
         assert!(found.trust.starts_with("The run has not ended, so there is no"), "{}", found.trust);
-        assert_eq!(found.notes, ["Evaluated on 1,000 images of the test split, after 1,000 training steps."]);
-        assert!(assessment(20, None).headline.starts_with("Too few labels: it was evaluated on 20 images"));
+        assert_eq!(
+            found.notes,
+            ["Evaluated on 1,000 samples of the test split, after 1,000 training steps."]
+        );
+        assert!(assessment(20, None).headline.starts_with("Too few labels: it was evaluated on 20 samples"));
         assert!(Assessment::of(None, None, None).headline.starts_with("There are no metrics yet"));
     }
 

@@ -47,7 +47,7 @@ pub struct RunReport {
     pub head: Option<HeadName>,
     /// Its metrics; `None` without predictions.
     pub evaluated: Option<EvaluatedRun>,
-    /// Error and ECE over training; `None` before the first evaluation.
+    /// Error and ECE over training; `None` before the first evaluation, and without steps.
     pub training: Option<TrainingCurve>,
     /// Utilisation and impurity over training; empty without unlabelled samples.
     pub pseudo_labels: Vec<PseudoLabelPoint>,
@@ -113,6 +113,7 @@ impl RunReport {
         let name = std::path::absolute(folder).ok();
         let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
         let selected = result.as_ref().and_then(|result| result.finished.selected.get(&result.selection));
+        let steps = summary.steps;
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             finished: result.is_some(),
@@ -122,7 +123,8 @@ impl RunReport {
             chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
             head: result.as_ref().and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept),
             evaluated,
-            training: TrainingCurve::of(&events),
+            // Heads that are trained at once have no course.
+            training: if steps > 0 { TrainingCurve::of(&events) } else { None },
             pseudo_labels: pseudo_labels::curve(&events),
             margins: read::margins(folder)?,
         })

@@ -28,7 +28,7 @@ fn runs_are_settings_and_seeds() {
         "| NLL, calibrated   | FixMatch + CalibrateMix |",
         " (2) |",
         "| too few runs |",
-        "- an ECE needs 1,000 images\n",
+        "- an ECE needs 1,000 samples\n",
     ]);
     workspace
         .run(&["compare", "runs", "--format", "latex"])

@@ -164,7 +164,7 @@ fn forge(workspace: &Workspace, change: impl FnOnce(&mut ModelInfo)) {
 #[test]
 fn small_model_takes_little_memory() {
     let workspace = Fixture::Photos.copy();
-    forge(&workspace, |info| (info.model.size, info.resize) = (2_048, 2_048));
+    forge(&workspace, |info| (info.model.as_mut().unwrap().size, info.resize) = (2_048, 2_048));
     // A pass is filled up with empty images, so one image is enough.
     let command = workspace.command(&["predict", "hostile", "--threads", "1", "photos/cat/0.png"]);
     let ended = watched(command, Duration::from_mins(5), MOST_OF_LARGE);
@@ -179,25 +179,41 @@ fn small_model_takes_little_memory() {
 fn forged_descriptions_are_refused() {
     let workspace = Fixture::Photos.copy();
     let honest = measured(workspace.command(&["predict", "run", "photos/cat", "--threads", "1"]));
-    forge(&workspace, |info| info.model.std[1] = 0.0);
+    forge(&workspace, |info| info.model.as_mut().unwrap().std[1] = 0.0);
     let ended = measured(workspace.command(&["predict", "hostile", "photos/cat", "--threads", "1"]));
     refused(&ended, &honest, 1, "hostile/model.json: std", "no deviation");
     let one = |info: &ModelInfo| info.calibration.clone().expect("the fixture is calibrated");
     let forgeries: [(&str, &str, Forgery); 9] = [
-        ("no deviation", "model.json: std", Box::new(|info| info.model.std[1] = 0.0)),
-        ("a negative deviation", "model.json: std", Box::new(|info| info.model.std[2] = -0.5)),
-        ("a tiny deviation", "model.json: std", Box::new(|info| info.model.std[0] = 1e-300)),
-        ("an enormous mean", "model.json: mean", Box::new(|info| info.model.mean[0] = 1e300)),
-        ("a negative epsilon", "model.json: norm_eps", Box::new(|info| info.model.norm_eps = Some(-1e9))),
+        ("no deviation", "model.json: std", Box::new(|info| info.model.as_mut().unwrap().std[1] = 0.0)),
+        (
+            "a negative deviation",
+            "model.json: std",
+            Box::new(|info| info.model.as_mut().unwrap().std[2] = -0.5),
+        ),
+        (
+            "a tiny deviation",
+            "model.json: std",
+            Box::new(|info| info.model.as_mut().unwrap().std[0] = 1e-300),
+        ),
+        (
+            "an enormous mean",
+            "model.json: mean",
+            Box::new(|info| info.model.as_mut().unwrap().mean[0] = 1e300),
+        ),
+        (
+            "a negative epsilon",
+            "model.json: norm_eps",
+            Box::new(|info| info.model.as_mut().unwrap().norm_eps = Some(-1e9)),
+        ),
         (
             "another network",
             "model.safetensors: ",
-            Box::new(|info| info.model.network = "wrn-16-1".parse().unwrap()),
+            Box::new(|info| info.model.as_mut().unwrap().network = "wrn-16-1".parse().unwrap()),
         ),
         (
             "a wider network",
             "model.safetensors: ",
-            Box::new(|info| info.model.network = "wrn-10-2".parse().unwrap()),
+            Box::new(|info| info.model.as_mut().unwrap().network = "wrn-10-2".parse().unwrap()),
         ),
         (
             "a calibrator of three classes",

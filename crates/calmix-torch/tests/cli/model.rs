@@ -123,13 +123,17 @@ fn a_model_alone_says_what_the_run_said() {
     for (other, sentence) in [
         (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights is"),
         (
-            ModelInfo { model: ModelSpec { size: 16, ..info.model }, resize: 16, ..info.clone() },
+            ModelInfo {
+                model: Some(ModelSpec { size: 16, ..info.model.unwrap() }),
+                resize: 16,
+                ..info.clone()
+            },
             "the size of images is 16 here, but 8",
         ),
         (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 5"),
         (
             ModelInfo {
-                model: ModelSpec { network: "wrn-994-100".parse().unwrap(), ..info.model },
+                model: Some(ModelSpec { network: "wrn-994-100".parse().unwrap(), ..info.model.unwrap() }),
                 ..info.clone()
             },
             "the network is wrn-994-100 here",

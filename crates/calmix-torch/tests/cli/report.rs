@@ -46,7 +46,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     );
     let report = workspace.run(&["report", "first"]).with_code(0);
     report.prints(&[
-        "Too few labels: it was evaluated on 40 images of the test split; an assessment needs 50.\n",
+        "Too few labels: it was evaluated on 40 samples of the test split; an assessment needs 50.\n",
         "written to report.html\n  report.json: all numbers\n",
         if cfg!(feature = "raster") {
             "  report/: plots as SVG, PNG and CSV\n"

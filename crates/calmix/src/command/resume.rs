@@ -22,9 +22,12 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     }
     let resolved = args.recipe.apply(inspect::recipe_layers(&args.run)?)?.resolve()?;
     let overridden = (!args.recipe.is_empty()).then(|| resolved.clone());
-    let steps = counted(resolved.recipe.train.steps, "step");
+    let steps = match resolved.recipe.steps() {
+        0 => String::new(),
+        steps => format!(", {} in total", counted(steps, "step")),
+    };
     if !args.recipe.quiet {
-        status(&format!("resuming {}, {steps} in total", shown(args.run.display())));
+        status(&format!("resuming {}{steps}", shown(args.run.display())));
     }
     let stop = Stop::listen()?.announced();
     let progress = ProgressSink::new(&resolved.recipe, args.recipe.quiet).resumed();

@@ -6,7 +6,7 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::fitted_calibrator::FittedOn;
-use calmix_recipe::{Difference, Recipe, Resolved};
+use calmix_recipe::{Difference, Resolved};
 use calmix_run::checkpoint::SkippedCheckpoint;
 use calmix_run::inspect::{self, Inspected};
 use calmix_run::read::{has_begun, latest_evaluations, model_info};
@@ -33,20 +33,9 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         inspect::inspect(folder)?;
     let of_result = |step| result.as_ref().is_none_or(|result| result.step == step);
     let events = latest_evaluations(folder, |seen| of_result(seen.step))?;
-    let steps = recipe.recipe.train.steps;
-    let state = match (&result, step) {
-        (Some(_), _) if recipe.recipe.has_one_vector() => "finished".to_owned(),
-        (Some(_), _) => format!("finished after {}", counted(steps, "step")),
-        (None, Some(step)) => format!("{} of {} saved", grouped(step), counted(steps, "step")),
-        (None, None) => format!("no checkpoint yet, {} in total", counted(steps, "step")),
-    };
-    let goes_on = match (&result, step) {
-        (Some(_), _) => String::new(),
-        (None, Some(step)) => {
-            format!("resumes   after step {}, with step {}\n", grouped(step), grouped(step + 1))
-        }
-        (None, None) => "resumes   at the first step\n".to_owned(),
-    };
+    let steps = recipe.recipe.steps();
+    let state = state(result.is_some(), step, steps);
+    let goes_on = if result.is_some() { String::new() } else { resumes(step, steps) };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
     let about = format!(
         "run {}: {state}\n\
@@ -93,7 +82,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let kind = if recipe.recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
     let metrics = seen.first().zip(metric_table::table(&seen, map, kind)).map(|(first, table)| {
         let more = result.as_ref().map(after_table).unwrap_or_default();
-        format!("{}\n\n{table}\n{more}", model_title(&recipe.recipe, first.step))
+        format!("{}\n\n{table}\n{more}", metric_table::model_title(first.step))
     });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
@@ -124,6 +113,26 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     });
     let text = [about, damaged, metrics.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
     Ok(InspectOutput { text, json })
+}
+
+/// How far a run is, of so many steps; 0 if its heads are trained at once.
+fn state(is_finished: bool, step: Option<u64>, steps: u64) -> String {
+    match (is_finished, step) {
+        (true, _) if steps == 0 => "finished".to_owned(),
+        (false, _) if steps == 0 => "not finished".to_owned(),
+        (true, _) => format!("finished after {}", counted(steps, "step")),
+        (false, Some(step)) => format!("{} of {} saved", grouped(step), counted(steps, "step")),
+        (false, None) => format!("no checkpoint yet, {} in total", counted(steps, "step")),
+    }
+}
+
+/// Where a run resumes after a step.
+fn resumes(step: Option<u64>, steps: u64) -> String {
+    match step {
+        Some(step) => format!("resumes   after step {}, with step {}\n", grouped(step), grouped(step + 1)),
+        None if steps == 0 => "resumes   from the beginning\n".to_owned(),
+        None => "resumes   at the first step\n".to_owned(),
+    }
 }
 
 /// Describes a calibration that was refitted on new labels.
@@ -165,15 +174,6 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     }
     let head = head.map(|head| format!("; the model is {head}")).unwrap_or_default();
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
-}
-
-/// The title of the metrics. Heads on one vector per sample are not trained in steps.
-fn model_title(recipe: &Recipe, step: u64) -> String {
-    if recipe.has_one_vector() {
-        "model".to_owned()
-    } else {
-        format!("model after {}", counted(step, "step"))
-    }
 }
 
 /// The keys of the run that differ from its recipe, one per line.

@@ -94,8 +94,8 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
             run.summary.as_ref().map(|summary| format!("{}/{}", summary.seed, summary.label_seed))
         }),
         column("step", true, &|run| {
-            let steps = grouped(run.summary.as_ref()?.steps);
-            Some(format!("{}/{steps}", grouped(run.step.unwrap_or(0))))
+            let steps = Some(run.summary.as_ref()?.steps).filter(|&steps| steps > 0)?;
+            Some(format!("{}/{}", grouped(run.step.unwrap_or(0)), grouped(steps)))
         }),
         column("error", true, &metric(|run| run.metrics.map(|metrics| metrics.error))),
         column(
