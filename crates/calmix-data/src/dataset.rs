@@ -48,7 +48,7 @@ impl Dataset {
     /// part's path could leave the root.
     pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
         let prepared = prepared.canonicalize().map_err(|error| DataError::new(prepared, error))?;
-        let root = VectorPlace::find(root)?.folder;
+        let root = VectorPlace::find(root)?;
         let header = read_header(&prepared)?;
         let samples = ReadAt::open(&prepared, "samples.bin")?;
         match header.samples.checked_mul(SampleRecord::BYTES as u64) {

@@ -1,4 +1,4 @@
-//! The error of this crate: why a collective failed, or what is wrong with the variables of a launcher.
+//! The error of this crate: why a collective failed.
 
 use std::fmt;
 use std::time::Duration;
@@ -55,33 +55,13 @@ pub enum DistError {
     /// libtorch refused to make or to change a tensor.
     #[error("libtorch failed: {}", .0.to_string().lines().next().unwrap_or_default())]
     Libtorch(#[from] TchError),
-    /// A variable of the launcher is missing although another one is set.
-    #[error("{set} is set, but {missing} is not: a launcher sets both; to run a single process, unset {set}")]
-    LaunchMissing {
-        /// The missing variable.
-        missing: &'static str,
-        /// The variable that is set.
-        set: &'static str,
-    },
-    /// The value of a variable of the launcher is invalid.
-    #[error("{name}={value} is invalid: {why}")]
-    LaunchValue {
-        /// The variable.
-        name: &'static str,
-        /// Its value.
-        value: String,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 impl DistError {
     /// Returns what to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Taken { .. } | Self::NoNccl | Self::LaunchMissing { .. } | Self::LaunchValue { .. } => {
-                ErrorKind::Mistake
-            }
+            Self::Taken { .. } | Self::NoNccl => ErrorKind::Mistake,
             Self::Failed(_) | Self::Broken { .. } | Self::Argument { .. } | Self::Libtorch(_) => {
                 ErrorKind::Failure
             }

@@ -51,7 +51,6 @@
 mod binding;
 mod error;
 pub mod gpu;
-pub mod launch;
 mod liveness;
 mod neighbour;
 mod open_files;
@@ -59,6 +58,7 @@ mod process_group;
 pub mod traffic;
 pub mod tree;
 
+pub use calmix_io::launch;
+pub use calmix_io::launch::{LaunchInfo, Launcher};
 pub use error::{DistError, Failure, Operation};
-pub use launch::{LaunchInfo, Launcher};
 pub use process_group::ProcessGroup;

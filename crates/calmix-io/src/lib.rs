@@ -1,5 +1,5 @@
 //! Safe file access for all calmix crates: files are written atomically, errors name the file, and untrusted names do no
-//! harm.
+//! harm. Also the variables of launchers, which no other crate without libtorch has a place for.
 //!
 //! | question | module |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | which paths from outside are safe? | [`safe_path`] |
 //! | how is a file in an untrusted folder opened? | [`safe_open`] |
 //! | how does only one process write to a folder? | [`lock`] |
+//! | which process of a job is this, as a launcher says? | [`launch`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
 //! | how many classes may a file name? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
@@ -22,6 +23,7 @@ pub mod confined_path;
 pub mod counted;
 pub mod disk;
 pub mod error;
+pub mod launch;
 pub mod lock;
 pub mod safe_open;
 pub mod safe_path;

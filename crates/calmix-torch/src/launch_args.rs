@@ -3,13 +3,12 @@
 use anyhow::Result;
 use calmix::command::process_args::ProcessArgs;
 use calmix::error::CliError;
-use calmix::input_shard::InputShard;
+use calmix::launched::launch_variables;
 use calmix_train::launch::LaunchInfo;
 
 /// The rank of this process and its peers, if a launcher started it.
 pub(crate) fn launch_info(args: &ProcessArgs) -> Result<Option<LaunchInfo>> {
-    let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())
-        .map_err(|error| CliError::invalid(error.to_string()))?;
+    let launch = launch_variables()?;
     if let (Some(launch), Some(_)) = (&launch, args.processes) {
         let message = format!(
             "a launcher started this process as rank {} of {}; remove --processes",
@@ -18,9 +17,4 @@ pub(crate) fn launch_info(args: &ProcessArgs) -> Result<Option<LaunchInfo>> {
         return Err(CliError::invalid(message).into());
     }
     Ok(launch)
-}
-
-/// The shard of this process, if a launcher started several.
-pub(crate) fn shard_of_launch(launch: &LaunchInfo) -> Option<InputShard> {
-    InputShard::of_rank(launch.rank, launch.world)
 }

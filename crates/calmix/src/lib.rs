@@ -51,6 +51,8 @@ pub mod input_shard;
 pub mod labelled_samples;
 mod labelled_vectors;
 #[doc(hidden)]
+pub mod launched;
+#[doc(hidden)]
 pub mod metric_table;
 #[cfg(feature = "mlflow")]
 mod mlflow;

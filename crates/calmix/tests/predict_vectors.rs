@@ -97,8 +97,17 @@ impl Scene {
 
     /// Runs `calmix predict run` with further arguments, without any `calmix-torch`.
     fn predict(&self, arguments: &[&str]) -> Ended {
+        self.predict_as(arguments, &[])
+    }
+
+    /// Runs it with the variables of a launcher.
+    fn predict_as(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
         command.args(["predict", "run"]).args(arguments).current_dir(&self.folder);
+        for name in ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_STEP_ID"] {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied());
         let output = command.env("CALMIX_TORCH", "/nowhere/calmix-torch").output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ended {
@@ -211,6 +220,31 @@ fn shards_are_ranges_of_rows() {
         together.extend(text.split_inclusive('\n').skip(1));
     }
     assert!(whole == together);
+}
+
+#[test]
+fn rank_of_a_launcher_is_its_shard() {
+    let scene = Scene::new();
+    let whole = scene.predict(&["vectors.npy"]).stdout;
+    let mut together = "id,label,confidence,margin,set,abstain,error\n".to_owned();
+    for rank in ["0", "1"] {
+        let variables = [
+            ("RANK", rank),
+            ("WORLD_SIZE", "2"),
+            ("LOCAL_RANK", rank),
+            ("LOCAL_WORLD_SIZE", "2"),
+            ("MASTER_ADDR", "localhost"),
+            ("MASTER_PORT", "29500"),
+        ];
+        let ended = scene.predict_as(&["vectors.npy", "--out", "out.csv"], &variables);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let shard = if rank == "0" { "out-1-of-2.csv" } else { "out-2-of-2.csv" };
+        together.extend(scene.read(shard).split_inclusive('\n').skip(1));
+    }
+    assert!(whole == together);
+    let ended = scene.predict_as(&["vectors.npy"], &[("RANK", "1")]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("RANK is set, but WORLD_SIZE is not"), "{}", ended.stderr);
 }
 
 #[test]

@@ -117,6 +117,38 @@ fn settings_of_steps_are_named_as_unused() {
 }
 
 #[test]
+fn resume_finds_vectors_that_have_moved() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--run-dir", "run"];
+    let output = calmix(temp.path(), &[&train[..], &["--set", "network.folds=4"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let model = fs::read(temp.path().join("run/head.safetensors")).unwrap();
+    // As a kill leaves it.
+    fs::remove_file(temp.path().join("run/result.json")).unwrap();
+    fs::create_dir(temp.path().join("moved")).unwrap();
+    fs::rename(temp.path().join("vectors.npy"), temp.path().join("moved/renamed.npy")).unwrap();
+    fs::remove_file(temp.path().join("labels.csv")).unwrap();
+    write_npy(&temp.path().join("other.npy"), 1..301, false);
+
+    let refusals = [
+        (&["resume", "run"][..], "the vectors of this run have moved or were deleted"),
+        (&["resume", "run"], "calmix resume run --data NEW_PLACE"),
+        (&["resume", "run", "--data", "nowhere.npy"], "nowhere.npy: does not exist"),
+        (&["resume", "run", "--data", "other.npy"], "other.npy"),
+    ];
+    for (arguments, expected) in refusals {
+        let output = calmix(temp.path(), arguments);
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
+        assert!(!temp.path().join("run/result.json").exists(), "{arguments:?}");
+    }
+    let output = calmix(temp.path(), &["resume", "run", "--data", "moved/renamed.npy"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(model == fs::read(temp.path().join("run/head.safetensors")).unwrap());
+}
+
+#[test]
 fn unusable_arguments_for_vectors_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     made(temp.path());

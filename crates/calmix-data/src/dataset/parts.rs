@@ -9,6 +9,7 @@ use super::read_at::ReadAt;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
+use crate::vectors::VectorPlace;
 
 /// How many parts are kept open: all of most sharded datasets, and few of what a process may open.
 const OPEN: usize = 64;
@@ -22,7 +23,7 @@ pub(super) struct PartTable {
     table: ReadAt,
     names: ReadAt,
     count: u32,
-    source: PathBuf,
+    source: VectorPlace,
     prepared: PathBuf,
     open: Mutex<Open>,
     shrunk: OnceLock<Arc<OpenPart>>,
@@ -43,7 +44,7 @@ struct Open {
 
 impl PartTable {
     /// Opens the table in `prepared` and checks every path in it, in constant memory.
-    pub(super) fn open(prepared: PathBuf, source: PathBuf, header: &Header) -> Result<Self, DataError> {
+    pub(super) fn open(prepared: PathBuf, source: VectorPlace, header: &Header) -> Result<Self, DataError> {
         let count = header.parts;
         let table = ReadAt::open(&prepared, "parts.bin")?;
         let names = ReadAt::open(&prepared, "names.bin")?;
@@ -86,8 +87,12 @@ impl PartTable {
         if part.shrunk {
             return self.opened_shrunk();
         }
-        let root = if part.unpacked { &self.prepared } else { &self.source };
-        let file = ReadAt::open(root, &part.path)?;
+        let file = match &self.source.file {
+            _ if part.unpacked => ReadAt::open(&self.prepared, &part.path)?,
+            // The user names the file itself, which may have been renamed since it was prepared.
+            Some(name) if self.count == 1 => ReadAt::open(&self.source.folder, name)?,
+            _ => ReadAt::open(&self.source.folder, &part.path)?,
+        };
         if file.length() != part.length {
             let problem =
                 format!("the file has {} bytes, but it had {} when prepared", file.length(), part.length);
@@ -111,7 +116,7 @@ impl PartTable {
 
     /// Whether the file of a shrunk image is the one that the image, stored as `bytes`, was made from.
     pub(super) fn is_original(&self, part: &DatasetPart, bytes: &[u8]) -> Result<bool, DataError> {
-        let file = ReadAt::open(&self.source, &part.path)?;
+        let file = ReadAt::open(&self.source.folder, &part.path)?;
         let Some((_, checksum)) = from_stored(bytes) else { return Ok(false) };
         if file.length() != part.length || part.length > MAX_SAMPLE.into() {
             return Ok(false);

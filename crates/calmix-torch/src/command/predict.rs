@@ -1,6 +1,5 @@
 //! `calmix predict` on images.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -10,6 +9,7 @@ use calmix::data::loader::Workers;
 use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::io::shown::shown;
+use calmix::launched::{launch_variables, shard_of_launch, threads_of_process};
 use calmix::model_folder::with_model;
 use calmix::predict::input_kind::InputKind;
 use calmix::predict::job::PredictJob;
@@ -17,22 +17,19 @@ use calmix::predict::row::escaped;
 use calmix::rate::Rate;
 use calmix::stop::Stop;
 use calmix::terminal::warn;
-use calmix_train::launch::LaunchInfo;
 
-use crate::launch_args::shard_of_launch;
 use crate::model::Model;
 use crate::predict::ImageBatches;
 use crate::predict::list_reader::{ImageInput, is_stdin};
 
 pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
-    let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())
-        .map_err(|error| CliError::invalid(error.to_string()))?;
+    let launch = launch_variables()?;
     let mut named = args.paths.iter().filter(|path| !is_stdin(path)).chain(&args.list);
     if let Some(path) = named.find(|path| !path.exists()) {
         return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
     }
     let job = PredictJob::new(args, InputKind::Image, launch.as_ref().and_then(shard_of_launch))?;
-    let threads = threads(args, launch.as_ref());
+    let threads = threads_of_process(args.threads, launch.as_ref());
     let folder = with_model(&args.run, "predict", &args.paths)?;
     let model = Model::load_with(folder, &job.model_options(threads))?;
     if let Some(path) = args.paths.iter().find(|path| is_of_vectors(path)) {
@@ -92,11 +89,4 @@ fn nothing_found(args: &PredictArgs) -> CliError {
     let places = places.collect::<Vec<_>>().join(", ");
     CliError::failed(format!("{places}: no image found"))
         .hint("name JPEG, PNG or WebP images, folders of them, or WebDataset shards (.tar)")
-}
-
-/// Returns the threads of this process: the processes of a machine share its cores.
-fn threads(args: &PredictArgs, launch: Option<&LaunchInfo>) -> NonZeroUsize {
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
-    let own = cores / launch.map_or(1, |launch| launch.local_world.max(1));
-    NonZeroUsize::new(args.threads.map_or(own, usize::from)).unwrap_or(NonZeroUsize::MIN)
 }

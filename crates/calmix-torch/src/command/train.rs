@@ -10,6 +10,7 @@ use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
+use calmix::launched::shard_of_launch;
 use calmix::notice_printer::NoticePrinter;
 use calmix::progress::ProgressSink;
 use calmix::recipe::{OrAuto, Resolved, builtin, detect_source, is_own_format, recipe_for};
@@ -23,7 +24,7 @@ use calmix_train::trainer::Trainer;
 
 use super::features::make_features;
 use super::resume::{show_outcome, silent_exit};
-use crate::launch_args::{launch_info, shard_of_launch};
+use crate::launch_args::launch_info;
 use crate::start_notice::{chosen_backbone, chosen_recipe, start_context};
 use crate::supervise::supervise;
 use crate::{build_info, summary};

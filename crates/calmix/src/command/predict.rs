@@ -1,7 +1,5 @@
 //! `calmix predict` on vectors.
 
-use std::num::NonZeroUsize;
-
 use anyhow::{Context, Result};
 use calmix_data::vectors::{VectorOptions, VectorSource};
 use calmix_io::shown::shown;
@@ -9,6 +7,7 @@ use calmix_io::shown::shown;
 use super::predict_args::PredictArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::launched::{launch_variables, shard_of_launch, threads_of_process};
 use crate::model_folder::with_model;
 use crate::predict::input_kind::InputKind;
 use crate::predict::job::PredictJob;
@@ -19,9 +18,9 @@ use crate::terminal::warn;
 use crate::vector_model::VectorModel;
 
 pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
-    let job = PredictJob::new(args, InputKind::Vector, None)?;
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = args.threads.and_then(|threads| NonZeroUsize::new(threads.into())).unwrap_or(cores);
+    let launch = launch_variables()?;
+    let job = PredictJob::new(args, InputKind::Vector, launch.as_ref().and_then(shard_of_launch))?;
+    let threads = threads_of_process(args.threads, launch.as_ref());
     let folder = with_model(&args.run, "predict", &args.paths)?;
     let model = VectorModel::load(folder, &job.model_options(threads))?;
     let source = open(args, &model)?;

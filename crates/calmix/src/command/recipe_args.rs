@@ -53,14 +53,23 @@ impl RecipeArgs {
 
     /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.
     pub fn apply(&self, layers: Layers) -> Result<Layers> {
+        Ok(self.apply_with(layers, &self.data.settings()?))
+    }
+
+    /// Overrides keys of a recipe on vectors: `--data` may also be a file.
+    pub fn apply_to_vectors(&self, layers: Layers) -> Result<Layers> {
+        Ok(self.apply_with(layers, &self.data.vector_settings()?))
+    }
+
+    fn apply_with(&self, layers: Layers, data: &[String]) -> Layers {
         let layers = self.settings.iter().fold(layers, |layers, setting| layers.set(setting));
-        let layers = self.data.settings()?.iter().fold(layers, |layers, setting| layers.set(setting));
+        let layers = data.iter().fold(layers, |layers, setting| layers.set(setting));
         let options = [
             ("--device", "train.device", self.device.map(|device| device.to_string())),
             ("--threads", "train.threads", self.threads.map(|threads| threads.to_string())),
             ("--tensorboard", "log.tensorboard", self.tensorboard.then(|| "true".to_owned())),
         ];
         let given = options.into_iter().filter_map(|(option, key, value)| Some((option, key, value?)));
-        Ok(given.fold(layers, |layers, (option, key, value)| layers.option(option, key, &value)))
+        given.fold(layers, |layers, (option, key, value)| layers.option(option, key, &value))
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
         let message = "a head on vectors is trained in one process, within seconds";
         return Err(CliError::invalid(message).hint("leave `--processes` out").into());
     }
-    let resolved = args.recipe.apply(inspect::recipe_layers(&args.run)?)?.resolve()?;
+    let resolved = args.recipe.apply_to_vectors(inspect::recipe_layers(&args.run)?)?.resolve()?;
     let overridden = (!args.recipe.is_empty()).then(|| resolved.clone());
     let steps = match resolved.recipe.steps() {
         0 => String::new(),
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     let trainer = VectorTrainer::new(stop.flag()).warning(warn_at_once).sink(progress);
     let outcome = trainer.taking_over(args.processes.take_over).resume(&args.run, overridden);
     let outcome = outcome.map_err(|error| {
-        let hint = format!("calmix resume {} --set dataset.path=NEW_PLACE", shell_quoted(&args.run));
+        let hint = format!("calmix resume {} --data NEW_PLACE", shell_quoted(&args.run));
         explain_moved(error, &resolved.recipe, &hint)
     });
     show_outcome(outcome, &args.run, stop, |recipe| next_resume(&args.run, recipe))

@@ -5,9 +5,9 @@
 
 mod slurm;
 
+use std::error::Error;
+use std::fmt;
 use std::str::FromStr;
-
-use crate::error::DistError;
 
 /// The variables of a launcher: the rank of this process, and how it reaches its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,41 @@ pub struct LaunchInfo {
     /// The launcher that set the variables.
     pub launcher: Launcher,
 }
+
+/// What is wrong with the variables of a launcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LaunchError {
+    /// A variable is missing although another one is set.
+    Missing {
+        /// The missing variable.
+        missing: &'static str,
+        /// The variable that is set.
+        set: &'static str,
+    },
+    /// The value of a variable is invalid.
+    Value {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { missing, set } => write!(
+                f,
+                "{set} is set, but {missing} is not: a launcher sets both; to run a single process, unset {set}"
+            ),
+            Self::Value { name, value, why } => write!(f, "{name}={value} is invalid: {why}"),
+        }
+    }
+}
+
+impl Error for LaunchError {}
 
 /// Which process hosts the store at which processes meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +98,7 @@ impl LaunchInfo {
     /// # Errors
     ///
     /// When variables are missing, are not numbers, or contradict each other.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, DistError> {
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, LaunchError> {
         let variables = LaunchVariables { lookup: &|name| variable(name).filter(|value| !value.is_empty()) };
         match variables.text("RANK").or_else(|| variables.text("WORLD_SIZE")) {
             Some(_) => torchrun(&variables).map(Some),
@@ -83,14 +118,13 @@ impl LaunchInfo {
         ]
     }
 
-    fn checked(self) -> Result<Self, DistError> {
+    fn checked(self) -> Result<Self, LaunchError> {
         let (rank_name, world_name, local_name) = match self.launcher {
             Launcher::Slurm => ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
             _ => ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
         };
-        let wrong = |name, value: usize, why: String| {
-            Err(DistError::LaunchValue { name, value: value.to_string(), why })
-        };
+        let wrong =
+            |name, value: usize, why: String| Err(LaunchError::Value { name, value: value.to_string(), why });
         if self.world == 0 {
             return wrong(world_name, 0, "at least one process is needed".into());
         }
@@ -107,7 +141,7 @@ impl LaunchInfo {
     }
 }
 
-fn torchrun(variables: &LaunchVariables) -> Result<LaunchInfo, DistError> {
+fn torchrun(variables: &LaunchVariables) -> Result<LaunchInfo, LaunchError> {
     let set = if variables.text("RANK").is_some() { "RANK" } else { "WORLD_SIZE" };
     let local_rank = variables.number("LOCAL_RANK")?;
     let run = variables.text("TORCHELASTIC_RUN_ID");
@@ -140,24 +174,22 @@ impl LaunchVariables<'_> {
         (self.lookup)(name)
     }
 
-    fn number<N: FromStr>(&self, name: &'static str) -> Result<Option<N>, DistError> {
+    fn number<N: FromStr>(&self, name: &'static str) -> Result<Option<N>, LaunchError> {
         let Some(value) = self.text(name) else { return Ok(None) };
         match value.trim().parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(DistError::LaunchValue {
-                name,
-                value,
-                why: "it is not a number in the valid range".into(),
-            }),
+            Err(_) => {
+                Err(LaunchError::Value { name, value, why: "it is not a number in the valid range".into() })
+            }
         }
     }
 
-    fn needed<N: FromStr>(&self, name: &'static str, set: &'static str) -> Result<N, DistError> {
-        self.number(name)?.ok_or(DistError::LaunchMissing { missing: name, set })
+    fn needed<N: FromStr>(&self, name: &'static str, set: &'static str) -> Result<N, LaunchError> {
+        self.number(name)?.ok_or(LaunchError::Missing { missing: name, set })
     }
 
-    fn needed_text(&self, name: &'static str, set: &'static str) -> Result<String, DistError> {
-        self.text(name).ok_or(DistError::LaunchMissing { missing: name, set })
+    fn needed_text(&self, name: &'static str, set: &'static str) -> Result<String, LaunchError> {
+        self.text(name).ok_or(LaunchError::Missing { missing: name, set })
     }
 }
 

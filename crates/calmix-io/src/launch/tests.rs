@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(variables: &[(&str, &str)]) -> Result<Option<LaunchInfo>, DistError> {
+fn read(variables: &[(&str, &str)]) -> Result<Option<LaunchInfo>, LaunchError> {
     LaunchInfo::from_environment(|asked| {
         variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
     })

@@ -2,11 +2,11 @@
 //!
 //! Its lists of hosts (`node[01-04,7]`) are read by hand: the crate for them was last released in 2020.
 
-use super::{DistError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
+use super::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 
 /// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but
 /// is not a step.
-pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchInfo>, DistError> {
+pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchInfo>, LaunchError> {
     let Some(step) = variables.text("SLURM_STEP_ID").or_else(|| variables.text("SLURM_STEPID")) else {
         return Ok(None);
     };
@@ -45,13 +45,13 @@ fn port(job: u64, step: &str) -> u16 {
     20_000 + (job.wrapping_add(step.wrapping_mul(7919)) % 12_000) as u16
 }
 
-fn first_host(variables: &LaunchVariables) -> Result<String, DistError> {
+fn first_host(variables: &LaunchVariables) -> Result<String, LaunchError> {
     let names = ["SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"];
     let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {
-        return Err(DistError::LaunchMissing { missing: "SLURM_STEP_NODELIST", set: "SLURM_PROCID" });
+        return Err(LaunchError::Missing { missing: "SLURM_STEP_NODELIST", set: "SLURM_PROCID" });
     };
     let why = "it does not begin with a host, such as node03 or node[03-05,9]; set MASTER_ADDR to name one";
-    first_of(&list).ok_or_else(|| DistError::LaunchValue { name, value: list, why: why.into() })
+    first_of(&list).ok_or_else(|| LaunchError::Value { name, value: list, why: why.into() })
 }
 
 /// The first host of a list: `node[03-05,9]` → `node03`, `a1,b[1-2]` → `a1`, `r[1-2]n[3-4]` → `r1n3`.
@@ -70,7 +70,7 @@ fn first_of(list: &str) -> Option<String> {
 }
 
 /// The number of tasks on this node: entry `SLURM_NODEID` of a list such as `4(x2),3`.
-fn tasks_here(variables: &LaunchVariables) -> Result<Option<usize>, DistError> {
+fn tasks_here(variables: &LaunchVariables) -> Result<Option<usize>, LaunchError> {
     let names = ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"];
     let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {
         return Ok(None);
@@ -78,7 +78,7 @@ fn tasks_here(variables: &LaunchVariables) -> Result<Option<usize>, DistError> {
     let Some(node) = variables.number::<usize>("SLURM_NODEID")? else { return Ok(None) };
     let why = || format!("it does not contain the number of tasks on node {node}, as in 4(x2),3");
     let tasks = tasks_of(&list, node);
-    tasks.map(Some).ok_or_else(|| DistError::LaunchValue { name, why: why(), value: list })
+    tasks.map(Some).ok_or_else(|| LaunchError::Value { name, why: why(), value: list })
 }
 
 fn tasks_of(list: &str, node: usize) -> Option<usize> {
