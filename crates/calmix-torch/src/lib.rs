@@ -20,7 +20,7 @@ mod predict;
 mod start_notice;
 mod summary;
 mod supervise;
-mod sweep;
+mod sweep_cell;
 
 use anyhow::Result;
 use calmix::command::Command;

@@ -22,6 +22,7 @@ mod report;
 mod resume;
 pub mod resume_args;
 pub mod source_args;
+mod sweep;
 pub mod sweep_args;
 mod train;
 pub mod train_args;
@@ -109,9 +110,8 @@ impl Command {
             Self::Resume(args) => resume::run(&args).map_err(explained),
             Self::Calibrate(args) => calibrate::run(&args).map_err(explained),
             Self::Evaluate(args) => evaluate::run(&args).map_err(explained),
-            Self::Sweep(_) | Self::Doctor(_) => {
-                Err(CliError::failed("this command runs in calmix-torch").into())
-            }
+            Self::Sweep(args) => sweep::run(&args).map_err(explained),
+            Self::Doctor(_) => Err(CliError::failed("this command runs in calmix-torch").into()),
         }
     }
 }

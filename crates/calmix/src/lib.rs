@@ -89,6 +89,8 @@ pub mod same_command;
 #[doc(hidden)]
 pub mod stop;
 #[doc(hidden)]
+pub mod sweep;
+#[doc(hidden)]
 pub mod terminal;
 #[doc(hidden)]
 pub mod torch_program;

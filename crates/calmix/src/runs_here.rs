@@ -9,9 +9,10 @@ use calmix_run::read;
 
 use crate::command::Command;
 use crate::model_folder::has_model;
+use crate::sweep::plan::is_of_vectors;
 
-/// Whether a command needs no libtorch. The arguments decide it, and for a run that exists its recipe or its model; never the
-/// data.
+/// Whether a command needs no libtorch. The arguments decide it, for a sweep its file, and for a run that exists its recipe or its
+/// model; never the data.
 pub fn runs_here(command: &Command) -> bool {
     match command {
         Command::Train(args) => {
@@ -24,7 +25,8 @@ pub fn runs_here(command: &Command) -> bool {
             // A run that is not finished may have a checkpoint to evaluate.
             None => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
         },
-        Command::Sweep(_) | Command::Doctor(_) => false,
+        Command::Sweep(args) => is_of_vectors(args),
+        Command::Doctor(_) => false,
         Command::Calibrate(args) => predicts_here(&args.run),
         Command::Predict(args) => predicts_here(&args.run),
         Command::Prepare(_)

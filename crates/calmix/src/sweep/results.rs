@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use calmix::recipe::Selection;
-use calmix::run::csv_line::{CsvCell, csv_line};
-use calmix::run::measured::{Measured, measured};
-use calmix::run::read;
-use calmix::run::result::HeadName;
-use calmix::run::sweep_folder::{CellState, SweepFolder};
+use calmix_recipe::Selection;
+use calmix_run::csv_line::{CsvCell, csv_line};
+use calmix_run::measured::{Measured, measured};
+use calmix_run::read;
+use calmix_run::result::HeadName;
+use calmix_run::sweep_folder::{CellState, SweepFolder};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::PlannedCell;
+use super::sweep_run::SweepRun;
 
 /// A run of a sweep in `summary.json`.
 #[derive(Debug, Serialize)]
@@ -23,7 +23,7 @@ struct CellResult<'a> {
     /// The keys that the sweep sets.
     settings: BTreeMap<&'a str, Value>,
     state: &'static str,
-    /// Metrics of a finished run: of the network, or of the recipe's own head.
+    /// Metrics of a finished run: of the network, of the recipe's own head, or of the head that was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<CellMetrics>,
     /// Metrics of the head that was trained on the labels alone, if any.
@@ -31,7 +31,7 @@ struct CellResult<'a> {
     labels_alone: Option<CellMetrics>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct CellMetrics {
     selection: Selection,
     #[serde(flatten)]
@@ -39,15 +39,15 @@ struct CellMetrics {
 }
 
 /// Writes `summary.csv` and `summary.json`.
-pub(super) fn write(folder: &SweepFolder, cells: &[PlannedCell]) -> Result<[PathBuf; 2]> {
-    let results = cells.iter().map(|planned| result(folder, planned)).collect::<Result<Vec<_>>>()?;
+pub(super) fn write_results(folder: &SweepFolder, cells: &[Box<dyn SweepRun>]) -> Result<[PathBuf; 2]> {
+    let results = cells.iter().map(|planned| result(folder, planned.as_ref())).collect::<Result<Vec<_>>>()?;
     let mut json = serde_json::to_vec_pretty(&serde_json::json!({ "runs": results }))?;
     json.push(b'\n');
     Ok(folder.write_summary(&json, csv(&results)?.as_bytes())?)
 }
 
-fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResult<'a>> {
-    let cell = &planned.cell;
+fn result<'a>(folder: &SweepFolder, planned: &'a dyn SweepRun) -> Result<CellResult<'a>> {
+    let cell = planned.cell();
     let settings = cell.settings.iter().map(|(key, value)| Ok((key.as_str(), serde_json::to_value(value)?)));
     let state = match folder.state(&cell.name)? {
         CellState::Finished => "finished",
@@ -69,13 +69,21 @@ fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResu
     };
     if let Some(result) = &result {
         for measured in measured(result) {
-            let place = match measured.head {
-                Some(HeadName::LabelsAlone | HeadName::LogisticRegression) => &mut filled.labels_alone,
-                Some(HeadName::Recipe) | None => &mut filled.result,
-                // Sweeps compare the recipe's head with the labels alone.
-                Some(HeadName::Em | HeadName::BalancedEm | HeadName::LrEm) => continue,
-            };
-            *place = Some(CellMetrics { selection: result.selection, measured });
+            let metrics = CellMetrics { selection: result.selection, measured };
+            let is_kept = metrics.measured.is_kept;
+            match metrics.measured.head {
+                Some(HeadName::Recipe) | None => filled.result = Some(metrics),
+                Some(HeadName::LabelsAlone) => filled.labels_alone = Some(metrics),
+                // With one vector per sample there is no head of the recipe's own: the result is the head that was kept.
+                Some(HeadName::LogisticRegression) => {
+                    filled.result = if is_kept { Some(metrics.clone()) } else { filled.result };
+                    filled.labels_alone = Some(metrics);
+                }
+                Some(HeadName::Em | HeadName::BalancedEm | HeadName::LrEm) if is_kept => {
+                    filled.result = Some(metrics);
+                }
+                Some(HeadName::Em | HeadName::BalancedEm | HeadName::LrEm) => {}
+            }
         }
     }
     Ok(filled)
@@ -114,7 +122,7 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
     Ok(table)
 }
 
-/// The columns that describe the metrics of a line: their head (`recipe`, `labels-alone`, or empty for a network), whether
+/// The columns that describe the metrics of a line: their head (`recipe`, `labels-alone`, …, or empty for a network), whether
 /// it is the model of the run, and what they were measured on.
 const ABOUT: [&str; 5] = ["head", "is_kept", "selection", "on", "samples"];
 

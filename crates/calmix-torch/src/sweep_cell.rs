@@ -1,8 +1,8 @@
-//! A run of a sweep, with everything that the user overrides.
+//! A run of a sweep on images.
 
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use calmix::command::data_args::existing_folder;
 use calmix::command::recipe_args::RecipeArgs;
 use calmix::data_warnings::warn_about_labels;
@@ -14,12 +14,14 @@ use calmix::progress::ProgressSink;
 use calmix::recipe::OrAuto;
 use calmix::recipe::is_for_folders;
 use calmix::recipe::sweep::SweepCell;
-use calmix::recipe::{Layers, Origin, Recipe, Resolved};
+use calmix::recipe::{Origin, Resolved};
 use calmix::recipe_warnings::warn_about_recipe;
+use calmix::run::error::RunError;
 use calmix::run::inspect;
 use calmix::run::read;
 use calmix::run::weights_folder::WeightsFolder;
 use calmix::stop::Stop;
+use calmix::sweep::{SweepRun, over, refuse_changes};
 use calmix::terminal::warn_at_once;
 use calmix_engine::device;
 use calmix_train::pretrained_layer::with_pretrained;
@@ -32,17 +34,17 @@ use crate::start_notice::start_context;
 /// Keys that the folder of the dataset decides, in the recipes for folders of images.
 const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
 
-/// A run of a sweep, with everything that the user overrides.
+/// A run of a sweep on images.
 #[derive(Debug)]
-pub(crate) struct PlannedCell {
-    pub(crate) cell: SweepCell,
+pub(crate) struct ImageRun {
+    cell: SweepCell,
     /// The recipe of the run, before its dataset is read.
-    pub(crate) draft: Draft,
+    draft: Draft,
     /// The folder of the dataset, if `--datasets` names it.
     dataset: Option<PathBuf>,
 }
 
-impl PlannedCell {
+impl ImageRun {
     /// Resolves the recipe of a run; its dataset is in `datasets` under the name of its source, if that is given.
     pub(crate) fn new(cell: SweepCell, overrides: &RecipeArgs, datasets: Option<&Path>) -> Result<Self> {
         let dataset = datasets.map(|datasets| -> Result<PathBuf> {
@@ -51,23 +53,27 @@ impl PlannedCell {
             Ok(std::path::absolute(datasets)?.join(source.to_string()))
         });
         let dataset = dataset.transpose()?;
-        let draft = Draft::new(over(cell.layers(), dataset.as_deref(), overrides)?)?;
+        let layers = over(cell.layers(), dataset.as_deref(), |layers| overrides.apply(layers))?;
+        let draft = Draft::new(layers)?;
         refuse_outside(&draft.resolved)?;
         Ok(Self { cell, draft, dataset })
     }
+}
 
-    /// Returns the recipe of the run, before its dataset is read.
-    pub(crate) fn recipe(&self) -> &Recipe {
-        &self.draft.resolved.recipe
+impl SweepRun for ImageRun {
+    fn cell(&self) -> &SweepCell {
+        &self.cell
     }
 
-    /// Returns the folder of the dataset; empty if none is given.
-    pub(crate) fn data(&self) -> &Path {
-        Path::new(&self.recipe().dataset.path)
+    fn cell_mut(&mut self) -> &mut SweepCell {
+        &mut self.cell
     }
 
-    /// Checks what would fail in every attempt: the dataset folder and the device.
-    pub(crate) fn ready(&self) -> Result<()> {
+    fn resolved(&self) -> &Resolved {
+        &self.draft.resolved
+    }
+
+    fn ready(&self) -> Result<()> {
         if self.data().as_os_str().is_empty() {
             let message = format!("{}: no dataset folder given", shown(&self.cell.name));
             let hint = "--data FOLDER, or --datasets FOLDER with a folder for each dataset";
@@ -81,8 +87,7 @@ impl PlannedCell {
         Ok(())
     }
 
-    /// Trains the run in this process: from its beginning, or from where it stopped.
-    pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
+    fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
         let progress = ProgressSink::new(self.recipe(), overrides.quiet);
         // This worker has claimed the cell.
         let trainer = Trainer::new(stop.flag()).built_from(build_info::build()).taking_over(true);
@@ -92,7 +97,7 @@ impl PlannedCell {
             let cache = self.draft.feature_cache();
             let layers =
                 cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
-            let layers = over(layers, self.dataset.as_deref(), overrides)?;
+            let layers = over(layers, self.dataset.as_deref(), |layers| overrides.apply(layers))?;
             let layers =
                 with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::pretrained)?;
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
@@ -107,33 +112,21 @@ impl PlannedCell {
         Ok(trainer.start_prepared(prepared)?)
     }
 
-    /// Refuses a run that was begun with another recipe: the sweep file has changed since.
-    pub(crate) fn refuse_changes(&self, run: &Path) -> Result<()> {
+    fn refuse_changes(&self, run: &Path) -> Result<()> {
         if !read::has_begun(run) {
             return Ok(());
         }
         let by_folder = |key: &str| is_for_folders(Some(&self.cell.recipe)) && BY_FOLDER.contains(&key);
-        let changes = inspect::changes_of_run(run, &self.draft.resolved)?;
-        let Some(change) = changes.iter().find(|change| !by_folder(&change.path)) else { return Ok(()) };
-        let message =
-            format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));
-        Err(CliError::invalid(message).hint("use another --sweep-dir, or delete the run").into())
+        refuse_changes(run, &self.draft.resolved, by_folder)
     }
-}
 
-/// Adds everything that the user overrides on top of layers.
-fn over(layers: Layers, dataset: Option<&Path>, overrides: &RecipeArgs) -> Result<Layers> {
-    let layers = match dataset {
-        Some(folder) => {
-            let Some(path) = folder.to_str() else {
-                let message = format!("{}: its path is not UTF-8", shown(folder.display()));
-                return Err(CliError::invalid(message).hint("rename the folder").into());
-            };
-            layers.set_to("dataset.path", path.to_owned())
-        }
-        None => layers,
-    };
-    overrides.apply(layers)
+    fn is_locked(&self, error: &Error) -> bool {
+        let run = match error.downcast_ref::<TrainError>() {
+            Some(TrainError::Run(error)) => Some(error),
+            _ => error.downcast_ref::<RunError>(),
+        };
+        matches!(run, Some(RunError::Locked { .. }))
+    }
 }
 
 /// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from an untrusted

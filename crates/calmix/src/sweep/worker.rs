@@ -1,27 +1,23 @@
 //! A worker of a sweep: claims one run after another and trains it.
 
-mod planned_cell;
-mod results;
-
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::results::write_results;
+use super::sweep_run::SweepRun;
+use crate::command::recipe_args::RecipeArgs;
+use crate::error::sentence;
+use crate::exit::Exit;
+use crate::format::{counted, percent, rough_time, shell_quoted};
+use crate::stop::Stop;
+use crate::terminal::{clear_line, print, status, warn};
 use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::run::error::RunError;
-use calmix::run::overview::overview;
-use calmix::run::sweep_folder::{CellState, SweepFolder};
-use calmix_train::trainer::{Outcome, TrainError};
-
-pub(crate) use planned_cell::PlannedCell;
-
-use calmix::command::recipe_args::RecipeArgs;
-use calmix::error::sentence;
-use calmix::exit::Exit;
-use calmix::format::{counted, percent, rough_time, shell_quoted};
-use calmix::stop::Stop;
-use calmix::terminal::{clear_line, print, status, warn};
+use calmix_io::shown::shown;
+use calmix_recipe::Recipe;
+use calmix_run::outcome::Outcome;
+use calmix_run::overview::overview;
+use calmix_run::sweep_folder::{CellState, SweepFolder};
 
 /// The attempts that may end with their process before a run counts as failed.
 const MOST_ATTEMPTS: u32 = 3;
@@ -31,14 +27,14 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A worker.
 #[derive(Debug)]
-pub(crate) struct SweepWorker<'a> {
-    pub(crate) folder: SweepFolder,
-    pub(crate) cells: Vec<PlannedCell>,
-    pub(crate) overrides: &'a RecipeArgs,
-    pub(crate) retry: bool,
-    pub(crate) wait: bool,
+pub(super) struct SweepWorker<'a> {
+    pub(super) folder: SweepFolder,
+    pub(super) cells: Vec<Box<dyn SweepRun>>,
+    pub(super) overrides: &'a RecipeArgs,
+    pub(super) retry: bool,
+    pub(super) wait: bool,
     /// The command that continues the sweep.
-    pub(crate) again: String,
+    pub(super) again: String,
 }
 
 /// The number of cells in each state.
@@ -51,6 +47,11 @@ struct CellCounts {
     left: usize,
 }
 
+/// The steps of a run. A run that is trained at once counts as one.
+fn work(recipe: &Recipe) -> u64 {
+    recipe.steps().max(1)
+}
+
 /// The speed of this worker, measured over whole runs with their start and end.
 #[derive(Debug, Default)]
 struct WorkerPace {
@@ -61,16 +62,16 @@ struct WorkerPace {
 
 impl SweepWorker<'_> {
     /// Trains runs until none is left for this worker.
-    pub(crate) fn run(&self) -> Result<Exit> {
+    pub(super) fn run(&self) -> Result<Exit> {
         for planned in &self.cells {
-            planned.refuse_changes(&self.folder.run(&planned.cell.name))?;
+            planned.refuse_changes(&self.folder.run(&planned.cell().name))?;
         }
         let stop = Stop::listen()?.announced();
         for planned in self.cells.iter().filter(|_| self.retry) {
             // If another worker has claimed it, that worker already tries it again.
-            if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
-                self.folder.forget_failure(&planned.cell.name)?;
-                self.folder.end_attempt(&planned.cell.name)?;
+            if let Some(_claim) = self.folder.claim(&planned.cell().name)? {
+                self.folder.forget_failure(&planned.cell().name)?;
+                self.folder.end_attempt(&planned.cell().name)?;
             }
         }
         let mut pace = WorkerPace::default();
@@ -102,7 +103,7 @@ impl SweepWorker<'_> {
         let mut elsewhere = 0;
         for number in self.order()? {
             let Some(planned) = self.cells.get(number) else { continue };
-            let name = &planned.cell.name;
+            let name = &planned.cell().name;
             if self.folder.state(name)? != CellState::Open {
                 continue;
             }
@@ -138,12 +139,12 @@ impl SweepWorker<'_> {
             match outcome {
                 Ok(_) => {
                     pace.runs += 1;
-                    pace.steps += planned.recipe().train.steps;
+                    pace.steps += work(planned.recipe());
                     pace.time += begun.elapsed();
                     status(&self.finished(name));
                 }
                 // Another process has resumed the run outside the sweep.
-                Err(error) if is_locked(&error) => elsewhere += 1,
+                Err(error) if planned.is_locked(&error) => elsewhere += 1,
                 Err(error) => {
                     let why = sentence(&error);
                     warn(&format!("{name} failed: {why}"));
@@ -160,7 +161,7 @@ impl SweepWorker<'_> {
     /// The numbers of the cells in the order in which they are tried: those that ended a process come last, so that one bad
     /// cell does not keep the others from being trained.
     fn order(&self) -> Result<Vec<usize>> {
-        let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell.name));
+        let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell().name));
         let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         order.sort_by_key(|&number| attempts[number]);
@@ -194,12 +195,12 @@ impl SweepWorker<'_> {
     fn counts(&self) -> Result<CellCounts> {
         let mut counts = CellCounts::default();
         for planned in &self.cells {
-            match self.folder.state(&planned.cell.name)? {
+            match self.folder.state(&planned.cell().name)? {
                 CellState::Finished => counts.finished += 1,
-                CellState::Failed(why) => counts.failed.push((planned.cell.name.clone(), why)),
+                CellState::Failed(why) => counts.failed.push((planned.cell().name.clone(), why)),
                 CellState::Open => {
                     counts.left += 1;
-                    counts.steps_left += planned.recipe().train.steps;
+                    counts.steps_left += work(planned.recipe());
                 }
             }
         }
@@ -215,7 +216,7 @@ impl SweepWorker<'_> {
         let written = if counts.left > 0 {
             format!(", {elsewhere} with other workers\n")
         } else {
-            let [csv, json] = results::write(&self.folder, &self.cells)?;
+            let [csv, json] = write_results(&self.folder, &self.cells)?;
             format!("\nwritten: {}, {}\n", shown(csv.display()), shown(json.display()))
         };
         let failed = counts.failed.iter().map(|(name, why)| format!("failed: {name}: {why}\n"));
@@ -227,13 +228,4 @@ impl SweepWorker<'_> {
         print(&format!("{} of {all} finished{written}{failed}{next}", counts.finished))?;
         Ok(if counts.failed.is_empty() { Exit::Done } else { Exit::Failed })
     }
-}
-
-/// Whether another process trains the run.
-fn is_locked(error: &anyhow::Error) -> bool {
-    let run = match error.downcast_ref::<TrainError>() {
-        Some(TrainError::Run(error)) => Some(error),
-        _ => error.downcast_ref::<RunError>(),
-    };
-    matches!(run, Some(RunError::Locked { .. }))
 }

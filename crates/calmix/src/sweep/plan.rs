@@ -1,0 +1,126 @@
+//! From the file of a sweep to its runs, and to a worker that trains them.
+
+use std::path::Path;
+
+use crate::command::recipe_args::RecipeArgs;
+use crate::command::sweep_args::SweepArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::{counted, grouped};
+use crate::same_command::same_command;
+use crate::terminal::print;
+use anyhow::{Context, Result};
+use calmix_data::default_place::folder_for_output;
+use calmix_io::shown::shown;
+use calmix_io::wrapped::wrapped;
+use calmix_recipe::sweep::{Sweep, SweepCell};
+use calmix_recipe::{VECTORS_RECIPE, builtin_sweeps, must_match};
+use calmix_run::sweep_folder::SweepFolder;
+
+use super::sweep_run::SweepRun;
+use super::worker::SweepWorker;
+
+/// Bytes of the longest sweep file.
+const LONGEST: u64 = 1 << 20;
+
+/// Trains the runs of a sweep, each as `plan` has it.
+///
+/// # Errors
+/// If the sweep cannot be read, a run of it is invalid, or the folder cannot be used.
+pub fn run(args: &SweepArgs, plan: impl Fn(SweepCell) -> Result<Box<dyn SweepRun>>) -> Result<Exit> {
+    let mut cells = Vec::new();
+    for cell in read(args)?.cells {
+        let mut planned = plan(cell)?;
+        record_overrides(planned.as_mut(), &args.overrides);
+        cells.push(planned);
+    }
+    if args.dry_run {
+        print(&listed(&cells))?;
+        return Ok(Exit::Done);
+    }
+    for cell in &cells {
+        cell.ready()?;
+    }
+    let Some(first) = cells.first() else { return Ok(Exit::Done) };
+    let folder = match &args.sweep_dir {
+        Some(folder) => folder.clone(),
+        None => {
+            folder_for_output(first.data()).join("sweeps").join(args.sweep.file_stem().unwrap_or_default())
+        }
+    };
+    let worker = SweepWorker {
+        folder: SweepFolder::create(folder)?,
+        cells,
+        overrides: &args.overrides,
+        retry: args.retry,
+        wait: args.wait,
+        again: same_command("--retry"),
+    };
+    worker.run()
+}
+
+/// Whether all runs of a sweep are on vectors, by what its file says.
+pub(crate) fn is_of_vectors(args: &SweepArgs) -> bool {
+    read(args).is_ok_and(|sweep| sweep.cells.iter().all(is_on_vectors))
+}
+
+/// Whether a run of a sweep is on vectors.
+pub fn is_on_vectors(cell: &SweepCell) -> bool {
+    match cell.settings.get("dataset.source") {
+        Some(source) => source.as_str() == Some("vectors"),
+        None => cell.recipe == VECTORS_RECIPE,
+    }
+}
+
+/// Reads the sweep of a file, otherwise the built-in sweep of that name.
+fn read(args: &SweepArgs) -> Result<Sweep> {
+    let name = args.sweep.to_str().unwrap_or_default();
+    let builtin = builtin_sweeps().iter().find(|sweep| sweep.name == name && !args.sweep.exists());
+    let text = match builtin {
+        Some(sweep) => sweep.text.to_owned(),
+        None => read_text(&args.sweep)?,
+    };
+    Sweep::read(&args.sweep, &text).map_err(|error| CliError::invalid(error.to_string()).into())
+}
+
+/// Adds the keys of `--set` to the settings of a cell, so that lists and summaries show what its run trains with.
+fn record_overrides(planned: &mut dyn SweepRun, overrides: &RecipeArgs) {
+    // Not where it runs or what it logs: workers may differ in those.
+    let decides = must_match();
+    for key in overrides.set_keys().filter(|key| decides.iter().any(|decisive| decisive == key)) {
+        if let Some(value) = planned.resolved().value(key).cloned() {
+            planned.cell_mut().settings.insert(key.to_owned(), value);
+        }
+    }
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    use std::io::Read;
+    let names: Vec<_> = builtin_sweeps().iter().map(|sweep| sweep.name).collect();
+    let file = std::fs::File::open(path).map_err(|error| {
+        let message = format!("{}: {error}", shown(path.display()));
+        CliError::invalid(message).hint(format!("name a file, or one of {}", names.join(", ")))
+    })?;
+    let mut text = String::new();
+    let read = file.take(LONGEST + 1).read_to_string(&mut text);
+    read.with_context(|| shown(path.display()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(
+            CliError::invalid(format!("{}: longer than {LONGEST} bytes", shown(path.display()))).into()
+        );
+    }
+    Ok(text)
+}
+
+/// A line for each run, broken if it is long.
+fn listed(cells: &[Box<dyn SweepRun>]) -> String {
+    let lines = cells.iter().map(|planned| {
+        let cell = planned.cell();
+        let line = format!("{}: recipe={} {}", cell.name, cell.recipe, cell.changes().join(" "));
+        wrapped(&shown(line), 0, 4) + "\n"
+    });
+    let steps = cells.iter().map(|cell| cell.recipe().steps()).fold(0, u64::saturating_add);
+    let steps = if steps == 0 { String::new() } else { format!(", {} steps in total", grouped(steps)) };
+    let lines = lines.collect::<Vec<_>>().concat();
+    format!("{lines}\n{}{steps}; every recipe is valid", counted(cells.len() as u64, "run"))
+}

@@ -1,0 +1,75 @@
+//! `calmix sweep` of runs on vectors, as a user runs it: without libtorch.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "vectors/planted.rs"]
+mod planted;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use planted::{calmix, text, write_labels, write_npy};
+
+const SWEEP: [&str; 6] = ["sweep", "grid.toml", "--data", "vectors.npy", "--sweep-dir", "swept"];
+
+/// Writes 120 vectors, the labels of the first 30, and a sweep of two settings and two seeds.
+fn made(folder: &Path) {
+    write_npy(&folder.join("vectors.npy"), 0..120, false);
+    write_labels(&folder.join("labels.csv"), 0, 30);
+    let grid = "[all]\nnetwork.folds = 3\nevaluate.bootstrap = 0\n\n[[grid]]\nrecipe = \"vectors\"\nseeds = [1, 2]\n\
+                dataset.labels = \"labels.csv\"\nnetwork.dimensions = [4, 8]\n";
+    fs::write(folder.join("grid.toml"), grid).unwrap();
+}
+
+fn summaries(folder: &Path) -> [Vec<u8>; 2] {
+    ["summary.json", "summary.csv"].map(|name| fs::read(folder.join("swept").join(name)).unwrap())
+}
+
+#[test]
+fn sweep_of_vectors_trains_without_libtorch() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let output = calmix(temp.path(), &[&SWEEP[..], &["--dry-run"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("\n4 runs; every recipe is valid"), "{}", text(&output));
+    let output = calmix(temp.path(), &SWEEP);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    for expected in ["run 1 of 4: vectors-", "4 of 4 runs finished", "next: calmix compare swept/runs"] {
+        assert!(text(&output).contains(expected), "{expected}: {}", text(&output));
+    }
+    let first = summaries(temp.path());
+    let summary: Value = serde_json::from_slice(&first[0]).unwrap();
+    let runs = summary["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        assert_eq!(run["state"], "finished", "{run}");
+        assert_eq!(run["result"]["is_kept"], true, "{run}");
+        assert_eq!(run["labels_alone"]["head"], "logistic-regression", "{run}");
+    }
+
+    // As a kill leaves a run: the sweep finishes it, to the same bytes.
+    let killed = temp.path().join("swept/runs").join(runs[2]["name"].as_str().unwrap());
+    fs::remove_file(killed.join("result.json")).unwrap();
+    let output = calmix(temp.path(), &SWEEP);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(text(&output).matches("\nfinished vectors-").count(), 1, "{}", text(&output));
+    assert!(summaries(temp.path()) == first);
+
+    // Another number of dimensions for the same name.
+    let output = calmix(temp.path(), &[&SWEEP[..], &["--set", "network.folds=4"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("the sweep has changed since this run began"), "{}", text(&output));
+
+    let compared = text(&calmix(temp.path(), &["compare", "swept"]));
+    assert!(compared.contains("logistic regression"), "{compared}");
+}
+
+#[test]
+fn sweep_without_vectors_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let output = calmix(temp.path(), &["sweep", "grid.toml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("no vectors given"), "{}", text(&output));
+}
