@@ -3,6 +3,8 @@
 //! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
 //! the same bits whether there is one or not.
 
+use crate::number::Number;
+
 /// The number of partial results if the width of one vector unit is enough.
 const LANES: usize = 8;
 
@@ -68,16 +70,16 @@ pub fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
 }
 
 /// Returns the largest number; −∞ without numbers.
-pub fn max(row: &[f32]) -> f32 {
-    let larger = |a: f32, b: f32| if b > a { b } else { a };
-    let mut lanes = [f32::NEG_INFINITY; LANES];
+pub fn max<T: Number>(row: &[T]) -> T {
+    let larger = |a: T, b: T| if b > a { b } else { a };
+    let mut lanes = [T::NEG_INFINITY; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
     for block in blocks {
         for (lane, &x) in lanes.iter_mut().zip(block) {
             *lane = larger(*lane, x);
         }
     }
-    rest.iter().copied().chain(lanes).fold(f32::NEG_INFINITY, larger)
+    rest.iter().copied().chain(lanes).fold(T::NEG_INFINITY, larger)
 }
 
 /// Returns whether every number is finite.

@@ -65,7 +65,7 @@
 //! - how a step is divided into groups and shards: [`sharding`]; the order of samples: [`order`];
 //! - how settings are declared: [`settings`];
 //! - what a function refuses: [`error`];
-//! - building blocks: [`rng`], [`matrix`], [`softmax`], [`lanes`].
+//! - building blocks: [`rng`], [`matrix`] of a [`number`] type, [`softmax`], [`lanes`].
 #![forbid(unsafe_code)]
 
 pub mod cosine;
@@ -78,6 +78,7 @@ pub mod margin;
 pub mod matrix;
 pub mod method;
 pub mod mixup;
+pub mod number;
 pub mod observation;
 pub mod order;
 pub mod pair;

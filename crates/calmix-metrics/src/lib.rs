@@ -24,6 +24,7 @@ mod checked;
 pub mod conformal;
 pub mod error;
 pub mod evaluate;
+mod exponential;
 pub mod fitted_calibrator;
 pub mod held_out;
 pub mod lbfgs;

@@ -22,16 +22,17 @@
 
 mod cautious;
 mod golden_section;
+mod newton;
 mod prior;
 
-use calmix_core::lanes;
 use calmix_core::matrix::Matrix;
-use calmix_core::softmax::negative_log_likelihood;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
 use crate::error::MetricsError;
+use crate::exponential::{RelativeRow, inverse, negative_log_likelihood};
 use golden_section::golden_section;
+use newton::{Objective, minimise, no_worse};
 
 pub use prior::TemperaturePrior;
 
@@ -88,12 +89,7 @@ impl Temperature {
 
     /// Writes softmax(`logits` / T) into `probabilities`, which must have the same length.
     pub fn probabilities_into(self, logits: &[f32], probabilities: &mut [f32]) {
-        let top = f64::from(lanes::max(logits));
-        let weight = |z: f32| libm::exp((f64::from(z) - top) / self.0);
-        let sum: f64 = logits.iter().map(|&z| weight(z)).sum();
-        for (p, &z) in probabilities.iter_mut().zip(logits) {
-            *p = (weight(z) / sum) as f32;
-        }
+        RelativeRow::new(logits).softmax_into(inverse(self.0), probabilities);
     }
 
     /// Computes softmax(`logits` / T), row by row.
@@ -130,80 +126,14 @@ fn pairs<'a>(logits: Matrix<'a>, labels: &'a [u32]) -> impl Iterator<Item = Labe
 
 /// Fits on checked rows with their labels.
 fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clone) -> Temperature {
-    let best = Temperature(minimise(|beta| slope_and_curvature(rows.clone(), beta)));
-    // Compare explicitly, so that rounding can never make the result worse than no calibration.
-    let better = nll_sum(rows.clone(), best) < nll_sum(rows, Temperature::IDENTITY);
-    if better { best } else { Temperature::IDENTITY }
+    let start = Objective::nll(rows.clone(), 1.0);
+    let best = minimise(start, |beta| Objective::nll(rows.clone(), beta));
+    no_worse(best, start, |temperature| nll_sum(rows.clone(), temperature))
 }
 
 /// Computes the summed NLL of checked rows.
 fn nll_sum<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, temperature: Temperature) -> f64 {
     rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()
-}
-
-/// Finds the temperature at which the slope of a convex function of β = 1/T changes sign, within the bounds.
-fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
-    let (mut slope, mut curvature) = derivatives(1.0);
-    let (mut low, mut high) = if slope < 0.0 {
-        if derivatives(1.0 / COLDEST).0 <= 0.0 {
-            return COLDEST;
-        }
-        (1.0, 1.0 / COLDEST)
-    } else if slope > 0.0 {
-        if derivatives(1.0 / HOTTEST).0 >= 0.0 {
-            return HOTTEST;
-        }
-        (1.0 / HOTTEST, 1.0)
-    } else {
-        return 1.0;
-    };
-    let mut beta = 1.0;
-    let mut last_step = high - low;
-    // At least every second step halves the bracket or the step: 200 are more than two roundings apart.
-    for _ in 0..200 {
-        let newton = beta - slope / curvature;
-        let mut next = newton;
-        if !(newton > low && newton < high && (newton - beta).abs() <= 0.5 * last_step) {
-            next = 0.5 * (low + high);
-        }
-        last_step = (next - beta).abs();
-        if last_step <= f64::EPSILON * beta {
-            break;
-        }
-        beta = next;
-        (slope, curvature) = derivatives(beta);
-        if slope < 0.0 {
-            low = beta;
-        } else if slope > 0.0 {
-            high = beta;
-        } else {
-            break;
-        }
-    }
-    1.0 / beta
-}
-
-/// Computes the first two derivatives in β of the summed NLL: Σ (E z − z of the label) and Σ Var z under softmax(β·z).
-fn slope_and_curvature<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, beta: f64) -> (f64, f64) {
-    let mut slope = 0.0;
-    let mut curvature = 0.0;
-    for (row, label) in rows {
-        let top = f64::from(lanes::max(row));
-        let mut mass = 0.0;
-        let mut first = 0.0;
-        let mut second = 0.0;
-        for &z in row {
-            let below = f64::from(z) - top;
-            let weight = libm::exp(beta * below);
-            mass += weight;
-            first += weight * below;
-            second += weight * below * below;
-        }
-        let mean = first / mass;
-        slope += mean - row.get(label as usize).map_or(0.0, |&z| f64::from(z) - top);
-        curvature += (second / mass - mean * mean).max(0.0);
-    }
-    (slope, curvature)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checked;
 use crate::error::MetricsError;
+use crate::exponential::exp_of_negative;
 use crate::lbfgs;
 
 /// The default weight of the penalty: a standard normal prior on every wᵢ − 1 and bᵢ.
@@ -185,12 +186,10 @@ impl VectorScaling {
             *a = w * f64::from(z) + b;
         }
         let top = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut sum = 0.0;
-        for a in out {
-            *a = libm::exp(*a - top);
-            sum += *a;
+        for a in &mut *out {
+            *a = exp_of_negative(*a - top);
         }
-        (top, sum)
+        (top, out.iter().sum())
     }
 
     /// Computes the mean NLL of checked rows; writes its gradient by scale and bias into `gradient`.

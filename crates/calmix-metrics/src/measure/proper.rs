@@ -1,11 +1,11 @@
 //! Proper scores, whose expectation is best only for the true probabilities.
 
 use calmix_core::matrix::Matrix;
-use calmix_core::softmax::negative_log_likelihood;
 
 use super::Counts;
 use crate::checked;
 use crate::error::MetricsError;
+use crate::exponential::negative_log_likelihood;
 
 /// Brier score: `Σ_c (p_c − [label = c])²` per row, averaged over the rows; from 0 to 2.
 ///

@@ -4,6 +4,7 @@ use calmix_core::{matrix::Matrix, softmax::argmax};
 
 use crate::checked;
 use crate::error::MetricsError;
+use crate::exponential::{RelativeRow, inverse};
 
 /// The confidence of every prediction and whether the predicted class was the true one.
 ///
@@ -33,12 +34,9 @@ impl TopLabel {
     pub fn from_logits(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<Self, MetricsError> {
         checked::temperature(temperature)?;
         checked::logits(logits, labels)?;
-        Ok(Self::of_rows(logits, labels, |row, top| {
-            // The sum is at least one, from the predicted class itself, so the confidence is in (0, 1].
-            let sum: f64 =
-                row.iter().map(|&z| libm::exp((f64::from(z) - f64::from(top)) / temperature)).sum();
-            1.0 / sum
-        }))
+        let beta = inverse(temperature);
+        // The mass is at least one, from the predicted class itself, so the confidence is in (0, 1].
+        Ok(Self::of_rows(logits, labels, |row, _| 1.0 / RelativeRow::new(row).mass(beta)))
     }
 
     /// Takes the predictions of rows of probabilities.

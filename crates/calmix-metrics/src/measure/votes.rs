@@ -5,10 +5,11 @@
 //! votes, and is less confident where they disagree.
 
 use calmix_core::matrix::Matrix;
-use calmix_core::softmax::{confidence, negative_log_likelihood};
+use calmix_core::softmax::confidence;
 
 use crate::checked;
 use crate::error::MetricsError;
+use crate::exponential::negative_log_likelihood;
 
 /// Metrics of a model against the votes of annotators.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,17 +6,21 @@
 //! more confidence costs more than one away from it. A few hundred labels outweigh it. BENCHMARKS.md shows its effect on
 //! runs that were strongly, slightly and not over-confident.
 
+use super::newton::Minimum;
 use super::{
-    HOTTEST, LabelledLogits, Matrix, MetricsError, Temperature, checked, golden_section, minimise, nll_sum,
-    pairs, slope_and_curvature,
+    COLDEST, Matrix, MetricsError, Objective, Temperature, checked, minimise, nll_sum, no_worse, pairs,
 };
 
 /// Nats of the penalty for each factor of e above one.
 const WARMER: f64 = 1.0;
 /// Nats of the penalty for each factor of e below one.
 const COLDER: f64 = 4.0;
-/// Steps of the grid from T = 1 to the coldest temperature: less than 5% each.
-const STEPS: u32 = 64;
+/// Nats of the penalised NLL by which a temperature that was not tried could be better than the returned one.
+const TOLERANCE: f64 = 1e-6;
+/// A Newton step of this size, relative to β, is the last one.
+const LAST_STEP: f64 = 1e-8;
+/// More points than any search needed: each halves the part of an interval in which a minimum can be.
+const MOST_POINTS: usize = 500;
 
 impl Temperature {
     /// Fits the temperature with the smallest summed NLL + ln T (for T ≥ 1) or + 4·ln(1/T) (for T < 1): for few labels, and
@@ -40,20 +44,30 @@ impl Temperature {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         let rows = pairs(logits, labels);
-        let slope = slope_and_curvature(rows.clone(), 1.0).0;
-        let best = if slope > WARMER {
+        let start = Objective::nll(rows.clone(), 1.0);
+        let best = if start.slope > WARMER {
             // Convex in β = 1/T, as the NLL is: −ln β is.
-            Self(minimise(|beta| {
-                let (slope, curvature) = slope_and_curvature(rows.clone(), beta);
-                (slope - WARMER / beta, curvature + WARMER / (beta * beta))
-            }))
-        } else if slope < 0.0 {
-            coldest_of_grid(&rows)
+            minimise(start.penalised(1.0, -WARMER), |beta| {
+                Objective::nll(rows.clone(), beta).penalised(beta, -WARMER)
+            })
+        } else if start.slope < 0.0 {
+            minimise_colder(start, |beta| Objective::nll(rows.clone(), beta))
         } else {
-            Self::IDENTITY
+            return Ok(Self::IDENTITY);
         };
-        let objective = |t: Self| nll_sum(rows.clone(), t) + penalty(t.0);
-        Ok(if objective(best) < objective(Self::IDENTITY) { best } else { Self::IDENTITY })
+        Ok(no_worse(best, start, |t| nll_sum(rows.clone(), t) + penalty(t.0)))
+    }
+}
+
+impl Objective {
+    /// Adds `nats`·ln β.
+    fn penalised(self, beta: f64, nats: f64) -> Self {
+        let by_beta = nats / beta;
+        Self {
+            value: self.value + nats * libm::log(beta),
+            slope: self.slope + by_beta,
+            curvature: self.curvature - by_beta / beta,
+        }
     }
 }
 
@@ -61,13 +75,68 @@ fn penalty(t: f64) -> f64 {
     if t >= 1.0 { WARMER * libm::log(t) } else { -COLDER * libm::log(t) }
 }
 
-/// Finds the best temperature of at most one. The penalty is not convex here, so a grid of ln β brackets the minimum and a
-/// golden-section search refines it.
-fn coldest_of_grid<'a>(rows: &(impl Iterator<Item = LabelledLogits<'a>> + Clone)) -> Temperature {
-    let width = libm::log(HOTTEST) / f64::from(STEPS);
-    let at = |x: f64| Temperature(libm::exp(-x));
-    let objective = |x: f64| nll_sum(rows.clone(), at(x)) + COLDER * x;
-    at(golden_section(width, STEPS, objective))
+/// The NLL at one β.
+#[derive(Debug, Clone, Copy)]
+struct Tried {
+    beta: f64,
+    nll: Objective,
+}
+
+impl Tried {
+    /// The penalised NLL.
+    fn objective(&self) -> Objective {
+        self.nll.penalised(self.beta, COLDER)
+    }
+
+    /// Where the tangents of the NLL in two points meet, and the penalised height of that point.
+    fn meet(&self, other: &Self) -> (f64, f64) {
+        let Objective { value, slope, .. } = self.nll;
+        let rise = other.nll.slope - slope;
+        let along = (value - other.nll.value + other.nll.slope * (other.beta - self.beta)) / rise;
+        // Rounding can move it out of the interval, and equal slopes meet nowhere.
+        let along = if along > 0.0 { along.min(other.beta - self.beta) } else { 0.0 };
+        let beta = self.beta + along;
+        (beta, value + slope * along + COLDER * libm::log(beta))
+    }
+}
+
+/// Finds the best temperature of at most one, from the NLL at β = 1.
+///
+/// The NLL is convex in β, but with the penalty 4·ln β it is not and may have several minima. Two tangents bound the NLL
+/// between two points from below, and a straight line with 4·ln β is concave, so it is lowest at its ends: between two points,
+/// the penalised NLL is nowhere lower than in them or where their tangents meet. Newton's method finds a minimum; then the
+/// intervals that could have a lower one are divided, until none could.
+fn minimise_colder(start: Objective, nll: impl Fn(f64) -> Objective) -> Minimum {
+    let at = |beta: f64| Tried { beta, nll: nll(beta) };
+    let mut tried = vec![Tried { beta: 1.0, nll: start }, at(1.0 / COLDEST)];
+    let lower = |a: &&Tried, b: &&Tried| a.objective().value.total_cmp(&b.objective().value);
+    let mut best = *tried.iter().min_by(lower).unwrap_or(&tried[0]);
+    while tried.len() < MOST_POINTS {
+        let Objective { value, slope, curvature } = best.objective();
+        let newton = best.beta - slope / curvature;
+        let is_new = (newton - best.beta).abs() > LAST_STEP * best.beta;
+        let inside = newton > 1.0 && newton < 1.0 / COLDEST;
+        let next = if curvature > 0.0 && inside && is_new {
+            newton
+        } else {
+            let meets = tried.windows(2).map(|pair| pair[0].meet(&pair[1]));
+            let Some((beta, height)) = meets.min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+            if height >= value - TOLERANCE {
+                break;
+            }
+            beta
+        };
+        let place = tried.partition_point(|tried| tried.beta < next);
+        if tried.get(place).is_some_and(|tried| tried.beta == next) {
+            break;
+        }
+        let new = at(next);
+        tried.insert(place, new);
+        if new.objective().value < value {
+            best = new;
+        }
+    }
+    Minimum { temperature: Temperature(1.0 / best.beta), value: best.objective().value }
 }
 
 #[cfg(test)]

@@ -1,0 +1,103 @@
+//! The minimum of a convex function of β = 1/T in few passes over the rows.
+
+use super::{COLDEST, HOTTEST, LabelledLogits, Temperature};
+use crate::exponential::RelativeRow;
+
+/// A function of β at one β, with its first two derivatives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Objective {
+    pub(super) value: f64,
+    pub(super) slope: f64,
+    pub(super) curvature: f64,
+}
+
+/// Where a minimisation ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Minimum {
+    pub(super) temperature: Temperature,
+    /// The value at the last β for which it was computed, which is the minimum or next to it.
+    pub(super) value: f64,
+}
+
+/// A Newton step of this size, relative to β, is the last one: it leaves an error of about its square.
+const LAST_STEP: f64 = 1e-8;
+
+/// Values that differ by more than this share cannot have changed their order by rounding.
+const CLEAR_GAIN: f64 = 1e-9;
+
+impl Objective {
+    /// Computes the summed NLL of checked rows, Σ (E z − z of the label) and Σ Var z under softmax(β·z), in one pass.
+    pub(super) fn nll<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, beta: f64) -> Self {
+        let mut sum = Self { value: 0.0, slope: 0.0, curvature: 0.0 };
+        for (row, label) in rows {
+            let row = RelativeRow::new(row);
+            let own = row.below_top(label as usize);
+            let moments = row.moments(beta);
+            sum.value += libm::log(moments.mass) - beta * own;
+            sum.slope += moments.mean - own;
+            sum.curvature += moments.variance;
+        }
+        sum
+    }
+}
+
+/// Finds the temperature within the bounds at which a convex function of β is smallest, from its value at β = 1.
+pub(super) fn minimise(start: Objective, objective: impl Fn(f64) -> Objective) -> Minimum {
+    let mut low = 1.0 / HOTTEST;
+    let mut high = 1.0 / COLDEST;
+    let mut beta = 1.0;
+    let mut at = start;
+    // Whether the minimum is known to be between `low` and `high`: one of them may still be a bound.
+    let mut bracketed = false;
+    let mut last_step = f64::INFINITY;
+    // At least every second step halves the bracket or the step: 200 are more than two roundings apart.
+    for _ in 0..200 {
+        if at.slope < 0.0 {
+            low = beta;
+        } else if at.slope > 0.0 {
+            high = beta;
+        } else {
+            break;
+        }
+        let newton = beta - at.slope / at.curvature;
+        let mut next = newton;
+        if !(newton > low && newton < high && (newton - beta).abs() <= 0.5 * last_step) {
+            if !bracketed {
+                let bound = if at.slope < 0.0 { high } else { low };
+                let there = objective(bound);
+                if there.slope == 0.0 || (there.slope < 0.0) == (at.slope < 0.0) {
+                    return Minimum { temperature: Temperature(1.0 / bound), value: there.value };
+                }
+                bracketed = true;
+            }
+            next = (low * high).sqrt();
+        }
+        last_step = (next - beta).abs();
+        if last_step <= f64::EPSILON * beta {
+            break;
+        }
+        beta = next;
+        if next == newton && last_step <= LAST_STEP * beta {
+            break;
+        }
+        let before = at.slope;
+        at = objective(beta);
+        bracketed |= (at.slope < 0.0) != (before < 0.0);
+    }
+    Minimum { temperature: Temperature(1.0 / beta), value: at.value }
+}
+
+/// Returns the temperature of the minimum, or [`Temperature::IDENTITY`] if it is not better: rounding must never make the
+/// result worse than no calibration. Only a gain that is no clear one costs two more passes.
+pub(super) fn no_worse(
+    best: Minimum,
+    start: Objective,
+    objective: impl Fn(Temperature) -> f64,
+) -> Temperature {
+    let clearly = start.value - best.value > CLEAR_GAIN * start.value.abs();
+    if clearly || objective(best.temperature) < objective(Temperature::IDENTITY) {
+        best.temperature
+    } else {
+        Temperature::IDENTITY
+    }
+}
