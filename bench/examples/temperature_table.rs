@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let raw = said.said(Temperature::IDENTITY)?;
         let mut line = Vec::new();
         for n in LABELS {
-            for fit in [Temperature::fit_cautiously, Temperature::fit] {
+            for fit in [Temperature::fit_cautiously::<f32>, Temperature::fit::<f32>] {
                 let Outcome { ece, worse } = outcome(&said, &raw, n, fit)?;
                 line.push(format!(" {:.1} ({:.1}%) |", 100.0 * ece, 100.0 * worse));
             }

@@ -36,7 +36,7 @@ pub fn dot(x: &[f32], y: &[f32]) -> f32 {
 }
 
 /// Computes Σ f(x) in f64.
-pub fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
+pub fn sum<T: Copy>(row: &[T], f: impl Fn(T) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
     for block in blocks {

@@ -3,20 +3,23 @@
 use crate::error::CoreError;
 use std::ops::Range;
 
-/// A view of `rows × width` numbers, one row after the other.
+/// A view of `rows × width` numbers of type `T`, one row after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Matrix<'a> {
-    data: &'a [f32],
+pub struct MatrixOf<'a, T> {
+    data: &'a [T],
     rows: usize,
     width: usize,
 }
 
-impl<'a> Matrix<'a> {
+/// A matrix of f32, as networks produce them.
+pub type Matrix<'a> = MatrixOf<'a, f32>;
+
+impl<'a, T> MatrixOf<'a, T> {
     /// Views `data` as `rows` rows of `width` numbers.
     ///
     /// # Errors
     /// If `data` does not have exactly `rows · width` numbers.
-    pub fn new(data: &'a [f32], rows: usize, width: usize) -> Result<Self, CoreError> {
+    pub fn new(data: &'a [T], rows: usize, width: usize) -> Result<Self, CoreError> {
         if rows.checked_mul(width) == Some(data.len()) {
             Ok(Self { data, rows, width })
         } else {
@@ -35,12 +38,12 @@ impl<'a> Matrix<'a> {
     }
 
     /// Returns all numbers, row by row.
-    pub fn data(&self) -> &'a [f32] {
+    pub fn data(&self) -> &'a [T] {
         self.data
     }
 
     /// Returns row `i`; empty if there is no such row.
-    pub fn row(&self, i: usize) -> &'a [f32] {
+    pub fn row(&self, i: usize) -> &'a [T] {
         if i < self.rows { &self.data[i * self.width..(i + 1) * self.width] } else { &[] }
     }
 
@@ -54,7 +57,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Iterates over the rows in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone + use<'a> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [T]> + Clone + use<'a, T> {
         let Self { data, rows, width } = *self;
         (0..rows).map(move |i| &data[i * width..(i + 1) * width])
     }

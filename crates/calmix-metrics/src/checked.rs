@@ -1,6 +1,7 @@
 //! Checks of predictions before they are measured, and of calibrators before they are fitted or used.
 
-use calmix_core::matrix::Matrix;
+use calmix_core::matrix::MatrixOf;
+use calmix_core::number::Number;
 
 use crate::error::MetricsError;
 
@@ -15,7 +16,7 @@ pub(super) fn not_empty(labels: &[u32]) -> Result<(), MetricsError> {
 }
 
 /// Checks that there is one label per row, each a valid class.
-fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), MetricsError> {
+fn labels<T>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
     length("labels", matrix.rows(), labels.len())?;
     let classes = matrix.width();
     match labels.iter().position(|&label| label as usize >= classes) {
@@ -25,29 +26,32 @@ fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), MetricsError> {
 }
 
 /// Checks probabilities in [0, 1] and their labels. Rows need not sum to one exactly, because of the rounding of f32.
-pub(super) fn probabilities(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn probabilities<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
-    entries("probability", matrix, "in [0, 1]", |p| (0.0..=1.0).contains(&p))
+    entries("probability", matrix, "in [0, 1]", T::is_probability)
 }
 
 /// Checks that logits are finite, and their labels.
-pub(super) fn logits(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn logits<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
-    entries("logit", matrix, "finite", f32::is_finite)
+    entries("logit", matrix, "finite", T::is_finite)
 }
 
-fn entries(
+fn entries<T: Number>(
     what: &'static str,
-    matrix: Matrix<'_>,
+    matrix: MatrixOf<'_, T>,
     allowed: &'static str,
-    valid: impl Fn(f32) -> bool,
+    valid: impl Fn(T) -> bool,
 ) -> Result<(), MetricsError> {
-    let Some(at) = matrix.data().iter().position(|&value| !valid(value)) else {
+    // No early exit: vector units are fastest on a plain pass. Which entry it is matters only if there is one.
+    let all_valid = matrix.data().iter().fold(true, |all, &value| all & valid(value));
+    if all_valid {
         return Ok(());
-    };
+    }
+    let at = matrix.data().iter().position(|&value| !valid(value)).unwrap_or(0);
     let row = at / matrix.width();
     let class = at % matrix.width();
-    Err(MetricsError::Entry { what, row, class, value: matrix.data()[at], allowed })
+    Err(MetricsError::Entry { what, row, class, value: matrix.data()[at].into(), allowed })
 }
 
 /// Checks that the numbers of a column are finite.

@@ -35,7 +35,7 @@ pub enum MetricsError {
         /// The class, from zero.
         class: usize,
         /// The invalid value.
-        value: f32,
+        value: f64,
         /// The valid range, in words.
         allowed: &'static str,
     },

@@ -73,12 +73,12 @@ impl<'a, T: Number> RelativeRow<'a, T> {
     }
 
     /// Writes softmax(β·row) into `probabilities`, which must have the same length.
-    pub(crate) fn softmax_into(&self, beta: f64, probabilities: &mut [f32]) {
+    pub(crate) fn softmax_into(&self, beta: f64, probabilities: &mut [T]) {
         let sum = self.mass(beta);
         for (row, into) in self.row.chunks(BLOCK).zip(probabilities.chunks_mut(BLOCK)) {
             let (_, weights) = self.weights(row, beta);
             for (p, weight) in into.iter_mut().zip(weights) {
-                *p = (weight / sum) as f32;
+                *p = T::rounded(weight / sum);
             }
         }
     }

@@ -9,7 +9,9 @@
 //! - [`smooth_ece`], which needs no bins;
 //! - [`BrierDecomposition`], and the risk at every coverage ([`coverage_curve`], [`aurc`]).
 //!
-//! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
+//! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`], [`nll_from_logits`] and
+//! [`nll_from_probabilities`]. A matrix may be of f32 or of f64 ([`MatrixOf`](calmix_core::matrix::MatrixOf)): numbers of f64
+//! are never rounded to f32.
 //!
 //! [`vote_metrics`] compares a model with the votes of several annotators.
 //!
@@ -53,7 +55,9 @@ pub use class_wise::{ClassWise, class_wise_ece};
 pub use counts::Counts;
 pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};
 pub use decomposition::BrierDecomposition;
-pub use proper::{brier_of_rows, brier_score, nll_from_logits, nll_of_rows};
+pub use proper::{
+    brier_of_rows, brier_score, nll_from_logits, nll_from_probabilities, nll_of_probability_rows, nll_of_rows,
+};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;
 pub use votes::{VoteMetrics, vote_metrics};

@@ -25,7 +25,8 @@ mod golden_section;
 mod newton;
 mod prior;
 
-use calmix_core::matrix::Matrix;
+use calmix_core::matrix::{Matrix, MatrixOf};
+use calmix_core::number::Number;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
@@ -71,7 +72,7 @@ impl Temperature {
     ///
     /// # Errors
     /// If there are no rows, labels and rows do not match, or a logit is not finite.
-    pub fn fit(logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
+    pub fn fit<T: Number>(logits: MatrixOf<'_, T>, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         Ok(fit_rows(pairs(logits, labels)))
@@ -88,13 +89,13 @@ impl Temperature {
     }
 
     /// Writes softmax(`logits` / T) into `probabilities`, which must have the same length.
-    pub fn probabilities_into(self, logits: &[f32], probabilities: &mut [f32]) {
+    pub fn probabilities_into<T: Number>(self, logits: &[T], probabilities: &mut [T]) {
         RelativeRow::new(logits).softmax_into(inverse(self.0), probabilities);
     }
 
     /// Computes softmax(`logits` / T), row by row.
-    pub fn probabilities(self, logits: Matrix) -> Vec<f32> {
-        let mut all = vec![0.0; logits.data().len()];
+    pub fn probabilities<T: Number>(self, logits: MatrixOf<'_, T>) -> Vec<T> {
+        let mut all = vec![T::rounded(0.0); logits.data().len()];
         if logits.width() > 0 {
             for (row, out) in logits.iter().zip(all.chunks_exact_mut(logits.width())) {
                 self.probabilities_into(row, out);
@@ -118,21 +119,27 @@ impl From<Temperature> for f64 {
 }
 
 /// The logits and the label of one sample.
-type LabelledLogits<'a> = (&'a [f32], u32);
+type LabelledLogits<'a, T> = (&'a [T], u32);
 
-fn pairs<'a>(logits: Matrix<'a>, labels: &'a [u32]) -> impl Iterator<Item = LabelledLogits<'a>> + Clone {
+fn pairs<'a, T: Number>(
+    logits: MatrixOf<'a, T>,
+    labels: &'a [u32],
+) -> impl Iterator<Item = LabelledLogits<'a, T>> + Clone {
     logits.iter().zip(labels.iter().copied())
 }
 
 /// Fits on checked rows with their labels.
-fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clone) -> Temperature {
+fn fit_rows<'a, T: Number + 'a>(rows: impl Iterator<Item = LabelledLogits<'a, T>> + Clone) -> Temperature {
     let start = Objective::nll(rows.clone(), 1.0);
     let best = minimise(start, |beta| Objective::nll(rows.clone(), beta));
     no_worse(best, start, |temperature| nll_sum(rows.clone(), temperature))
 }
 
 /// Computes the summed NLL of checked rows.
-fn nll_sum<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, temperature: Temperature) -> f64 {
+fn nll_sum<'a, T: Number + 'a>(
+    rows: impl Iterator<Item = LabelledLogits<'a, T>>,
+    temperature: Temperature,
+) -> f64 {
     rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()
 }
 

@@ -1,6 +1,8 @@
 //! Proper scores, whose expectation is best only for the true probabilities.
 
-use calmix_core::matrix::Matrix;
+use calmix_core::lanes;
+use calmix_core::matrix::MatrixOf;
+use calmix_core::number::Number;
 
 use super::Counts;
 use crate::checked;
@@ -11,7 +13,7 @@ use crate::exponential::negative_log_likelihood;
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, MetricsError> {
+pub fn brier_score<T: Number>(probabilities: MatrixOf<'_, T>, labels: &[u32]) -> Result<f64, MetricsError> {
     Ok(mean(&brier_of_rows(probabilities, labels)?))
 }
 
@@ -19,16 +21,16 @@ pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, Met
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f64>, MetricsError> {
+pub fn brier_of_rows<T: Number>(
+    probabilities: MatrixOf<'_, T>,
+    labels: &[u32],
+) -> Result<Vec<f64>, MetricsError> {
     checked::probabilities(probabilities, labels)?;
-    let of_row = |row: &[f32], label: usize| {
-        row.iter()
-            .enumerate()
-            .map(|(class, &p)| {
-                let miss = f64::from(p) - f64::from(u8::from(class == label));
-                miss * miss
-            })
-            .sum()
+    let square = |p: T| -> f64 { p.into() * p.into() };
+    let of_row = |row: &[T], label: usize| {
+        let own: f64 = row[label].into();
+        let others = lanes::sum(&row[..label], square) + lanes::sum(&row[label + 1..], square);
+        others + (own - 1.0) * (own - 1.0)
     };
     Ok(rows(probabilities, labels, of_row))
 }
@@ -41,7 +43,11 @@ pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f6
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
 /// not positive.
-pub fn nll_from_logits(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<f64, MetricsError> {
+pub fn nll_from_logits<T: Number>(
+    logits: MatrixOf<'_, T>,
+    labels: &[u32],
+    temperature: f64,
+) -> Result<f64, MetricsError> {
     Ok(mean(&nll_of_rows(logits, labels, temperature)?))
 }
 
@@ -50,15 +56,44 @@ pub fn nll_from_logits(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> 
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
 /// not positive.
-pub fn nll_of_rows(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<Vec<f64>, MetricsError> {
+pub fn nll_of_rows<T: Number>(
+    logits: MatrixOf<'_, T>,
+    labels: &[u32],
+    temperature: f64,
+) -> Result<Vec<f64>, MetricsError> {
     checked::temperature(temperature)?;
     checked::logits(logits, labels)?;
-    let of_row = |row: &[f32], label| negative_log_likelihood(row, label, temperature);
+    let of_row = |row: &[T], label| negative_log_likelihood(row, label, temperature);
     Ok(rows(logits, labels, of_row))
 }
 
+/// Computes the mean of −ln of the probability of each label. Infinite if a label has probability zero: no floor is put
+/// under the logarithm. Logits, if there are any, are more accurate ([`nll_from_logits`]).
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+pub fn nll_from_probabilities<T: Number>(
+    probabilities: MatrixOf<'_, T>,
+    labels: &[u32],
+) -> Result<f64, MetricsError> {
+    Ok(mean(&nll_of_probability_rows(probabilities, labels)?))
+}
+
+/// Computes −ln of the probability of every label, of which [`nll_from_probabilities`] is the mean.
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+pub fn nll_of_probability_rows<T: Number>(
+    probabilities: MatrixOf<'_, T>,
+    labels: &[u32],
+) -> Result<Vec<f64>, MetricsError> {
+    checked::probabilities(probabilities, labels)?;
+    // Adding zero makes −ln 1 positive zero.
+    Ok(rows(probabilities, labels, |row, label| 0.0 - libm::log(row[label].into())))
+}
+
 /// Labels must have been checked.
-fn rows(matrix: Matrix<'_>, labels: &[u32], of_row: impl Fn(&[f32], usize) -> f64) -> Vec<f64> {
+fn rows<T>(matrix: MatrixOf<'_, T>, labels: &[u32], of_row: impl Fn(&[T], usize) -> f64) -> Vec<f64> {
     matrix.iter().zip(labels).map(|(row, &label)| of_row(row, label as usize)).collect()
 }
 
@@ -68,7 +103,17 @@ fn mean(of_rows: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::matrix::Matrix;
+
     use super::*;
+
+    #[test]
+    fn likelihood_of_probabilities_has_no_floor() {
+        let p = MatrixOf::new(&[0.7, 0.3, 1.0, 0.0], 2, 2).unwrap();
+        assert!((nll_from_probabilities(p, &[0, 0]).unwrap() + 0.5 * libm::log(0.7)).abs() < 1e-16);
+        assert_eq!(nll_of_probability_rows(p, &[0, 0]).unwrap()[1].to_bits(), 0);
+        assert_eq!(nll_from_probabilities(p, &[0, 1]).unwrap(), f64::INFINITY);
+    }
 
     #[test]
     fn the_brier_score_sums_over_classes() {

@@ -1,6 +1,8 @@
 //! The confidence of a classifier, and whether it was right.
 
-use calmix_core::{matrix::Matrix, softmax::argmax};
+use calmix_core::matrix::MatrixOf;
+use calmix_core::number::Number;
+use calmix_core::softmax::argmax;
 
 use crate::checked;
 use crate::error::MetricsError;
@@ -31,7 +33,11 @@ impl TopLabel {
     /// # Errors
     /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature
     /// is not positive.
-    pub fn from_logits(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<Self, MetricsError> {
+    pub fn from_logits<T: Number>(
+        logits: MatrixOf<'_, T>,
+        labels: &[u32],
+        temperature: f64,
+    ) -> Result<Self, MetricsError> {
         checked::temperature(temperature)?;
         checked::logits(logits, labels)?;
         let beta = inverse(temperature);
@@ -43,12 +49,19 @@ impl TopLabel {
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-    pub fn from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Self, MetricsError> {
+    pub fn from_probabilities<T: Number>(
+        probabilities: MatrixOf<'_, T>,
+        labels: &[u32],
+    ) -> Result<Self, MetricsError> {
         checked::probabilities(probabilities, labels)?;
-        Ok(Self::of_rows(probabilities, labels, |_, top| f64::from(top)))
+        Ok(Self::of_rows(probabilities, labels, |_, top| top.into()))
     }
 
-    fn of_rows(matrix: Matrix<'_>, labels: &[u32], confidence: impl Fn(&[f32], f32) -> f64) -> Self {
+    fn of_rows<T: Number>(
+        matrix: MatrixOf<'_, T>,
+        labels: &[u32],
+        confidence: impl Fn(&[T], T) -> f64,
+    ) -> Self {
         let rows = matrix.iter().zip(labels);
         let (confidence, correct) = rows
             .map(|(row, &label)| {
@@ -88,6 +101,8 @@ impl TopLabel {
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::matrix::Matrix;
+
     use super::*;
 
     #[test]

@@ -27,6 +27,46 @@ impl Default for Resampling {
     }
 }
 
+impl Resampling {
+    /// Computes the bootstrap percentile interval of one measure of `rows` rows, as [`Intervals`] has them.
+    ///
+    /// ```
+    /// use calmix_core::rng::Seed;
+    /// use calmix_metrics::measure::{Binned, Binning, TopLabel, ece};
+    /// use calmix_metrics::metrics::Resampling;
+    ///
+    /// let predictions = TopLabel::new(vec![0.9; 40], (0..40).map(|i| i % 4 > 0).collect())?;
+    /// let binned = Binned::new(&predictions, Binning::default());
+    /// let interval = Resampling::default().interval(40, Seed(0), |counts| ece(&binned.bins(counts)))?;
+    /// assert!(interval.low < 0.15 && interval.high > 0.15);
+    /// # Ok::<(), calmix_metrics::error::MetricsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are fewer than two rows, no replicates, a measure that is not finite, or a level that is not in (0, 1).
+    pub fn interval(
+        self,
+        rows: usize,
+        seed: Seed,
+        measure: impl Fn(&Counts) -> f64,
+    ) -> Result<Interval, MetricsError> {
+        if rows < 2 {
+            return Err(MetricsError::TooFew { needed: 2, got: rows });
+        }
+        let mut drawn = vec![0; rows];
+        let mut counts = Counts::once(rows);
+        let replicates: Vec<f64> = (0..self.replicates as u64)
+            .map(|replicate| {
+                resample(seed, replicate, &mut drawn);
+                counts.draw(&drawn);
+                measure(&counts)
+            })
+            .collect();
+        let (low, high) = percentile_interval(&replicates, self.level)?;
+        Ok(Interval { low, high })
+    }
+}
+
 /// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

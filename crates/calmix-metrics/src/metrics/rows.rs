@@ -24,8 +24,13 @@ const TOP: usize = 5;
 const TEN: Binning = equal_width(10);
 const FIFTEEN: Binning = equal_width(15);
 
-const fn equal_width(bins: u16) -> Binning {
-    Binning::EqualWidth { bins: NonZeroU16::MIN.saturating_add(bins - 1), edges: EDGES }
+const fn equal_width(count: u16) -> Binning {
+    Binning::EqualWidth { bins: bins(count), edges: EDGES }
+}
+
+/// A number of bins of at least one.
+const fn bins(count: u16) -> NonZeroU16 {
+    NonZeroU16::MIN.saturating_add(count - 1)
 }
 
 /// The contribution of each row.
@@ -36,7 +41,7 @@ pub(crate) struct PreparedRows {
     ten: Binned,
     fifteen: Binned,
     equal_mass: Binned,
-    class_wise: ClassWise,
+    class_wise: ClassWise<'static>,
     nll: Vec<f64>,
     brier: Vec<f64>,
     coverage: RiskCoverage,
@@ -50,18 +55,19 @@ impl PreparedRows {
     ) -> Result<Self, MetricsError> {
         let top_label = TopLabel::from_logits(logits, labels, temperature.value())?;
         let probabilities = temperature.probabilities(logits);
-        let probabilities = in_shape(&probabilities, logits)?;
+        let brier = brier_of_rows(in_shape(&probabilities, logits)?, labels)?;
         let missed = |(row, &label): (&[f32], &u32)| rank(row, label as usize) >= TOP;
-        let equal_mass = Binning::EqualMass { bins: const { NonZeroU16::MIN.saturating_add(14) } };
+        let equal_mass = Binning::EqualMass { bins: bins(15) };
         Ok(Self {
             wrong: top_label.correct().iter().map(|right| !right).collect(),
             missed: logits.iter().zip(labels).map(missed).collect(),
             ten: Binned::new(&top_label, TEN),
             fifteen: Binned::new(&top_label, FIFTEEN),
             equal_mass: Binned::new(&top_label, equal_mass),
-            class_wise: ClassWise::new(probabilities, labels, FIFTEEN)?,
+            // Checked by the Brier score above.
+            class_wise: ClassWise::owning(probabilities, logits.width(), labels, bins(15), EDGES),
             nll: nll_of_rows(logits, labels, temperature.value())?,
-            brier: brier_of_rows(probabilities, labels)?,
+            brier,
             coverage: RiskCoverage::new(&top_label),
             top_label,
         })

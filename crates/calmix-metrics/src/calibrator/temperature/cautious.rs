@@ -8,7 +8,8 @@
 
 use super::newton::Minimum;
 use super::{
-    COLDEST, Matrix, MetricsError, Objective, Temperature, checked, minimise, nll_sum, no_worse, pairs,
+    COLDEST, MatrixOf, MetricsError, Number, Objective, Temperature, checked, minimise, nll_sum, no_worse,
+    pairs,
 };
 
 /// Nats of the penalty for each factor of e above one.
@@ -40,7 +41,7 @@ impl Temperature {
     ///
     /// # Errors
     /// As [`Temperature::fit`].
-    pub fn fit_cautiously(logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
+    pub fn fit_cautiously<T: Number>(logits: MatrixOf<'_, T>, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         let rows = pairs(logits, labels);
@@ -141,6 +142,7 @@ fn minimise_colder(start: Objective, nll: impl Fn(f64) -> Objective) -> Minimum 
 
 #[cfg(test)]
 mod tests {
+    use super::super::Matrix;
     use super::*;
 
     fn fit(logits: &[f32], labels: &[u32]) -> Temperature {

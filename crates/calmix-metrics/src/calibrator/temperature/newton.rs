@@ -1,6 +1,6 @@
 //! The minimum of a convex function of β = 1/T in few passes over the rows.
 
-use super::{COLDEST, HOTTEST, LabelledLogits, Temperature};
+use super::{COLDEST, HOTTEST, LabelledLogits, Number, Temperature};
 use crate::exponential::RelativeRow;
 
 /// A function of β at one β, with its first two derivatives.
@@ -27,7 +27,10 @@ const CLEAR_GAIN: f64 = 1e-9;
 
 impl Objective {
     /// Computes the summed NLL of checked rows, Σ (E z − z of the label) and Σ Var z under softmax(β·z), in one pass.
-    pub(super) fn nll<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, beta: f64) -> Self {
+    pub(super) fn nll<'a, T: Number + 'a>(
+        rows: impl Iterator<Item = LabelledLogits<'a, T>>,
+        beta: f64,
+    ) -> Self {
         let mut sum = Self { value: 0.0, slope: 0.0, curvature: 0.0 };
         for (row, label) in rows {
             let row = RelativeRow::new(row);

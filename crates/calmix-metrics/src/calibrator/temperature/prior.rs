@@ -50,7 +50,7 @@ impl Temperature {
 
 /// Minimises by a grid of ln T and a golden-section search, because the NLL need not be convex in ln T.
 fn most_probable<'a>(
-    rows: &(impl Iterator<Item = LabelledLogits<'a>> + Clone),
+    rows: &(impl Iterator<Item = LabelledLogits<'a, f32>> + Clone),
     prior: TemperaturePrior,
 ) -> Temperature {
     let width = REACH * prior.sigma / f64::from(STEPS);

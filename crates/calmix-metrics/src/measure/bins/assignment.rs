@@ -70,6 +70,16 @@ impl EqualWidth {
         Self { ranges, inner: (1..bins.get()).map(edge).collect(), edges }
     }
 
+    /// The number below which every confidence is in the lowest bin, and no other is.
+    pub(in crate::measure) fn end_of_lowest(&self) -> f64 {
+        match (self.inner.first(), self.edges) {
+            (Some(edge), Edges::RightClosed) => edge.next_up(),
+            (Some(&edge), _) => edge,
+            (None, Edges::Torchmetrics) => 1.0,
+            (None, _) => f64::INFINITY,
+        }
+    }
+
     /// The bin of one confidence.
     pub(in crate::measure) fn bin(&self, confidence: f64) -> usize {
         match self.edges {
@@ -113,6 +123,20 @@ fn equal_mass(ties: &Ties, bins: NonZeroU16, confidence: &[f64], counts: &Counts
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lowest_bin_ends_where_the_next_begins() {
+        for edges in [Edges::LeftClosed, Edges::RightClosed, Edges::Torchmetrics] {
+            for bins in 1..40_u16 {
+                let widths = EqualWidth::new(NonZeroU16::new(bins).unwrap(), edges);
+                let edge = 1.0 / f64::from(bins);
+                for confidence in [0.0, edge.next_down(), edge, edge.next_up().min(1.0), 1.0] {
+                    let is_lowest = confidence < widths.end_of_lowest();
+                    assert_eq!(is_lowest, widths.bin(confidence) == 0, "{edges:?} {bins} {confidence}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn mass_is_what_counts() {

@@ -1,24 +1,35 @@
-//! BinSums over the bins of every class.
+//! Sums over the bins of every class.
 
-use calmix_core::matrix::Matrix;
+use std::borrow::Cow;
+
+use calmix_core::matrix::MatrixOf;
+use calmix_core::number::Number;
 
 use crate::measure::bins::{BinSums, EqualWidth};
 use crate::measure::{Counts, ReliabilityBin};
 
 /// What each row adds to the bins of equal width of every class; a bin of a class is a cell.
 ///
-/// Most probabilities are in the lowest bin of their class: these are a dense matrix, which vector units like;
-/// the few others are a list.
+/// Most probabilities are in the lowest bin of their class. They are added in one pass over the rows, which vector units
+/// like; the few others are a list. The probabilities themselves are not copied.
 #[derive(Debug, Clone)]
-pub(super) struct Cells {
-    /// Where each bin begins and ends.
-    ranges: Vec<(f64, f64)>,
+pub(super) struct Cells<'a, T: Clone> {
+    widths: EqualWidth,
     classes: usize,
-    /// CellRow by row, zero where a probability is in another bin.
-    lowest: Vec<f32>,
-    /// The cell and the probability, row by row.
-    others: Vec<(usize, f32)>,
+    /// Row by row.
+    probabilities: Cow<'a, [T]>,
+    /// The probabilities that are not in the lowest bin, row by row.
+    others: Vec<Other>,
     rows: Vec<CellRow>,
+}
+
+/// A probability that is not in the lowest bin.
+#[derive(Debug, Clone, Copy)]
+struct Other {
+    /// As in a label.
+    class: u32,
+    /// There are at most as many bins as a `NonZeroU16` counts, and one more.
+    bin: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,37 +40,39 @@ struct CellRow {
     end: usize,
 }
 
-impl Cells {
-    /// Probabilities and labels must have been checked.
-    pub(super) fn new(probabilities: Matrix<'_>, labels: &[u32], widths: EqualWidth) -> Self {
+impl<'a, T: Number> Cells<'a, T> {
+    /// Probabilities, one for each class and label, and labels must have been checked.
+    pub(super) fn new(
+        probabilities: Cow<'a, [T]>,
+        classes: usize,
+        labels: &[u32],
+        widths: EqualWidth,
+    ) -> Self {
         let bins = widths.ranges.len();
-        let mut lowest = vec![0.0; probabilities.data().len()];
+        let lowest = widths.end_of_lowest();
         let mut others = Vec::new();
         let mut rows = Vec::with_capacity(labels.len());
-        let classes = probabilities.width();
-        for ((row, lowest), &label) in
-            probabilities.iter().zip(lowest.chunks_exact_mut(classes.max(1))).zip(labels)
-        {
-            let label = label as usize;
-            for (class, (&p, lowest)) in row.iter().zip(lowest).enumerate() {
-                match widths.bin(f64::from(p)) {
-                    0 => *lowest = p,
-                    bin => others.push((class * bins + bin, p)),
+        for (row, &label) in probabilities.chunks_exact(classes.max(1)).zip(labels) {
+            for (class, &p) in (0..).zip(row) {
+                if p.into() >= lowest {
+                    others.push(Other { class, bin: widths.bin(p.into()) as u32 });
                 }
             }
-            let happened = label * bins + widths.bin(f64::from(row[label]));
+            let label = label as usize;
+            let happened = label * bins + widths.bin(row[label].into());
             rows.push(CellRow { happened, end: others.len() });
         }
-        Self { ranges: widths.ranges, classes, lowest, others, rows }
+        Self { widths, classes, probabilities, others, rows }
     }
 
     /// The bins of every class.
     pub(super) fn bins(&self, counts: &Counts) -> impl Iterator<Item = Vec<ReliabilityBin>> {
-        let bins = self.ranges.len();
+        let bins = self.widths.ranges.len();
+        let end_of_lowest = self.widths.end_of_lowest();
         let mut lowest = vec![0.0_f64; self.classes];
         let mut cells = vec![BinSums::default(); self.classes * bins];
         let mut from = 0;
-        let rows = self.lowest.chunks_exact(self.classes.max(1)).zip(&self.rows);
+        let rows = self.probabilities.chunks_exact(self.classes.max(1)).zip(&self.rows);
         for ((row, &CellRow { happened, end }), &count) in rows.zip(counts.of_row()) {
             let others = &self.others[from..end];
             from = end;
@@ -67,11 +80,13 @@ impl Cells {
                 continue;
             }
             for (sum, &p) in lowest.iter_mut().zip(row) {
-                *sum += count * f64::from(p);
+                let p: f64 = p.into();
+                *sum += if p < end_of_lowest { count * p } else { 0.0 };
             }
-            for &(cell, p) in others {
-                cells[cell].count += count;
-                cells[cell].probability += count * f64::from(p);
+            for &Other { class, bin } in others {
+                let cell = &mut cells[class as usize * bins + bin as usize];
+                cell.count += count;
+                cell.probability += count * row[class as usize].into();
             }
             cells[happened].happened += count;
         }
@@ -82,8 +97,19 @@ impl Cells {
         }
         let of_class = move |class: usize| {
             let cells = cells[class * bins..(class + 1) * bins].iter();
-            cells.zip(&self.ranges).map(|(sums, &range)| sums.bin(range)).collect()
+            cells.zip(&self.widths.ranges).map(|(sums, &range)| sums.bin(range)).collect()
         };
         (0..self.classes).map(of_class)
     }
+}
+
+/// The probabilities of one class, and whether it was the true one.
+pub(super) fn events<T: Number>(
+    probabilities: MatrixOf<'_, T>,
+    labels: &[u32],
+    class: usize,
+) -> (Vec<f64>, Vec<bool>) {
+    let probability = probabilities.iter().map(|row| row[class].into()).collect();
+    let happened = labels.iter().map(|&label| label as usize == class).collect();
+    (probability, happened)
 }

@@ -1,6 +1,7 @@
 use calmix_core::rng::Domain;
 
 use super::*;
+use crate::measure::{Binning, ClassWise, nll_of_rows};
 use crate::metrics::Metrics;
 
 /// Logits that are right more often than not; every third row repeats the one before, for ties.
@@ -76,4 +77,22 @@ fn what_cannot_be_said_is_not_said() {
     assert!(of(1, Resampling::default()).is_none());
     assert!(of(2, Resampling { replicates: 0, ..Resampling::default() }).is_none());
     assert!(of(2, Resampling { level: 1.0, replicates: 10 }).is_none());
+}
+
+#[test]
+fn interval_of_one_measure_is_that_of_all() {
+    let mut draws = Seed(8).stream(Domain::Bootstrap, 0, 0);
+    let logits: Vec<f32> = (0..300).map(|_| 3.0 * draws.normal() as f32).collect();
+    let logits = Matrix::new(&logits, 100, 3).unwrap();
+    let labels: Vec<u32> = (0..100).map(|_| draws.below(3) as u32).collect();
+    let how = Resampling { replicates: 50, level: 0.9 };
+    let all = Intervals::of(logits, &labels, Temperature::IDENTITY, how, Seed(3)).unwrap().unwrap();
+    let nll = nll_of_rows(logits, &labels, 1.0).unwrap();
+    assert_eq!(how.interval(100, Seed(3), |counts| counts.mean(&nll)).unwrap(), all.nll);
+    let p = Temperature::IDENTITY.probabilities(logits);
+    let p = Matrix::new(&p, 100, 3).unwrap();
+    let class_wise = ClassWise::new(p, &labels, Binning::default()).unwrap();
+    assert_eq!(how.interval(100, Seed(3), |counts| class_wise.ece(counts)).unwrap(), all.class_wise_ece);
+    assert!(how.interval(1, Seed(3), |_| 0.0).is_err());
+    assert!(how.interval(100, Seed(3), |_| f64::INFINITY).is_err());
 }
