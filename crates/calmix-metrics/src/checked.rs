@@ -16,7 +16,7 @@ pub(super) fn not_empty(labels: &[u32]) -> Result<(), MetricsError> {
 }
 
 /// Checks that there is one label per row, each a valid class.
-fn labels<T>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn labels<T>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
     length("labels", matrix.rows(), labels.len())?;
     let classes = matrix.width();
     match labels.iter().position(|&label| label as usize >= classes) {
@@ -28,30 +28,42 @@ fn labels<T>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError
 /// Checks probabilities in [0, 1] and their labels. Rows need not sum to one exactly, because of the rounding of f32.
 pub(super) fn probabilities<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
-    entries("probability", matrix, "in [0, 1]", T::is_probability)
+    matrix.iter().enumerate().try_for_each(|(index, row)| probability_row(index, row))
 }
 
 /// Checks that logits are finite, and their labels.
 pub(super) fn logits<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
-    entries("logit", matrix, "finite", T::is_finite)
+    matrix.iter().enumerate().try_for_each(|(index, row)| logit_row(index, row))
 }
 
+/// Checks that the probabilities of one row are in [0, 1]. A measure that checks each row before it reads it passes over
+/// the memory once.
+#[inline]
+pub(super) fn probability_row<T: Number>(index: usize, row: &[T]) -> Result<(), MetricsError> {
+    entries("probability", index, row, "in [0, 1]", T::is_probability)
+}
+
+/// Checks that the logits of one row are finite.
+#[inline]
+pub(super) fn logit_row<T: Number>(index: usize, row: &[T]) -> Result<(), MetricsError> {
+    entries("logit", index, row, "finite", T::is_finite)
+}
+
+#[inline]
 fn entries<T: Number>(
     what: &'static str,
-    matrix: MatrixOf<'_, T>,
+    index: usize,
+    row: &[T],
     allowed: &'static str,
     valid: impl Fn(T) -> bool,
 ) -> Result<(), MetricsError> {
     // No early exit: vector units are fastest on a plain pass. Which entry it is matters only if there is one.
-    let all_valid = matrix.data().iter().fold(true, |all, &value| all & valid(value));
-    if all_valid {
+    if row.iter().fold(true, |all, &value| all & valid(value)) {
         return Ok(());
     }
-    let at = matrix.data().iter().position(|&value| !valid(value)).unwrap_or(0);
-    let row = at / matrix.width();
-    let class = at % matrix.width();
-    Err(MetricsError::Entry { what, row, class, value: matrix.data()[at].into(), allowed })
+    let class = row.iter().position(|&value| !valid(value)).unwrap_or(0);
+    Err(MetricsError::Entry { what, row: index, class, value: row[class].into(), allowed })
 }
 
 /// Checks that the numbers of a column are finite.

@@ -43,9 +43,10 @@ impl<'a, T: Number> RelativeRow<'a, T> {
     /// Computes Σ exp(β·d), at least one, from the largest logit itself; zero for an empty row.
     pub(crate) fn mass(&self, beta: f64) -> f64 {
         let mut sums = [0.0; LANES];
-        for row in self.row.chunks(BLOCK) {
-            let (_, weights) = self.weights(row, beta);
-            add(&mut sums, &weights[..row.len()]);
+        let mut weights = [0.0; BLOCK];
+        for part in self.row.chunks(BLOCK) {
+            self.weights(part, beta, &mut weights);
+            add(&mut sums, &weights[..part.len()]);
         }
         sums.into_iter().sum()
     }
@@ -55,16 +56,23 @@ impl<'a, T: Number> RelativeRow<'a, T> {
         let mut mass = [0.0; LANES];
         let mut first = [0.0; LANES];
         let mut second = [0.0; LANES];
-        for row in self.row.chunks(BLOCK) {
-            let (mut below, weights) = self.weights(row, beta);
-            add(&mut mass, &weights[..row.len()]);
-            let mut products = [0.0; BLOCK];
-            for ((product, below), weight) in products.iter_mut().zip(&mut below).zip(&weights[..row.len()]) {
-                *product = weight * *below;
-                *below *= *product;
+        let mut weights = [0.0; BLOCK];
+        let mut products = [0.0; BLOCK];
+        let mut squares = [0.0; BLOCK];
+        for part in self.row.chunks(BLOCK) {
+            self.weights(part, beta, &mut weights);
+            let products = &mut products[..part.len()];
+            let squares = &mut squares[..part.len()];
+            for (((product, square), weight), z) in
+                products.iter_mut().zip(&mut *squares).zip(&weights).zip(part)
+            {
+                let below = z.below(self.top);
+                *product = weight * below;
+                *square = *product * below;
             }
-            add(&mut first, &products[..row.len()]);
-            add(&mut second, &below[..row.len()]);
+            add(&mut mass, &weights[..part.len()]);
+            add(&mut first, products);
+            add(&mut second, squares);
         }
         let mass: f64 = mass.into_iter().sum();
         let mean = first.into_iter().sum::<f64>() / mass;
@@ -75,26 +83,21 @@ impl<'a, T: Number> RelativeRow<'a, T> {
     /// Writes softmax(β·row) into `probabilities`, which must have the same length.
     pub(crate) fn softmax_into(&self, beta: f64, probabilities: &mut [T]) {
         let sum = self.mass(beta);
-        for (row, into) in self.row.chunks(BLOCK).zip(probabilities.chunks_mut(BLOCK)) {
-            let (_, weights) = self.weights(row, beta);
+        let mut weights = [0.0; BLOCK];
+        for (part, into) in self.row.chunks(BLOCK).zip(probabilities.chunks_mut(BLOCK)) {
+            self.weights(part, beta, &mut weights);
             for (p, weight) in into.iter_mut().zip(weights) {
                 *p = T::rounded(weight / sum);
             }
         }
     }
 
-    /// Computes d and exp(β·d) of a part of the row.
+    /// Writes exp(β·d) of a part of the row, of at most [`BLOCK`] numbers, into the beginning of `weights`.
     #[inline]
-    fn weights(&self, part: &[T], beta: f64) -> ([f64; BLOCK], [f64; BLOCK]) {
-        let mut below = [0.0; BLOCK];
-        for (below, z) in below.iter_mut().zip(part) {
-            *below = z.below(self.top);
+    fn weights(&self, part: &[T], beta: f64, weights: &mut [f64; BLOCK]) {
+        for (weight, z) in weights.iter_mut().zip(part) {
+            *weight = exp_of_negative(beta * z.below(self.top));
         }
-        let mut weights = [0.0; BLOCK];
-        for (weight, below) in weights.iter_mut().zip(&below[..part.len()]) {
-            *weight = exp_of_negative(beta * below);
-        }
-        (below, weights)
     }
 }
 

@@ -25,14 +25,13 @@ pub fn brier_of_rows<T: Number>(
     probabilities: MatrixOf<'_, T>,
     labels: &[u32],
 ) -> Result<Vec<f64>, MetricsError> {
-    checked::probabilities(probabilities, labels)?;
     let square = |p: T| -> f64 { p.into() * p.into() };
     let of_row = |row: &[T], label: usize| {
         let own: f64 = row[label].into();
         let others = lanes::sum(&row[..label], square) + lanes::sum(&row[label + 1..], square);
         others + (own - 1.0) * (own - 1.0)
     };
-    Ok(rows(probabilities, labels, of_row))
+    rows(probabilities, labels, checked::probability_row, of_row)
 }
 
 /// Negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
@@ -62,9 +61,8 @@ pub fn nll_of_rows<T: Number>(
     temperature: f64,
 ) -> Result<Vec<f64>, MetricsError> {
     checked::temperature(temperature)?;
-    checked::logits(logits, labels)?;
     let of_row = |row: &[T], label| negative_log_likelihood(row, label, temperature);
-    Ok(rows(logits, labels, of_row))
+    rows(logits, labels, checked::logit_row, of_row)
 }
 
 /// Computes the mean of −ln of the probability of each label. Infinite if a label has probability zero: no floor is put
@@ -87,14 +85,21 @@ pub fn nll_of_probability_rows<T: Number>(
     probabilities: MatrixOf<'_, T>,
     labels: &[u32],
 ) -> Result<Vec<f64>, MetricsError> {
-    checked::probabilities(probabilities, labels)?;
-    // Adding zero makes −ln 1 positive zero.
-    Ok(rows(probabilities, labels, |row, label| 0.0 - libm::log(row[label].into())))
+    // Subtracted from zero, ln 1 gives positive zero.
+    let of_row = |row: &[T], label: usize| 0.0 - libm::log(row[label].into());
+    rows(probabilities, labels, checked::probability_row, of_row)
 }
 
-/// Labels must have been checked.
-fn rows<T>(matrix: MatrixOf<'_, T>, labels: &[u32], of_row: impl Fn(&[T], usize) -> f64) -> Vec<f64> {
-    matrix.iter().zip(labels).map(|(row, &label)| of_row(row, label as usize)).collect()
+/// The scores of all rows, each of which is checked first.
+fn rows<T: Number>(
+    matrix: MatrixOf<'_, T>,
+    labels: &[u32],
+    check: impl Fn(usize, &[T]) -> Result<(), MetricsError>,
+    of_row: impl Fn(&[T], usize) -> f64,
+) -> Result<Vec<f64>, MetricsError> {
+    checked::labels(matrix, labels)?;
+    let rows = matrix.iter().zip(labels).enumerate();
+    rows.map(|(index, (row, &label))| check(index, row).map(|()| of_row(row, label as usize))).collect()
 }
 
 fn mean(of_rows: &[f64]) -> f64 {

@@ -39,10 +39,10 @@ impl TopLabel {
         temperature: f64,
     ) -> Result<Self, MetricsError> {
         checked::temperature(temperature)?;
-        checked::logits(logits, labels)?;
         let beta = inverse(temperature);
         // The mass is at least one, from the predicted class itself, so the confidence is in (0, 1].
-        Ok(Self::of_rows(logits, labels, |row, _| 1.0 / RelativeRow::new(row).mass(beta)))
+        let confidence = |row: &[T], _| 1.0 / RelativeRow::new(row).mass(beta);
+        Self::of_rows(logits, labels, checked::logit_row, confidence)
     }
 
     /// Takes the predictions of rows of probabilities.
@@ -53,23 +53,24 @@ impl TopLabel {
         probabilities: MatrixOf<'_, T>,
         labels: &[u32],
     ) -> Result<Self, MetricsError> {
-        checked::probabilities(probabilities, labels)?;
-        Ok(Self::of_rows(probabilities, labels, |_, top| top.into()))
+        Self::of_rows(probabilities, labels, checked::probability_row, |_, top| top.into())
     }
 
     fn of_rows<T: Number>(
         matrix: MatrixOf<'_, T>,
         labels: &[u32],
+        check: impl Fn(usize, &[T]) -> Result<(), MetricsError>,
         confidence: impl Fn(&[T], T) -> f64,
-    ) -> Self {
-        let rows = matrix.iter().zip(labels);
-        let (confidence, correct) = rows
-            .map(|(row, &label)| {
-                let winner = argmax(row);
-                (confidence(row, row[winner]), winner == label as usize)
-            })
-            .unzip();
-        Self { confidence, correct }
+    ) -> Result<Self, MetricsError> {
+        checked::labels(matrix, labels)?;
+        let mut all = Self { confidence: Vec::with_capacity(labels.len()), correct: Vec::new() };
+        for (index, (row, &label)) in matrix.iter().zip(labels).enumerate() {
+            check(index, row)?;
+            let winner = argmax(row);
+            all.confidence.push(confidence(row, row[winner]));
+            all.correct.push(winner == label as usize);
+        }
+        Ok(all)
     }
 
     /// Returns the number of predictions.
