@@ -10,6 +10,7 @@ const BLOCK: usize = 128;
 pub fn argmax<T: Number>(logits: &[T]) -> usize {
     let top = lanes::max(logits);
     // Whole blocks first, without an early exit, which vector units compare faster than numbers one by one.
+    #[allow(clippy::needless_bitwise_bool)]
     let has_top = |block: &[T]| block.iter().fold(false, |found, &z| found | (z == top));
     let before = logits.chunks(BLOCK).take_while(|block| !has_top(block)).count() * BLOCK;
     let block = logits.get(before..).unwrap_or_default();

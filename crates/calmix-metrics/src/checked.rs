@@ -16,7 +16,7 @@ pub(super) fn not_empty(labels: &[u32]) -> Result<(), MetricsError> {
 }
 
 /// Checks that there is one label per row, each a valid class.
-pub(super) fn labels<T>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn labels<T: Number>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
     length("labels", matrix.rows(), labels.len())?;
     let classes = matrix.width();
     match labels.iter().position(|&label| label as usize >= classes) {

@@ -75,7 +75,7 @@ impl Temperature {
     pub fn fit<T: Number>(logits: MatrixOf<'_, T>, labels: &[u32]) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
-        Ok(fit_rows(pairs(logits, labels)))
+        Ok(fit_rows(&pairs(logits, labels)))
     }
 
     /// Returns the number by which logits are divided.
@@ -129,7 +129,7 @@ fn pairs<'a, T: Number>(
 }
 
 /// Fits on checked rows with their labels.
-fn fit_rows<'a, T: Number + 'a>(rows: impl Iterator<Item = LabelledLogits<'a, T>> + Clone) -> Temperature {
+fn fit_rows<'a, T: Number + 'a>(rows: &(impl Iterator<Item = LabelledLogits<'a, T>> + Clone)) -> Temperature {
     let start = Objective::nll(rows.clone(), 1.0);
     let best = minimise(start, |beta| Objective::nll(rows.clone(), beta));
     no_worse(best, start, |temperature| nll_sum(rows.clone(), temperature))

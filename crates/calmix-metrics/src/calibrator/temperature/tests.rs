@@ -50,7 +50,7 @@ fn rounding_never_makes_it_worse() {
 #[test]
 fn probabilities_are_of_the_divided_logits() {
     let hot = Temperature::new(2.0).unwrap();
-    let mut p = [0.0; 2];
+    let mut p = [0.0_f32; 2];
     hot.probabilities_into(&[2.0, 0.0], &mut p);
     assert!((f64::from(p[0]) - 1.0 / (1.0 + (-1.0_f64).exp())).abs() < 1e-7);
     hot.probabilities_into(&[3e38, -3e38], &mut p);
