@@ -5,6 +5,7 @@ mod corpus;
 mod layout;
 mod miri;
 pub(crate) mod publish;
+pub(crate) mod python;
 mod skipped;
 mod step;
 mod tier;

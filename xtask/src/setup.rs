@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 
+use crate::check::python;
 use crate::human_time::human_time;
 use tool::{Registry, Tool};
 
@@ -88,5 +89,6 @@ fn install_environments() -> Result<()> {
     println!("setup: TensorBoard is installed: {}", python.display());
     println!("setup: torchmetrics is installed: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
     println!("setup: pyarrow is installed: {}", venv::python(&[PYARROW])?.display());
+    println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The result of a run: `result.json`, beside the weights in `model.safetensors`.
 
+use calmix_head::fit::Candidate;
 use calmix_io::class_names;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Scaling, Uncalibrated};
@@ -79,6 +80,19 @@ impl HeadChoice {
     /// Whether the candidates are those for one vector per sample.
     pub fn is_of_one_vector(&self) -> bool {
         self.candidates.iter().any(|candidate| candidate.name == HeadName::LogisticRegression)
+    }
+}
+
+impl From<Candidate> for HeadName {
+    fn from(candidate: Candidate) -> Self {
+        match candidate {
+            Candidate::Settings => Self::Recipe,
+            Candidate::LabelsAlone => Self::LabelsAlone,
+            Candidate::LogisticRegression => Self::LogisticRegression,
+            Candidate::Em => Self::Em,
+            Candidate::BalancedEm => Self::BalancedEm,
+            Candidate::LrEm => Self::LrEm,
+        }
     }
 }
 

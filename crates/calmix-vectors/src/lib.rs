@@ -6,6 +6,7 @@
 //! | how is their table found or made, and what does it decide? | [`table`], [`table_splits`], with its [`start_notice`]s |
 //! | which vectors do they have? | [`head_vectors`], through a [`vector_projection`] |
 //! | how does a run on vectors of the user start and resume? | [`vector_run`], [`read_vectors`] |
+//! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
 //! | how does a run train its heads, top-down? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
 //! | what does an evaluation compute, and what is written of it? | [`evaluation`], [`evaluation_log`], [`final_evaluation`] |
 //! | how is a finished run evaluated again? | [`reevaluate`] |
@@ -38,6 +39,7 @@ mod table_error;
 pub mod table_splits;
 pub mod threads;
 pub mod trained_samples;
+pub mod vector_classifier;
 pub mod vector_projection;
 pub mod vector_run;
 

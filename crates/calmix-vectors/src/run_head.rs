@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use calmix_core::matrix::Matrix;
 use calmix_data::error::DataError;
 use calmix_data::loader::SkippedSample;
-use calmix_head::fit::{Candidate, HeadFit, ValidationSamples, fit};
+use calmix_head::fit::{HeadFit, ValidationSamples, fit};
 use calmix_head::progress::FitProgress;
 use calmix_head::samples::HeadSamples;
 use calmix_head::training::StepLog;
@@ -24,7 +24,7 @@ use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
 use calmix_run::examples::Thumbnails;
 use calmix_run::head_files::{folded_head_bytes, head_bytes};
-use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
+use calmix_run::result::{HeadCandidate, HeadChoice};
 use calmix_run::run::RunFile;
 use calmix_run::sink::WorkProgress;
 
@@ -192,14 +192,7 @@ fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
     let mut candidates = Vec::new();
     for (n, (head, output)) in fitted.heads.iter().zip(outputs).enumerate() {
         candidates.push(HeadCandidate {
-            name: match head.candidate {
-                Candidate::Settings => HeadName::Recipe,
-                Candidate::LabelsAlone => HeadName::LabelsAlone,
-                Candidate::LogisticRegression => HeadName::LogisticRegression,
-                Candidate::Em => HeadName::Em,
-                Candidate::BalancedEm => HeadName::BalancedEm,
-                Candidate::LrEm => HeadName::LrEm,
-            },
+            name: head.candidate.into(),
             kept: n == fitted.kept,
             nll: head.mean_nll(),
             temperature: temperature(&head.calibrator),

@@ -36,12 +36,20 @@ pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Res
     if count >= all.len() {
         return Ok(all.into());
     }
+    let ids = (0..all.len()).filter_map(|position| all.id(position)).collect();
+    Ok(drawn_unlabelled(ids, count).as_slice().into())
+}
+
+/// As many of these samples as `count`, ascending. Which ones depends on their ids alone.
+pub(crate) fn drawn_unlabelled(mut ids: Vec<u64>, count: u64) -> Vec<u64> {
+    if count >= ids.len() as u64 {
+        return ids;
+    }
     let rank = |&id: &u64| (Seed(0).stream(Domain::UnlabelledCount, 0, id).next_u64(), id);
-    let mut ids: Vec<u64> = (0..all.len()).filter_map(|position| all.id(position)).collect();
     ids.sort_by_cached_key(rank);
     ids.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     ids.sort_unstable();
-    Ok(ids.as_slice().into())
+    ids
 }
 
 /// Draws the split of a run. Where the dataset has a validation split of its own, no label is held out.

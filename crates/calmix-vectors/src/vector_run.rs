@@ -41,7 +41,7 @@ use crate::table_splits::take_splits;
 use crate::threads::threads;
 
 /// The origin of settings that the contents of the vectors' file decide.
-const FILE_CONTENTS: &str = "contents of the vectors' file";
+pub(crate) const FILE_CONTENTS: &str = "contents of the vectors' file";
 /// What `environment.json` has in place of the version of libtorch.
 const ENGINE: &str = "no libtorch";
 
@@ -91,7 +91,7 @@ pub fn prepare_vectors(
 }
 
 /// The views after the first: half of them weak, the others strong. A single view serves for both.
-fn view_settings(views: usize) -> [(&'static str, Value); 2] {
+pub(crate) fn view_settings(views: usize) -> [(&'static str, Value); 2] {
     let more = views.saturating_sub(1);
     let weak = more / 2;
     let number = |views: usize| Value::Integer(i64::try_from(views).unwrap_or(i64::MAX));

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use super::tier::Tier;
-use super::{advisories, corpus, layout, miri, publish};
+use super::{advisories, corpus, layout, miri, publish, python};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
@@ -119,6 +119,15 @@ pub(crate) const STEPS: &[Step] = &[
         },
     },
     Step {
+        name: "python",
+        what: "the Python package passes its tests, and scikit-learn accepts its estimator",
+        tier: Tier::Usual,
+        action: |_| {
+            libtorch::require()?;
+            Ok(Action::Own { called: "xtask/src/check/python.rs", run: python::check })
+        },
+    },
+    Step {
         name: "raster",
         what: "plots are written as PNG files, which needs some thirty more crates",
         tier: Tier::Nightly,
@@ -149,7 +158,7 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// The packages and features of the tests: the defaults, without the allocator, which takes minutes to compile, and
 /// without the fuzz targets, which have no `main` to link.
-const TESTED: &[&str] = &[
+pub(super) const TESTED: &[&str] = &[
     "--workspace",
     "--exclude",
     "calmix-fuzz",

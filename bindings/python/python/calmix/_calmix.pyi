@@ -1,0 +1,56 @@
+"""The native part of calmix."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+class Classifier:
+    def __init__(self, info: bytes, head: bytes, projection: bytes) -> None: ...
+    def logits(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]: ...
+    def probabilities(self, vectors: NDArray[np.float32], threads: int) -> NDArray[np.float32]: ...
+    def sets(
+        self, vectors: NDArray[np.float32], coverage: float, rule: str, threads: int
+    ) -> tuple[NDArray[np.bool_], list[str]]: ...
+    def answers(
+        self, vectors: NDArray[np.float32], precision: float, threads: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_], list[str]]: ...
+
+def fit_classifier(
+    vectors: NDArray[np.float32],
+    views: int,
+    labels: NDArray[np.int64],
+    classes: list[str],
+    settings: list[tuple[str, str]],
+    threads: int,
+) -> tuple[Classifier, str, NDArray[np.uint64], NDArray[np.float32]]: ...
+
+class Planner:
+    def __init__(
+        self,
+        classes: int,
+        labelled: list[int],
+        unlabelled: list[int],
+        steps: int,
+        seed: int,
+        settings: list[tuple[str, str]],
+    ) -> None: ...
+    @property
+    def loss_weights(self) -> dict[str, float]: ...
+    def plan(
+        self,
+        step: int,
+        labelled_ids: NDArray[np.uint64],
+        labels: NDArray[np.int64],
+        labelled_logits: NDArray[np.float32],
+        labelled_features: NDArray[np.float32],
+        unlabelled_ids: NDArray[np.uint64],
+        unlabelled_logits: NDArray[np.float32],
+        unlabelled_features: NDArray[np.float32],
+    ) -> dict[str, NDArray[Any]]: ...
+    def commit(self) -> None: ...
+    def undo(self) -> None: ...
+    def state(self) -> dict[str, bytes]: ...
+    def load(self, method: bytes, labelled: bytes, unlabelled: bytes) -> None: ...

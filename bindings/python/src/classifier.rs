@@ -1,0 +1,223 @@
+//! A classifier of vectors: training and prediction, by the code of `calmix train --features` and `calmix predict`.
+
+use calmix::model_options::ModelOptions;
+use calmix::predict::guarantee::Guarantee;
+use calmix::predict::prediction_rule::{Prediction, PredictionRule};
+use calmix_core::matrix::Matrix;
+use calmix_head::fit::{FittedHead, HeadFit};
+use calmix_head::model::HeadModel;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::held_out::SetRule;
+use calmix_recipe::Layers;
+use calmix_run::head_files::{head_bytes, projection_bytes, read_head, read_projection};
+use calmix_run::model_info::ModelInfo;
+use calmix_run::result::HeadName;
+use calmix_vectors::vector_classifier::{LabelledVectors, VectorClassifier, recipe};
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use serde_json::{Value, json};
+
+use crate::error::{internal, invalid, of_fit};
+use crate::interrupt::interruptible;
+
+/// The label of a sample without one.
+const UNLABELLED: i64 = -1;
+
+/// A trained classifier.
+#[pyclass(frozen, module = "calmix._calmix")]
+pub(crate) struct Classifier {
+    model: HeadModel,
+    info: ModelInfo,
+}
+
+/// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, and `settings` are
+/// keys of a recipe with their values. Returns it with a description of the fit as JSON, and the out-of-fold predictions: the
+/// rows of `vectors`, and their calibrated probabilities.
+#[pyfunction]
+#[pyo3(signature = (vectors, views, labels, classes, settings, threads))]
+#[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
+pub(crate) fn fit_classifier<'py>(
+    py: Python<'py>,
+    vectors: PyReadonlyArray2<'py, f32>,
+    views: usize,
+    labels: PyReadonlyArray1<'py, i64>,
+    classes: Vec<String>,
+    settings: Vec<(String, String)>,
+    threads: usize,
+) -> PyResult<(Classifier, String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)> {
+    let shape = vectors.as_array().dim();
+    let numbers = vectors.as_slice()?;
+    let vectors = Matrix::new(numbers, shape.0, shape.1).map_err(invalid)?;
+    let labels: Vec<Option<u32>> = labels.as_slice()?.iter().map(|&label| class(label)).collect();
+    let mut layers = Layers::new().recipe("vectors");
+    for (key, value) in settings {
+        layers = layers.set(&format!("{key}={value}"));
+    }
+    let recipe = recipe(layers, views).map_err(|error| of_fit(&error))?;
+    let samples = LabelledVectors { vectors, views, labels: &labels, classes: &classes };
+    let fitted = interruptible(py, |stop| VectorClassifier::fit(samples, &recipe, threads, stop))?;
+    let VectorClassifier { model, info, fit, rows } = fitted.map_err(|error| of_fit(&error))?;
+    let (ids, probabilities) = out_of_fold(&fit)?;
+    let ids: Vec<u64> = ids.iter().map(|&id| rows[id as usize] as u64).collect();
+    let width = info.classes.len();
+    let description = describe(&fit).to_string();
+    let count = ids.len();
+    let probabilities = PyArray1::from_vec(py, probabilities).reshape([count, width])?;
+    Ok((Classifier { model, info }, description, PyArray1::from_vec(py, ids), probabilities))
+}
+
+#[pymethods]
+impl Classifier {
+    /// A classifier from what `__reduce__` returns.
+    #[new]
+    fn new(info: &[u8], head: &[u8], projection: &[u8]) -> PyResult<Self> {
+        let info: ModelInfo = serde_json::from_slice(info).map_err(invalid)?;
+        let Some(below) = info.head.as_ref() else {
+            return Err(PyValueError::new_err("not a classifier of vectors"));
+        };
+        let features = below.features as usize;
+        let projection = read_projection(projection, features, below.dimensions as usize).map_err(invalid)?;
+        let head = read_head(head, below.shape(info.classes.len())).map_err(invalid)?;
+        Ok(Self { model: HeadModel::new(projection, head).map_err(invalid)?, info })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let Self { model, info } = slf.get();
+        let info = serde_json::to_vec(info).map_err(internal)?;
+        let head = head_bytes(model.head()).map_err(internal)?;
+        let projection = projection_bytes(model.projection()).map_err(internal)?;
+        let state = [info, head, projection].map(|bytes| PyBytes::new(py, &bytes));
+        Ok((slf.get_type().into_any(), PyTuple::new(py, state)?))
+    }
+
+    /// The logits of vectors, before calibration.
+    fn logits<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let numbers = vectors.as_slice()?;
+        let logits = py.detach(|| self.model.logits(numbers)).map_err(invalid)?;
+        self.table(py, logits)
+    }
+
+    /// The calibrated probabilities of vectors.
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let (_, predictions) = self.predict(py, &vectors, ModelOptions::default(), threads)?;
+        let probabilities = predictions.into_iter().flat_map(|prediction| prediction.probabilities).collect();
+        self.table(py, probabilities)
+    }
+
+    /// Which classes are in the prediction set of each vector, and the guarantees that cannot be given. Without held-out
+    /// labels, all are.
+    fn sets<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+        coverage: f64,
+        rule: &str,
+        threads: usize,
+    ) -> PyResult<(Bound<'py, PyArray2<bool>>, Vec<String>)> {
+        let sets: SetRule = serde_json::from_value(Value::from(rule)).map_err(invalid)?;
+        let options = ModelOptions { coverage, sets, ..ModelOptions::default() };
+        let (missing, predictions) = self.predict(py, &vectors, options, threads)?;
+        let classes = self.info.classes.len();
+        let mut members = vec![false; predictions.len() * classes];
+        for (members, prediction) in members.chunks_exact_mut(classes.max(1)).zip(&predictions) {
+            match &prediction.set {
+                Some(set) => set.iter().for_each(|&class| members[class as usize] = true),
+                None => members.fill(true),
+            }
+        }
+        Ok((self.table(py, members)?, missing))
+    }
+
+    /// The predicted class of each vector, whether the model abstains from it, and the guarantees that cannot be given.
+    /// Without held-out labels it always abstains.
+    #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
+    fn answers<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+        precision: f64,
+        threads: usize,
+    ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<bool>>, Vec<String>)> {
+        let options = ModelOptions { precision, ..ModelOptions::default() };
+        let (missing, predictions) = self.predict(py, &vectors, options, threads)?;
+        let labels = predictions.iter().map(|prediction| prediction.label as u64).collect();
+        let abstain = predictions.iter().map(|prediction| prediction.abstain.unwrap_or(true)).collect();
+        Ok((PyArray1::from_vec(py, labels), PyArray1::from_vec(py, abstain), missing))
+    }
+}
+
+impl Classifier {
+    /// The predictions of vectors, and the guarantees that these options cannot have.
+    fn predict(
+        &self,
+        py: Python<'_>,
+        vectors: &PyReadonlyArray2<'_, f32>,
+        options: ModelOptions,
+        threads: usize,
+    ) -> PyResult<(Vec<String>, Vec<Prediction>)> {
+        let numbers = vectors.as_slice()?;
+        Guarantee::check(&options).map_err(invalid)?;
+        let rule = PredictionRule::new(self.info.clone(), &options).map_err(invalid)?;
+        let predictions = py.detach(|| -> PyResult<Vec<Prediction>> {
+            let logits = self.model.logits(numbers).map_err(invalid)?;
+            rule.predictions(&logits, threads).map_err(invalid)
+        })?;
+        Ok((rule.guarantee().missing(), predictions))
+    }
+
+    /// Rows of one entry per class.
+    fn table<'py, T: Element>(&self, py: Python<'py>, numbers: Vec<T>) -> PyResult<Bound<'py, PyArray2<T>>> {
+        let classes = self.info.classes.len();
+        let rows = numbers.len() / classes.max(1);
+        PyArray1::from_vec(py, numbers).reshape([rows, classes])
+    }
+}
+
+fn class(label: i64) -> Option<u32> {
+    if label == UNLABELLED { None } else { u32::try_from(label).ok() }
+}
+
+/// The samples that heads of folds predicted, and the probabilities of the head that is the model, each label calibrated without
+/// itself.
+fn out_of_fold(fit: &HeadFit) -> PyResult<(Vec<u64>, Vec<f32>)> {
+    let Some(kept) = fit.head() else { return Ok((Vec::new(), Vec::new())) };
+    let logits = match kept.calibrator.map() {
+        Some(calibrator) => calibrator.cross_fit(&kept.predictions).map_err(internal)?.logits,
+        None => kept.predictions.logits.clone(),
+    };
+    let logits = kept.predictions.shaped(&logits).map_err(internal)?;
+    Ok((kept.predictions.ids.clone(), Calibrator::IDENTITY.probabilities(logits).map_err(internal)?))
+}
+
+/// The heads that were tried, and the difference that samples without labels made.
+fn describe(fit: &HeadFit) -> Value {
+    let heads: Vec<Value> =
+        fit.heads.iter().enumerate().map(|(n, head)| candidate(head, n == fit.kept)).collect();
+    json!({ "candidates": heads, "nll_difference": fit.nll_difference })
+}
+
+fn candidate(head: &FittedHead, is_kept: bool) -> Value {
+    let calibrator = head.calibrator.map();
+    json!({
+        "name": HeadName::from(head.candidate).name(),
+        "uses_unlabelled": !head.candidate.is_labels_alone(),
+        "kept": is_kept,
+        "nll": head.mean_nll(),
+        "calibrator": calibrator.map(|fitted| &fitted.calibrator),
+        "labels": head.predictions.labels.len(),
+        "raw": calibrator.map(|fitted| fitted.raw),
+        "calibrated": calibrator.map(|fitted| fitted.calibrated),
+    })
+}

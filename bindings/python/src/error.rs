@@ -1,0 +1,25 @@
+//! Errors of the libraries as exceptions of Python.
+
+use std::fmt::Display;
+
+use calmix_vectors::VectorsError;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+
+/// What the caller passed is invalid.
+pub(crate) fn invalid(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// An error of this package, not of its caller.
+pub(crate) fn internal(error: impl Display) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// An error of a fit.
+pub(crate) fn of_fit(error: &VectorsError) -> PyErr {
+    match error {
+        VectorsError::Stopped => PyKeyboardInterrupt::new_err("the fit was interrupted"),
+        error => invalid(error),
+    }
+}

@@ -1,0 +1,207 @@
+//! The planner of CalibrateMix and its base algorithms: outputs of a network in, the plan of a training step out. It is
+//! `calmix_core::planner::Planner`, which trains the heads of calmix too.
+
+use calmix_core::loss::LossKind;
+use calmix_core::matrix::Matrix;
+use calmix_core::method::MethodState;
+use calmix_core::mixup::Row;
+use calmix_core::observation::{Observation, Rows};
+use calmix_core::planner::{Planned, Planner as CorePlanner};
+use calmix_core::rng::Seed;
+use calmix_core::schedule::RunStep;
+use calmix_recipe::Layers;
+use calmix_run::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::error::{internal, invalid};
+
+/// A method with its state.
+#[pyclass(module = "calmix._calmix")]
+pub(crate) struct Planner {
+    planner: CorePlanner,
+    /// The ids of the unlabelled samples, ascending; their places are their slots.
+    unlabelled: Vec<u64>,
+    classes: usize,
+    steps: u64,
+    planned: Option<Planned>,
+}
+
+#[pymethods]
+impl Planner {
+    #[new]
+    fn new(
+        classes: usize,
+        labelled: Vec<u64>,
+        mut unlabelled: Vec<u64>,
+        steps: u64,
+        seed: u64,
+        settings: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let mut layers = Layers::new();
+        for (key, value) in settings {
+            layers = layers.set(&format!("{key}={value}"));
+        }
+        let method = layers.resolve().map_err(invalid)?.recipe.method;
+        unlabelled.sort_unstable();
+        unlabelled.dedup();
+        let planner = CorePlanner::new(method, classes, &labelled, unlabelled.len(), Seed(seed));
+        Ok(Self { planner, unlabelled, classes, steps, planned: None })
+    }
+
+    /// The weight of each term of the loss, by name.
+    #[getter]
+    fn loss_weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let weights = PyDict::new(py);
+        for term in self.planner.method.loss_terms() {
+            let name = match term.kind {
+                LossKind::Labelled => "labelled",
+                LossKind::Unlabelled => "unlabelled",
+                LossKind::Mixup(_) => "mixup",
+                LossKind::Fairness => "fairness",
+                LossKind::LogitDistance { .. } => "logit_distance",
+            };
+            weights.set_item(name, term.weight)?;
+        }
+        Ok(weights)
+    }
+
+    /// Plans a step. Rows of a mixture count the labelled rows first, then the unlabelled ones.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a batch has that many arrays, and Python passes them by name"
+    )]
+    fn plan<'py>(
+        &mut self,
+        py: Python<'py>,
+        step: u64,
+        labelled_ids: PyReadonlyArray1<'py, u64>,
+        labels: PyReadonlyArray1<'py, i64>,
+        labelled_logits: PyReadonlyArray2<'py, f32>,
+        labelled_features: PyReadonlyArray2<'py, f32>,
+        unlabelled_ids: PyReadonlyArray1<'py, u64>,
+        unlabelled_logits: PyReadonlyArray2<'py, f32>,
+        unlabelled_features: PyReadonlyArray2<'py, f32>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        if self.planned.is_some() {
+            let message =
+                "the plan before was neither committed nor undone: call commit() after the step, or undo()";
+            return Err(PyRuntimeError::new_err(message));
+        }
+        let labels: Vec<u32> = labels
+            .as_slice()?
+            .iter()
+            .map(|&label| u32::try_from(label).map_err(|_| invalid(format!("{label} is not a class"))))
+            .collect::<PyResult<_>>()?;
+        let ids = unlabelled_ids.as_slice()?;
+        let slots: Vec<u64> = ids.iter().map(|id| self.slot(*id)).collect::<PyResult<_>>()?;
+        let seen = Observation {
+            labelled: Rows {
+                ids: labelled_ids.as_slice()?,
+                logits: matrix(&labelled_logits)?,
+                features: matrix(&labelled_features)?,
+            },
+            labels: &labels,
+            unlabelled: Rows {
+                ids,
+                logits: matrix(&unlabelled_logits)?,
+                features: matrix(&unlabelled_features)?,
+            },
+        };
+        let at = RunStep { step, steps: self.steps };
+        let planner = &mut self.planner;
+        let planned = py.detach(|| planner.plan(&seen, &slots, at)).map_err(invalid)?;
+        let plan = as_dict(py, &planned, labels.len(), self.classes)?;
+        self.planned = Some(planned);
+        Ok(plan)
+    }
+
+    /// Ends the step: the state takes it in.
+    fn commit(&mut self) -> PyResult<()> {
+        let planned =
+            self.planned.take().ok_or_else(|| PyRuntimeError::new_err("there is no plan to commit"))?;
+        self.planner.commit(planned);
+        Ok(())
+    }
+
+    /// Discards the plan, after a step that was not made.
+    fn undo(&mut self) {
+        self.planned = None;
+        self.planner.undo();
+    }
+
+    /// The state, as bytes by name.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        if self.planned.is_some() {
+            return Err(PyRuntimeError::new_err("commit() or undo() the plan before the state is read"));
+        }
+        let method = serde_json::to_vec(&self.planner.state).map_err(internal)?;
+        let labelled = write_labelled(self.planner.labelled.margins.as_ref()).map_err(internal)?;
+        let shard = self.planner.samples.shards.first().ok_or_else(|| internal("there is no shard"))?;
+        let samples = write_shard(shard).map_err(internal)?;
+        let state = PyDict::new(py);
+        for (name, bytes) in [("method", method), ("labelled", labelled), ("unlabelled", samples)] {
+            state.set_item(name, PyBytes::new(py, &bytes))?;
+        }
+        Ok(state)
+    }
+
+    /// Restores a state of the same method and samples.
+    fn load(&mut self, method: &[u8], labelled: &[u8], unlabelled: &[u8]) -> PyResult<()> {
+        let state: MethodState = serde_json::from_slice(method).map_err(invalid)?;
+        let margins = read_labelled(labelled, self.planner.labelled.margins.clone()).map_err(invalid)?;
+        let Some(shard) = self.planner.samples.shards.first_mut() else {
+            return Err(internal("there is no shard"));
+        };
+        *shard = read_shard(unlabelled, shard.clone()).map_err(invalid)?;
+        self.planner.labelled.margins = margins;
+        self.planner.state = state;
+        self.planned = None;
+        Ok(())
+    }
+}
+
+impl Planner {
+    /// The place of an unlabelled sample.
+    fn slot(&self, id: u64) -> PyResult<u64> {
+        match self.unlabelled.binary_search(&id) {
+            Ok(slot) => Ok(slot as u64),
+            Err(_) => Err(invalid(format!("sample {id} is not one of the unlabelled samples"))),
+        }
+    }
+}
+
+fn matrix<'a>(array: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Matrix<'a>> {
+    let (rows, width) = array.as_array().dim();
+    Matrix::new(array.as_slice()?, rows, width).map_err(invalid)
+}
+
+/// A plan as arrays by name.
+fn as_dict<'py>(
+    py: Python<'py>,
+    planned: &Planned,
+    labelled: usize,
+    classes: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let plan = &planned.plan;
+    let place = |row: Row| match row {
+        Row::Labelled(row) => row as i64,
+        Row::Unlabelled(row) => (labelled + row) as i64,
+    };
+    let pseudo = &plan.pseudo;
+    let labels = pseudo.labels.iter().map(|&label| i64::from(label)).collect();
+    let mixes = &plan.mixes;
+    let targets = PyArray1::from_slice(py, &plan.targets).reshape([mixes.len(), classes])?;
+    let dict = PyDict::new(py);
+    dict.set_item("pseudo_labels", PyArray1::<i64>::from_vec(py, labels))?;
+    dict.set_item("pseudo_weights", PyArray1::from_slice(py, &pseudo.weights))?;
+    dict.set_item("fairness_target", PyArray1::from_slice(py, &pseudo.fairness_target))?;
+    dict.set_item("first", PyArray1::<i64>::from_vec(py, mixes.iter().map(|mix| place(mix.a)).collect()))?;
+    dict.set_item("second", PyArray1::<i64>::from_vec(py, mixes.iter().map(|mix| place(mix.b)).collect()))?;
+    dict.set_item("mix_lambda", PyArray1::from_vec(py, mixes.iter().map(|mix| mix.lambda).collect()))?;
+    dict.set_item("mix_weights", PyArray1::from_vec(py, mixes.iter().map(|mix| mix.weight).collect()))?;
+    dict.set_item("targets", targets)?;
+    Ok(dict)
+}

@@ -1,0 +1,160 @@
+//! A classifier of vectors in memory: what a run on vectors trains, without its files.
+//!
+//! The samples are numbered as in the table of a run, and pass through the same projection and the same fit: the same vectors,
+//! labels and settings give the same bits as `calmix train --features`.
+
+use std::sync::atomic::AtomicBool;
+
+use calmix_core::matrix::Matrix;
+use calmix_head::fit::{FittedHead, HeadFit, fit};
+use calmix_head::model::HeadModel;
+use calmix_head::progress::FitProgress;
+use calmix_head::projection::Projection;
+use calmix_head::samples::{HeadSamples, TrainingRows};
+use calmix_metrics::held_out;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::{Layers, Recipe};
+use calmix_run::head_files::{head_bytes, projection_bytes};
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+
+use crate::error::VectorsError;
+use crate::head_settings::head_settings;
+use crate::splits::drawn_unlabelled;
+use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
+use crate::vector_run::{FILE_CONTENTS, view_settings};
+
+/// Vectors and labels to train a classifier on.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledVectors<'a> {
+    /// One row for each sample: its vector, then further views of it if there are any.
+    pub vectors: Matrix<'a>,
+    /// The number of vectors in a row.
+    pub views: usize,
+    /// The class of each sample; `None` if it has no label.
+    pub labels: &'a [Option<u32>],
+    /// The names of the classes.
+    pub classes: &'a [String],
+}
+
+/// A classifier that was trained on vectors in memory.
+#[derive(Debug)]
+pub struct VectorClassifier {
+    /// The head that is the model, with its projection.
+    pub model: HeadModel,
+    /// What `model.json` of a run would say about it: classes, calibrator, held-out labels.
+    pub info: ModelInfo,
+    /// All heads that were tried.
+    pub fit: HeadFit,
+    /// The row of each sample, by its id: labelled rows come first, as in the table of a run.
+    pub rows: Vec<usize>,
+}
+
+/// The recipe of a classifier: the built-in `vectors`, with settings of the user, for samples of some views.
+///
+/// # Errors
+/// If a setting is unknown or invalid.
+pub fn recipe(settings: Layers, views: usize) -> Result<Recipe, VectorsError> {
+    let resolved = settings.decided(FILE_CONTENTS, view_settings(views)).resolve()?;
+    Ok(resolved.recipe)
+}
+
+impl VectorClassifier {
+    /// Trains all heads on `threads` threads, and keeps the one that a run would keep. The number of threads changes no bit.
+    ///
+    /// # Errors
+    /// If the input contradicts itself, a number is not finite, or a setting does not apply; [`VectorsError::Stopped`] if
+    /// `stop` becomes true.
+    pub fn fit(
+        samples: LabelledVectors<'_>,
+        recipe: &Recipe,
+        threads: usize,
+        stop: &AtomicBool,
+    ) -> Result<Self, VectorsError> {
+        let LabelledVectors { vectors, views, labels, classes } = samples;
+        let rows = rows_by_id(labels);
+        let training = training_ids(labels, recipe);
+        let width = vectors.width() / views.max(1);
+        let clean = |id: &u64| vectors.row(rows[*id as usize]).get(..width).unwrap_or_default();
+        let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));
+        let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
+        let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize)?;
+        drop(fitted_on);
+        let mut projected = Vec::with_capacity(training.ids.len() * views * projection.dimensions());
+        let mut block = Vec::new();
+        for ids in training.ids.chunks((ROWS / views.max(1)).max(1)) {
+            block.clear();
+            ids.iter().for_each(|&id| block.extend_from_slice(vectors.row(rows[id as usize])));
+            project(&projection, &block, &mut projected)?;
+        }
+        let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
+        let head_samples = HeadSamples {
+            ids: &training.ids,
+            vectors: Matrix::new(&projected, training.ids.len(), views * projection.dimensions())?,
+            weak: recipe.network.weak_views as u8,
+            strong: recipe.network.strong_views as u8,
+            labels: &labels,
+            classes,
+        };
+        let progress = FitProgress::new(stop);
+        let settings = head_settings(recipe);
+        let fit = fit(head_samples, &training.rows, None, &settings, threads, &progress)?;
+        let Some(kept) = fit.head() else {
+            return Err(VectorsError::Unsupported("no head was trained".to_owned()));
+        };
+        let info = model_info(recipe, classes, &projection, kept)?;
+        let model = HeadModel::new(projection, kept.trained.average.clone())?;
+        Ok(Self { model, info, fit, rows })
+    }
+}
+
+/// The rows in the order of a run's table: those with a label, then the others.
+fn rows_by_id(labels: &[Option<u32>]) -> Vec<usize> {
+    let (mut rows, unlabelled): (Vec<usize>, Vec<usize>) =
+        (0..labels.len()).partition(|&row| labels[row].is_some());
+    rows.extend(unlabelled);
+    rows
+}
+
+/// The samples that are trained on.
+struct TrainingIds {
+    /// Their ids, ascending.
+    ids: Vec<u64>,
+    /// Their places in `ids`, by how they are used.
+    rows: TrainingRows,
+}
+
+/// The labelled samples, and as many without their label as the recipe sets.
+fn training_ids(labels: &[Option<u32>], recipe: &Recipe) -> TrainingIds {
+    let labelled = labels.iter().flatten().count();
+    let first = if recipe.labels.include_labelled { 0 } else { labelled as u64 };
+    let all: Vec<u64> = (first..labels.len() as u64).collect();
+    let count = recipe.unlabelled_samples(all.len() as u64);
+    let unlabelled = drawn_unlabelled(all, count);
+    let mut ids: Vec<u64> = (0..labelled as u64).collect();
+    ids.extend(unlabelled.iter().filter(|&&id| id >= labelled as u64));
+    let places = unlabelled.iter().filter_map(|id| ids.binary_search(id).ok()).collect();
+    TrainingIds { rows: TrainingRows { labelled: (0..labelled).collect(), unlabelled: places }, ids }
+}
+
+/// What `model.json` would say about a head.
+fn model_info(
+    recipe: &Recipe,
+    classes: &[String],
+    projection: &Projection,
+    kept: &FittedHead,
+) -> Result<ModelInfo, VectorsError> {
+    let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.average)?);
+    info.head = Some(HeadInfo {
+        kind: recipe.network.head,
+        precision: Precision::F32,
+        features: projection.width() as u32,
+        dimensions: projection.dimensions() as u32,
+        backbone: String::new(),
+        projection: ModelInfo::hash(&projection_bytes(projection)?),
+    });
+    if let Some(calibrator) = kept.calibrator.map() {
+        info.held_out = Some(held_out::cross_fitted(&kept.predictions, calibrator)?);
+        info.calibration = Some(calibrator.clone());
+    }
+    Ok(info)
+}
