@@ -1,10 +1,14 @@
 //! The extension module `calmix._calmix`: plain functions and classes over arrays, which the Python code in `python/calmix`
 //! wraps. Arrays are checked there; here they are contiguous, and the interpreter is released while Rust computes.
 
+mod calibrator;
 mod classifier;
 mod error;
 mod interrupt;
+mod labels;
+mod measure;
 mod planner;
+mod report;
 
 use pyo3::prelude::*;
 
@@ -12,10 +16,16 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _calmix {
     #[pymodule_export]
+    use crate::calibrator::{Calibrator, fit_calibrator};
+    #[pymodule_export]
     use crate::classifier::{Classifier, fit_classifier};
 
     #[pymodule_export]
+    use crate::measure::{measure, reliability_bins};
+    #[pymodule_export]
     use crate::planner::Planner;
+    #[pymodule_export]
+    use crate::report::{page_of_predictions, report_of_run};
 
     /// The version of the package.
     #[pymodule_export]

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::{internal, invalid};
+use crate::labels::classes_of;
 
 /// A method with its state.
 #[pyclass(module = "calmix._calmix")]
@@ -90,11 +91,7 @@ impl Planner {
                 "the plan before was neither committed nor undone: call commit() after the step, or undo()";
             return Err(PyRuntimeError::new_err(message));
         }
-        let labels: Vec<u32> = labels
-            .as_slice()?
-            .iter()
-            .map(|&label| u32::try_from(label).map_err(|_| invalid(format!("{label} is not a class"))))
-            .collect::<PyResult<_>>()?;
+        let labels = classes_of(&labels)?;
         let ids = unlabelled_ids.as_slice()?;
         let slots: Vec<u64> = ids.iter().map(|id| self.slot(*id)).collect::<PyResult<_>>()?;
         let seen = Observation {

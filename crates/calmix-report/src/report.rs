@@ -6,11 +6,13 @@ mod run;
 
 use std::path::Path;
 
+use calmix_metrics::error::MetricsError;
+use calmix_metrics::predictions::Predictions;
 use serde::Serialize;
 
 use crate::error::ReportError;
 pub use answers::{Answers, BeforeAfter};
-pub use assessment::{Assessment, PRECISION};
+pub use assessment::{Assessment, LabelsOf, PRECISION};
 pub use run::{EvaluatedRun, RunReport};
 
 /// The format of `report.json`. Later ones may add fields.
@@ -38,6 +40,15 @@ impl RunsReport {
             runs.push(RunReport::read(folder.as_ref(), images)?);
         }
         distinguish(&mut runs, folders);
+        Ok(Self { format: FORMAT, calmix: env!("CARGO_PKG_VERSION").to_owned(), runs })
+    }
+
+    /// The report of predictions that another program made, for labels that its model was not trained on.
+    ///
+    /// # Errors
+    /// If labels and logits differ in number, or a logit is not finite.
+    pub fn of_predictions(name: &str, predictions: &Predictions) -> Result<Self, MetricsError> {
+        let runs = vec![RunReport::of_predictions(name, predictions)?];
         Ok(Self { format: FORMAT, calmix: env!("CARGO_PKG_VERSION").to_owned(), runs })
     }
 

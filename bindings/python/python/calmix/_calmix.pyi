@@ -1,5 +1,6 @@
 """The native part of calmix."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,31 @@ class Planner:
     def undo(self) -> None: ...
     def state(self) -> dict[str, bytes]: ...
     def load(self, method: bytes, labelled: bytes, unlabelled: bytes) -> None: ...
+
+def page_of_predictions(
+    name: str, logits: NDArray[np.float32], labels: NDArray[np.int64], classes: list[str]
+) -> str: ...
+def report_of_run(folder: os.PathLike[str]) -> tuple[str, str]: ...
+
+class Calibrator:
+    def __init__(self, json: bytes) -> None: ...
+    def to_json(self) -> str: ...
+    def probabilities(self, logits: NDArray[np.float32]) -> NDArray[np.float32]: ...
+
+def fit_calibrator(
+    kind: str, logits: NDArray[np.float32], labels: NDArray[np.int64], penalised: bool
+) -> Calibrator: ...
+def measure(
+    name: str,
+    rows: NDArray[Any],
+    are_logits: bool,
+    labels: NDArray[np.int64],
+    bins: int,
+    by_mass: bool,
+    right: bool,
+    level: float | None,
+    seed: int,
+) -> tuple[float, tuple[float, float]]: ...
+def reliability_bins(
+    rows: NDArray[Any], are_logits: bool, labels: NDArray[np.int64], bins: int, by_mass: bool, right: bool
+) -> list[tuple[int, float, float]]: ...

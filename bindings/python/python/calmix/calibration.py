@@ -1,1 +1,540 @@
-"""Measures of calibration."""
+"""Measures of calibration with confidence intervals, and calibrators.
+
+Measures take arguments in the order of scikit-learn, `ece(y_true, y_prob)`. Probabilities are positional; logits are passed
+by name, and neither is ever guessed. float64 is computed in float64. With `interval=0.95` a measure returns an `Estimate`
+with a 95% confidence interval instead of a number.
+
+>>> import numpy as np
+>>> from calmix.calibration import brier_score, ece
+>>> y_true = np.array([0, 1, 1, 0])
+>>> y_prob = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
+>>> round(ece(y_true, y_prob), 6)
+0.3
+>>> round(brier_score(y_true, y_prob), 6)
+0.25
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calmix import _calmix
+from calmix.arrays import as_array
+from calmix.rows import encoded_labels, one_of, table
+
+__all__ = [
+    "Estimate",
+    "IsotonicCalibration",
+    "ReliabilityBin",
+    "TemperatureScaling",
+    "VectorScaling",
+    "aurc",
+    "brier_score",
+    "class_wise_ece",
+    "confidence_gap",
+    "debiased_squared_error",
+    "ece",
+    "error",
+    "nll",
+    "reliability_bins",
+    "smooth_ece",
+]
+
+Edges = Literal["left", "right"]
+Binning = Literal["width", "mass"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measure with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """The predictions whose confidence is in one bin."""
+
+    count: int
+    confidence: float
+    """Their mean confidence."""
+    accuracy: float
+    """The share of them that is right."""
+
+
+@overload
+def ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Expected calibration error of the predicted class (Naeini et al. 2015; Guo et al. 2017).
+
+    The mean distance between confidence and accuracy over `bins` bins of equal width, or with `binning="mass"` of equal
+    numbers of samples. `edges="left"` puts a confidence on an edge into the bin above it, as in [0.1, 0.2), and 1 into the
+    last; `"right"` into the bin below, as torchmetrics and the code of Guo et al. do. ECE is biased upwards on few
+    samples, and so is its bootstrap interval; `debiased_squared_error` is not."""
+    return _measure("ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=binning == "mass", edges=edges)
+
+
+@overload
+def class_wise_ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    edges: Edges = "left",
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def class_wise_ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    edges: Edges = "left",
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def class_wise_ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    edges: Edges = "left",
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Mean over classes of the calibration error of each class's probability (Kull et al. 2019), with `bins` bins
+    of equal width."""
+    return _measure("class_wise_ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, edges=edges)
+
+
+@overload
+def smooth_ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def smooth_ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def smooth_ece(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Calibration error without bins (Błasiok and Nakkiran 2023), as in the package relplot. An interval takes seconds."""
+    return _measure("smooth_ece", y_true, y_prob, logits, labels, interval, random_state)
+
+
+@overload
+def debiased_squared_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def debiased_squared_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def debiased_squared_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Squared calibration error of `bins` bins, with the bias of sampling noise removed (Kumar et al. 2019); it may be
+    negative."""
+    return _measure("debiased_squared_error", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=binning == "mass", edges=edges)
+
+
+@overload
+def confidence_gap(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def confidence_gap(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def confidence_gap(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Mean confidence minus accuracy: positive if the model is over-confident."""
+    return _measure("confidence_gap", y_true, y_prob, logits, labels, interval, random_state)
+
+
+@overload
+def error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Share of wrong predictions; of equal probabilities, the first is the prediction. Its interval is exact
+    (Clopper and Pearson)."""
+    return _measure("error", y_true, y_prob, logits, labels, interval, random_state)
+
+
+@overload
+def nll(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def nll(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def nll(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Mean negative log-likelihood, in nats: scikit-learn's `log_loss`. A true class of probability 0 makes it infinite;
+    scikit-learn clips."""
+    return _measure("nll", y_true, y_prob, logits, labels, interval, random_state)
+
+
+@overload
+def brier_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def brier_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def brier_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Brier score: the squared distance to the true class, summed over classes, from 0 to 2: scikit-learn's
+    `brier_score_loss(scale_by_half=False)`."""
+    return _measure("brier_score", y_true, y_prob, logits, labels, interval, random_state)
+
+
+@overload
+def aurc(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: None = None,
+    random_state: int = 0,
+) -> float: ...
+@overload
+def aurc(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float,
+    random_state: int = 0,
+) -> Estimate: ...
+def aurc(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    interval: float | None = None,
+    random_state: int = 0,
+) -> float | Estimate:
+    """Area under the risk-coverage curve: the mean error as the least confident predictions are dropped one by one."""
+    return _measure("aurc", y_true, y_prob, logits, labels, interval, random_state)
+
+
+def reliability_bins(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Sequence[Any] | None = None,
+    bins: int = 15,
+    binning: Binning = "width",
+    edges: Edges = "left",
+) -> list[ReliabilityBin]:
+    """Returns the bins of a reliability diagram, without the empty ones."""
+    rows, are_logits = one_of(y_prob, logits)
+    codes, _ = encoded_labels(y_true, rows, labels)
+    found = _calmix.reliability_bins(rows, are_logits, codes, _bins(bins), binning == "mass", _is_right(edges))
+    return [ReliabilityBin(*each) for each in found]
+
+
+def _measure(
+    name: str,
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None,
+    logits: ArrayLike | None,
+    labels: Sequence[Any] | None,
+    interval: float | None,
+    random_state: int,
+    *,
+    bins: int = 15,
+    by_mass: bool = False,
+    edges: Edges = "left",
+) -> Any:
+    rows, are_logits = one_of(y_prob, logits)
+    codes, _ = encoded_labels(y_true, rows, labels)
+    if interval is not None and not 0 < interval < 1:
+        raise ValueError(f"interval is the confidence level, between 0 and 1, such as 0.95; got {interval}")
+    value, bounds = _calmix.measure(
+        name, rows, are_logits, codes, _bins(bins), by_mass, _is_right(edges), interval, random_state
+    )
+    return value if interval is None else Estimate(value, *bounds, interval)
+
+
+def _bins(bins: int) -> int:
+    if not 1 <= bins <= 65535:
+        raise ValueError(f"bins must be from 1 to 65,535; got {bins}")
+    return bins
+
+
+def _is_right(edges: Edges) -> bool:
+    if edges not in ("left", "right"):
+        raise ValueError(f'edges must be "left" or "right"; got {edges!r}')
+    return edges == "right"
+
+
+class _Calibrator:
+    """What the calibrators share: they are fitted on logits and true classes, and give probabilities."""
+
+    _kind = ""
+    _penalised = False
+    classes_: NDArray[Any]
+
+    def fit(self, logits: ArrayLike, y: ArrayLike) -> Any:
+        """Fits on rows of logits and their true classes, which the model was not trained on.
+
+        Columns are the classes of y in ascending order. For probabilities, pass their logarithms.
+        """
+        rows = table(logits, "logits")
+        self.classes_ = np.unique(as_array(y, "y"))
+        labels = None if len(self.classes_) != rows.shape[1] else self.classes_.tolist()
+        if labels is None:
+            # A class without a label here: only numbers of columns say which it is.
+            self.classes_ = np.arange(rows.shape[1])
+        codes, _ = encoded_labels(y, rows, labels)
+        self._fitted = _calmix.fit_calibrator(self._kind, rows.astype(np.float32), codes, self._penalised)
+        return self
+
+    def predict_proba(self, logits: ArrayLike) -> NDArray[np.float32]:
+        """Returns the calibrated probabilities of rows of logits."""
+        return self._calibrator().probabilities(table(logits, "logits").astype(np.float32))
+
+    def predict(self, logits: ArrayLike) -> NDArray[Any]:
+        """Returns the most probable class of each row."""
+        columns = self.predict_proba(logits).argmax(axis=1)
+        return self.classes_[columns]
+
+    def _calibrator(self) -> _calmix.Calibrator:
+        if not hasattr(self, "_fitted"):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(logits, y) first")
+        return self._fitted
+
+    def _numbers(self) -> dict[str, Any]:
+        return json.loads(self._calibrator().to_json())
+
+
+class TemperatureScaling(_Calibrator):
+    """Divides logits by one number, the temperature that minimises the NLL (Guo et al. 2017).
+
+    With `penalised=True`, a penalty keeps the temperature near 1 while there are few labels, as in the models of calmix.
+
+    >>> logits = np.array([[4.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 0.0]] * 10)
+    >>> round(TemperatureScaling().fit(logits, [0, 1, 0, 1] * 10).temperature_, 3)
+    3.641
+    """
+
+    _kind = "temperature"
+
+    def __init__(self, *, penalised: bool = False) -> None:
+        self._penalised = penalised
+
+    @property
+    def temperature_(self) -> float:
+        """The temperature."""
+        return self._numbers()["temperature"]
+
+
+class VectorScaling(_Calibrator):
+    """Scales and shifts the logit of each class (Guo et al. 2017). It may change predictions."""
+
+    _kind = "vector"
+
+    @property
+    def scale_(self) -> NDArray[np.float64]:
+        """The factor of each class."""
+        return np.array(self._numbers()["scale"])
+
+    @property
+    def bias_(self) -> NDArray[np.float64]:
+        """What is added to the logit of each class."""
+        return np.array(self._numbers()["bias"])
+
+
+class IsotonicCalibration(_Calibrator):
+    """Replaces the confidence of the predicted class by an isotonic regression; the other probabilities keep their ratios."""
+
+    _kind = "isotonic"

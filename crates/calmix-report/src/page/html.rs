@@ -4,6 +4,7 @@ use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Intervals, LEVEL, Metrics};
 use calmix_run::examples::SIDES;
+use calmix_run::summary::RunSummary;
 use calmix_run::sink::phrase::{measured, signed_gap};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -27,6 +28,8 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
     let names: Vec<&str> = report.runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("calmix report: {}", names.join(", "));
     let plots = plot::all(report);
+    let is_of_run = report.runs.iter().all(|run| run.summary.is_some());
+    let source = if is_of_run { "the files of the run" } else { "predictions and labels" };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -62,8 +65,8 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
                 }
                 footer {
                     p {
-                        "Created by calmix " (report.calmix) " from the files of the run; every number can be recomputed \
-                         from them. ECE: expected calibration error, 15 bins of equal width, closed on the left."
+                        "Created by calmix " (report.calmix) " from " (source) "; every number can be recomputed from \
+                         them. ECE: expected calibration error, 15 bins of equal width, closed on the left."
                     }
                 }
             }
@@ -96,7 +99,7 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
 
 /// Says how far a run is that has not ended.
 fn unfinished(run: &RunReport) -> String {
-    match run.summary.steps {
+    match run.summary.as_ref().map_or(0, |summary| summary.steps) {
         0 => "The run has not ended.".to_owned(),
         steps => {
             let step = grouped(run.step);
@@ -145,7 +148,13 @@ fn overview(report: &RunsReport) -> Markup {
 
 /// The rows of a run in the table, with the same names for every run.
 fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
-    let summary = &run.summary;
+    let mut facts = run.summary.as_ref().map_or_else(Vec::new, |summary| origin(run, summary));
+    facts.extend(measures(run));
+    facts
+}
+
+/// What a run was trained on, and how.
+fn origin(run: &RunReport, summary: &RunSummary) -> Vec<(&'static str, String)> {
     let method = match summary.pairing.as_str() {
         "none" => summary.base.clone(),
         pairing => format!("{} with {pairing}", summary.base),
@@ -158,6 +167,17 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         grouped(summary.validation as u64),
         grouped(summary.unlabelled)
     );
+    vec![
+        ("dataset", format!("{}, {}", summary.dataset, counted(summary.classes as u64, "class"))),
+        ("samples", labels),
+        ("method", method),
+        ("network", summary.network_in_words()),
+        ("seeds", format!("training {}, labels {}", summary.seed, summary.label_seed)),
+    ]
+}
+
+/// The metrics of a run before and after calibration.
+fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
     let seen = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
     let samples = seen.map_or(0, |seen| seen.samples);
     let raw = seen.map(|seen| (&seen.metrics, seen.intervals.as_ref()));
@@ -175,11 +195,6 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         of.map_or("–".to_owned(), |(metrics, intervals)| how(metrics, intervals, samples))
     };
     vec![
-        ("dataset", format!("{}, {}", summary.dataset, counted(summary.classes as u64, "class"))),
-        ("samples", labels),
-        ("method", method),
-        ("network", summary.network_in_words()),
-        ("seeds", format!("training {}, labels {}", summary.seed, summary.label_seed)),
         ("calibration", map),
         ("error", show(mapped.or(raw), error)),
         ("confidence gap, points", show(raw, gap)),

@@ -7,7 +7,6 @@ use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::metrics::ENOUGH_FOR_ECE;
 use calmix_metrics::metrics::{ENOUGH_TO_JUDGE, ExactIntervals, LEVEL, Metrics};
 use calmix_metrics::predictions::EvalSet;
-use calmix_run::result::RunResult;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
 
@@ -27,11 +26,22 @@ pub struct Assessment {
     pub notes: Vec<String>,
 }
 
+/// Where the labels come from that a confidence threshold is based on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelsOf {
+    /// They were held out by a run that has ended.
+    FinishedRun,
+    /// The run has not ended.
+    UnfinishedRun,
+    /// They are the labels of predictions that another program made.
+    Predictions,
+}
+
 impl Assessment {
     /// Assesses an evaluation and the held-out labels that the model stores.
-    pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, result: Option<&RunResult>) -> Self {
+    pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
-        let (answers, trust) = trust(held_out, result.is_some());
+        let (answers, trust) = trust(held_out, labels);
         let mut notes = Vec::new();
         let Some(seen) = seen else {
             let headline = "There are no metrics yet: the run has no predictions for labelled samples.";
@@ -94,20 +104,27 @@ fn says(its: &str, metrics: &Metrics, samples: u64) -> String {
     )
 }
 
-fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
+fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
     let wanted = format!("{:.0}%", 100.0 * PRECISION);
     let needed = fewest_labels(PRECISION, HeldOut::DELTA);
     let Some(held_out) = held_out else {
-        let why = if finished { "No labels were held out" } else { "The run has not ended" };
+        let why = match of {
+            LabelsOf::UnfinishedRun => "The run has not ended",
+            LabelsOf::FinishedRun | LabelsOf::Predictions => "No labels were held out",
+        };
         return (None, format!("{why}, so there is no confidence threshold for {wanted} precision."));
     };
     // A score that is not a number comes from a damaged file; then there is no threshold either.
     match held_out.answer_threshold(PRECISION).ok().flatten() {
         Some(found) => {
             let share = found.answered as f64 / found.n as f64;
+            let command = match of {
+                LabelsOf::Predictions => String::new(),
+                _ => format!(" `calmix predict --precision {PRECISION}` abstains on the others."),
+            };
             let text = format!(
                 "For {wanted} precision, trust its {:.0}% most confident predictions: {} of {} held-out labels are among \
-                 them, and {} of these are right. `calmix predict --precision {PRECISION}` abstains on the others.",
+                 them, and {} of these are right.{command}",
                 100.0 * share,
                 found.answered,
                 found.n,
@@ -153,7 +170,7 @@ mod tests {
     }
 
     fn assessment(n: usize, held_out: Option<&HeldOut>) -> Assessment {
-        Assessment::of(Some(&evaluate(&made_predictions(n), None, None).unwrap()), held_out, None)
+        Assessment::of(Some(&evaluate(&made_predictions(n), None, None).unwrap()), held_out, LabelsOf::UnfinishedRun)
     }
 
     #[test]
@@ -174,7 +191,7 @@ mod tests {
             ["Evaluated on 1,000 samples of the test split, after 1,000 training steps."]
         );
         assert!(assessment(20, None).headline.starts_with("Too few labels: it was evaluated on 20 samples"));
-        assert!(Assessment::of(None, None, None).headline.starts_with("There are no metrics yet"));
+        assert!(Assessment::of(None, None, LabelsOf::UnfinishedRun).headline.starts_with("There are no metrics yet"));
     }
 
     #[test]

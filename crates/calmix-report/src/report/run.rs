@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use calmix_core::rng::Seed;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::evaluate::evaluate;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
+use calmix_metrics::held_out;
 use calmix_metrics::margin_histogram::SampleMargins;
-use calmix_metrics::metrics::Intervals;
+use calmix_metrics::metrics::{Intervals, Resampling};
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
@@ -18,6 +22,7 @@ use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use calmix_run::summary::RunSummary;
 use serde::Serialize;
 
+use super::assessment::LabelsOf;
 use super::{Answers, Assessment, BeforeAfter};
 use crate::error::ReportError;
 use crate::plot::by_class::{self, ClassMetrics};
@@ -37,8 +42,8 @@ pub struct RunReport {
     pub finished: bool,
     /// The step of the metrics: that of the result, or of the latest event.
     pub step: u64,
-    /// Its dataset, method, network and seeds.
-    pub summary: RunSummary,
+    /// Its dataset, method, network and seeds; `None` for predictions of another program.
+    pub summary: Option<RunSummary>,
     /// Its assessment, as sentences.
     pub assessment: Assessment,
     /// Whether the test split both chose the model and measures it.
@@ -105,11 +110,9 @@ impl RunReport {
             None => None,
         };
         let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
-        let assessment = Assessment::of(
-            evaluated.as_ref().map(|evaluated| &evaluated.evaluation),
-            held_out,
-            result.as_ref(),
-        );
+        let seen = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
+        let labels = if result.is_some() { LabelsOf::FinishedRun } else { LabelsOf::UnfinishedRun };
+        let assessment = Assessment::of(seen, held_out, labels);
         let name = std::path::absolute(folder).ok();
         let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
         let selected = result.as_ref().and_then(|result| result.finished.selected.get(&result.selection));
@@ -118,7 +121,7 @@ impl RunReport {
             name: name.to_string_lossy().into_owned(),
             finished: result.is_some(),
             step: result.as_ref().map_or(events.last().map_or(0, Event::step), |result| result.step),
-            summary,
+            summary: Some(summary),
             assessment,
             chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
             head: result.as_ref().and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept),
@@ -127,6 +130,36 @@ impl RunReport {
             training: if steps > 0 { TrainingCurve::of(&events) } else { None },
             pseudo_labels: pseudo_labels::curve(&events),
             margins: read::margins(folder)?,
+        })
+    }
+
+    /// The report of predictions that another program made, for labels that its model was not trained on. The intervals take
+    /// a thousand bootstrap replicates.
+    ///
+    /// # Errors
+    /// If labels and logits differ in number, or a logit is not finite.
+    pub fn of_predictions(name: &str, predictions: &Predictions) -> Result<Self, MetricsError> {
+        let answers = Answers::of(predictions, None)?;
+        let examples = Examples::of(predictions, &answers, None)?;
+        let logits = predictions.matrix()?;
+        let labels = &predictions.labels;
+        let intervals = Intervals::of(logits, labels, Temperature::IDENTITY, Resampling::default(), Seed(0))?;
+        let intervals = BeforeAfter { before: intervals, after: None };
+        let evaluated = EvaluatedRun::of(predictions, None, &answers, examples, &intervals)?;
+        let held_out = held_out::of_others(predictions, &Calibrator::IDENTITY)?;
+        let assessment = Assessment::of(Some(&evaluated.evaluation), Some(&held_out), LabelsOf::Predictions);
+        Ok(Self {
+            name: name.to_owned(),
+            finished: true,
+            step: 0,
+            summary: None,
+            assessment,
+            chosen_on_test: false,
+            head: None,
+            evaluated: Some(evaluated),
+            training: None,
+            pseudo_labels: Vec::new(),
+            margins: None,
         })
     }
 }

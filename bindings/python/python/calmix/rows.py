@@ -1,0 +1,89 @@
+"""Rows of probabilities or logits with their labels, checked, as the native code takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calmix.arrays import as_array
+
+TOLERANCE = 1e-3
+"""The largest distance of a row's sum from 1: probabilities in half precision are that far off."""
+
+
+def table(rows: ArrayLike, name: str) -> NDArray[Any]:
+    """The rows as float32 or float64, contiguous; float64 stays float64."""
+    array = as_array(rows, name)
+    if array.ndim != 2:
+        hint = f": pass np.column_stack([1 - {name}, {name}])" if array.ndim == 1 and name == "y_prob" else ""
+        raise ValueError(f"{name} must have the shape (n, classes), got {array.shape}{hint}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: dtype={array.dtype} is not numeric")
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    array = np.ascontiguousarray(array, dtype=dtype)
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"{name}: row {int(finite.argmin())} contains NaN or infinity")
+    return array
+
+
+def probabilities(y_prob: ArrayLike) -> NDArray[Any]:
+    """Rows of probabilities; logits and rows that do not sum to 1 are refused, never guessed."""
+    array = table(y_prob, "y_prob")
+    outside = (array.min(axis=1, initial=0.0) < 0) | (array.max(axis=1, initial=0.0) > 1)
+    if outside.any():
+        row = int(outside.argmax())
+        raise ValueError(f"y_prob: row {row} has numbers outside of [0, 1]; if these are logits, pass logits=")
+    far = np.abs(array.sum(axis=1, dtype=np.float64) - 1) > TOLERANCE
+    if far.any():
+        row = int(far.argmax())
+        raise ValueError(f"y_prob: row {row} sums to {array[row].sum():.6g}, not to 1; if these are logits, pass logits=")
+    return array
+
+
+def one_of(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[NDArray[Any], bool]:
+    """The rows, and whether they are logits; exactly one argument must be there."""
+    if (y_prob is None) == (logits is None):
+        raise TypeError("pass either y_prob, rows of probabilities, or logits=")
+    return (table(logits, "logits"), True) if logits is not None else (probabilities(y_prob), False)
+
+
+def logits_of(y_prob: ArrayLike | None, logits: ArrayLike | None) -> NDArray[np.float32]:
+    """The logits in float32; those of probabilities are their logarithms."""
+    rows, are_logits = one_of(y_prob, logits)
+    if are_logits:
+        return np.ascontiguousarray(rows, dtype=np.float32)
+    smallest = np.finfo(np.float32).tiny
+    return np.log(np.maximum(rows, smallest)).astype(np.float32)
+
+
+def encoded_labels(
+    y_true: ArrayLike, rows: NDArray[Any], labels: Sequence[Any] | None
+) -> tuple[NDArray[np.int64], list[str]]:
+    """The column of each true class, and the names of the columns."""
+    truth = as_array(y_true, "y_true")
+    count, classes = rows.shape
+    if truth.ndim != 1 or len(truth) != count:
+        raise ValueError(f"y_true must have one class per row, {count}; it has the shape {truth.shape}")
+    if labels is None:
+        if truth.dtype.kind not in "biu":
+            raise ValueError("y_true must be columns of y_prob, from 0; for other classes, pass labels=clf.classes_")
+        codes = np.ascontiguousarray(truth, dtype=np.int64)
+        names = [str(column) for column in range(classes)]
+    else:
+        order = np.asarray(labels)
+        if len(order) != classes:
+            raise ValueError(f"labels has {len(order)} classes, but there are {classes} columns")
+        place = {value: column for column, value in enumerate(order.tolist())}
+        if len(place) != classes:
+            raise ValueError("labels names a class twice")
+        codes = np.array([place.get(value, -1) for value in truth.tolist()], dtype=np.int64)
+        names = [str(value) for value in order.tolist()]
+    outside = (codes < 0) | (codes >= classes)
+    if outside.any():
+        row = int(outside.argmax())
+        raise ValueError(f"y_true: row {row} is {truth[row]!r}, which is not one of the {classes} classes")
+    return codes, names

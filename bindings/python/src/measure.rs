@@ -1,0 +1,213 @@
+//! Measures of calibration of rows of probabilities or logits, in the precision that they come in.
+
+use std::num::NonZeroU16;
+
+use calmix_core::matrix::MatrixOf;
+use calmix_core::number::Number;
+use calmix_core::rng::Seed;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::error::MetricsError;
+use calmix_metrics::measure::{
+    Binned, Binning, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
+    confidence_gap, debiased_squared_error, ece, nll_of_probability_rows, nll_of_rows, smooth_ece,
+};
+use calmix_metrics::metrics::Resampling;
+use calmix_metrics::stats::{clopper_pearson, percentile_interval, resample};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::error::{internal, invalid};
+use crate::labels::classes_of;
+
+/// Replicates of a smooth ECE: each takes as long as the measure itself.
+const SMOOTH_REPLICATES: u64 = 200;
+
+/// Rows of numbers, which are not converted: 0.7 in f64 is another bin than 0.7 in f32.
+#[derive(FromPyObject)]
+pub(crate) enum RowsOf<'py> {
+    Single(PyReadonlyArray2<'py, f32>),
+    Double(PyReadonlyArray2<'py, f64>),
+}
+
+/// What is computed of each bin.
+type OfBins = fn(&[ReliabilityBin]) -> f64;
+type BinTuple = (usize, f64, f64);
+
+/// Computes a measure by its name, and its confidence interval at a level; without a level the interval is empty.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python passes them by name, from one place")]
+pub(crate) fn measure(
+    py: Python<'_>,
+    name: &str,
+    rows: RowsOf<'_>,
+    are_logits: bool,
+    labels: PyReadonlyArray1<'_, i64>,
+    bins: NonZeroU16,
+    by_mass: bool,
+    right: bool,
+    level: Option<f64>,
+    seed: u64,
+) -> PyResult<(f64, (f64, f64))> {
+    let labels = classes_of(&labels)?;
+    let how = How { name, are_logits, binning: binning(bins, by_mass, right), level, seed: Seed(seed) };
+    match rows {
+        RowsOf::Single(rows) => {
+            let shape = rows.as_array().dim();
+            let numbers = rows.as_slice()?;
+            py.detach(|| how.measure(numbers, shape, &labels))
+        }
+        RowsOf::Double(rows) => {
+            let shape = rows.as_array().dim();
+            let numbers = rows.as_slice()?;
+            py.detach(|| how.measure(numbers, shape, &labels))
+        }
+    }
+}
+
+/// The bins of a reliability diagram that are not empty: count, mean confidence, accuracy.
+#[pyfunction]
+pub(crate) fn reliability_bins(
+    py: Python<'_>,
+    rows: RowsOf<'_>,
+    are_logits: bool,
+    labels: PyReadonlyArray1<'_, i64>,
+    bins: NonZeroU16,
+    by_mass: bool,
+    right: bool,
+) -> PyResult<Vec<BinTuple>> {
+    let labels = classes_of(&labels)?;
+    let how = How { name: "", are_logits, binning: binning(bins, by_mass, right), level: None, seed: Seed(0) };
+    let top_label = match rows {
+        RowsOf::Single(rows) => {
+            let shape = rows.as_array().dim();
+            let numbers = rows.as_slice()?;
+            py.detach(|| how.top_label(matrix(numbers, shape)?, &labels))
+        }
+        RowsOf::Double(rows) => {
+            let shape = rows.as_array().dim();
+            let numbers = rows.as_slice()?;
+            py.detach(|| how.top_label(matrix(numbers, shape)?, &labels))
+        }
+    };
+    let found = calmix_metrics::measure::reliability_bins(&top_label?, how.binning);
+    let filled = found.into_iter().filter(|bin| bin.count > 0);
+    Ok(filled.map(|bin| (bin.count, bin.confidence, bin.accuracy)).collect())
+}
+
+/// Which measure, and how.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    name: &'a str,
+    are_logits: bool,
+    binning: Binning,
+    level: Option<f64>,
+    seed: Seed,
+}
+
+impl How<'_> {
+    fn measure<T: Number>(
+        self,
+        numbers: &[T],
+        shape: (usize, usize),
+        labels: &[u32],
+    ) -> PyResult<(f64, (f64, f64))> {
+        let rows = matrix(numbers, shape)?;
+        let of_bins = |of_bins: OfBins| {
+            let binned = Binned::new(&self.top_label(rows, labels)?, self.binning);
+            self.value(labels.len(), |counts| of_bins(&binned.bins(counts)))
+        };
+        match self.name {
+            "ece" => of_bins(ece),
+            "debiased_squared_error" => of_bins(debiased_squared_error),
+            "confidence_gap" => of_bins(confidence_gap),
+            "smooth_ece" => self.smooth_ece(&self.top_label(rows, labels)?),
+            "error" => self.error(&self.top_label(rows, labels)?),
+            "aurc" => {
+                let coverage = RiskCoverage::new(&self.top_label(rows, labels)?);
+                self.value(labels.len(), |counts| coverage.aurc(counts))
+            }
+            "nll" => {
+                let nll = if self.are_logits {
+                    nll_of_rows(rows, labels, 1.0)
+                } else {
+                    nll_of_probability_rows(rows, labels)
+                };
+                let nll = nll.map_err(invalid)?;
+                self.value(labels.len(), |counts| counts.mean(&nll))
+            }
+            "brier_score" => {
+                let brier = self.with_probabilities(rows, |p| brier_of_rows(p, labels))?;
+                self.value(labels.len(), |counts| counts.mean(&brier))
+            }
+            "class_wise_ece" => {
+                // The bins refer to the probabilities, so these live until the last replicate.
+                let probabilities = if self.are_logits { Temperature::IDENTITY.probabilities(rows) } else { Vec::new() };
+                let rows = if self.are_logits { matrix(&probabilities, shape)? } else { rows };
+                let class_wise = ClassWise::new(rows, labels, self.binning).map_err(invalid)?;
+                self.value(labels.len(), |counts| class_wise.ece(counts))
+            }
+            name => Err(internal(format!("there is no measure {name}"))),
+        }
+    }
+
+    fn top_label<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {
+        let top_label = if self.are_logits {
+            TopLabel::from_logits(rows, labels, 1.0)
+        } else {
+            TopLabel::from_probabilities(rows, labels)
+        };
+        top_label.map_err(invalid)
+    }
+
+    fn with_probabilities<T: Number, R>(
+        self,
+        rows: MatrixOf<'_, T>,
+        of: impl Fn(MatrixOf<'_, T>) -> Result<R, MetricsError>,
+    ) -> PyResult<R> {
+        if !self.are_logits {
+            return of(rows).map_err(invalid);
+        }
+        let probabilities = Temperature::IDENTITY.probabilities(rows);
+        of(matrix(&probabilities, (rows.rows(), rows.width()))?).map_err(invalid)
+    }
+
+    /// The measure of rows that count once, and its bootstrap interval.
+    fn value(self, rows: usize, of: impl Fn(&Counts) -> f64) -> PyResult<(f64, (f64, f64))> {
+        let value = of(&Counts::once(rows));
+        let Some(level) = self.level else { return Ok((value, (value, value))) };
+        let how = Resampling { level, ..Resampling::default() };
+        let interval = how.interval(rows, self.seed, of).map_err(invalid)?;
+        Ok((value, (interval.low, interval.high)))
+    }
+
+    fn error(self, top_label: &TopLabel) -> PyResult<(f64, (f64, f64))> {
+        let wrong = top_label.correct().iter().filter(|&&right| !right).count();
+        let value = wrong as f64 / top_label.len().max(1) as f64;
+        let Some(level) = self.level else { return Ok((value, (value, value))) };
+        let exact = clopper_pearson(wrong, top_label.len(), level).map_err(invalid)?;
+        Ok((value, (exact.low, exact.high)))
+    }
+
+    fn smooth_ece(self, top_label: &TopLabel) -> PyResult<(f64, (f64, f64))> {
+        let value = smooth_ece(top_label).error;
+        let Some(level) = self.level else { return Ok((value, (value, value))) };
+        let mut drawn = vec![0; top_label.len()];
+        let mut replicates = Vec::new();
+        for replicate in 0..SMOOTH_REPLICATES {
+            resample(self.seed, replicate, &mut drawn);
+            let confidence = drawn.iter().map(|&row| top_label.confidence()[row]).collect();
+            let correct = drawn.iter().map(|&row| top_label.correct()[row]).collect();
+            replicates.push(smooth_ece(&TopLabel::new(confidence, correct).map_err(internal)?).error);
+        }
+        Ok((value, percentile_interval(&replicates, level).map_err(invalid)?))
+    }
+}
+
+fn binning(bins: NonZeroU16, by_mass: bool, right: bool) -> Binning {
+    let edges = if right { Edges::RightClosed } else { Edges::LeftClosed };
+    if by_mass { Binning::EqualMass { bins } } else { Binning::EqualWidth { bins, edges } }
+}
+
+fn matrix<T: Number>(numbers: &[T], shape: (usize, usize)) -> PyResult<MatrixOf<'_, T>> {
+    MatrixOf::new(numbers, shape.0, shape.1).map_err(invalid)
+}
