@@ -157,7 +157,7 @@ def test_calibrators_fit_predict_and_pickle():
         (lambda y, z, p: calibration.ece(y.astype(str), p), ValueError, "labels=clf.classes_"),
         (lambda y, z, p: calibration.ece(y, p, bins=0), ValueError, "bins"),
         (lambda y, z, p: calibration.ece(y, p, interval=95), ValueError, "0.95"),
-        (lambda y, z, p: calibration.ece(y, np.where(p > 0.9, np.nan, p)), ValueError, "NaN"),
+        (lambda y, z, p: calibration.ece(y, np.where(p == p.max(), np.nan, p)), ValueError, "NaN"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

@@ -13,7 +13,7 @@ def test_page_about_predictions(tmp_path):
     y = np.array([rng.choice(3, p=row) for row in p])
     path = calmix.report(y, p, path=tmp_path / "page.html", name="my <model>")
     page = path.read_text()
-    assert "my &lt;model&gt;" in page and "<svg" in page and "Reliability" in page
+    assert "my &lt;model&gt;" in page and "<svg" in page and "Is the confidence calibrated?" in page
     assert "from predictions and labels" in page and "calmix predict" not in page
     measured = calmix.calibration.error(y, p)
     assert f"{100 * measured:.1f}%" in page
