@@ -6,7 +6,10 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // From the build script of calmix-engine.
     let Ok(folder) = std::env::var("DEP_CALMIX_ENGINE_RPATH") else { return };
-    println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    // A program for other machines looks in folders beside its own: `xtask/src/wheels/programs.rs` names them.
+    println!("cargo::rerun-if-env-changed=CALMIX_RUNPATH");
+    let runpath = std::env::var("CALMIX_RUNPATH").unwrap_or_else(|_| folder.clone());
+    println!("cargo::rustc-link-arg=-Wl,-rpath,{runpath}");
     // Tests ask the Python that this libtorch belongs to.
     println!("cargo::rustc-env=CALMIX_LIBTORCH_LIBRARIES={folder}");
     // Nothing calls CUDA's half of libtorch by name, so the linker would leave it out. Loading it takes a fifth of a

@@ -1,4 +1,4 @@
-//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `man`, `weights` and `bench`.
+//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `man`, `weights` and `bench`.
 //!
 //! CI runs the same commands as a developer: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ mod human_time;
 mod man;
 mod setup;
 mod weights;
+mod wheels;
 mod workspace;
 
 use std::process::ExitCode;
@@ -25,6 +26,10 @@ usage: cargo xtask COMMAND
   warm              compile what does not need libtorch, while `setup` is still running
   setup             install what is missing: the tools for `check`, and libtorch
   publish           package the crates that do not need libtorch and compile them; uploads nothing
+  wheels [--out FOLDER] [--profile PROFILE] [NAME...]
+                    build Python wheels (calmix, calmix-cpu, calmix-torch) into FOLDER (default: dist)
+  wheels test [--out FOLDER]
+                    install the wheels in FOLDER into new environments and run them
   man FOLDER        write the manual pages of calmix
   weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
   bench NAME [--json] [--repeat N]
@@ -41,6 +46,7 @@ fn main() -> ExitCode {
         ["warm"] => check::warm(),
         ["setup"] => setup::run(),
         ["publish"] => check::publish::check(),
+        ["wheels", rest @ ..] => wheels::run(rest),
         ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
         ["bench", rest @ ..] => bench::run(rest),

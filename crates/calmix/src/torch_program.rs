@@ -16,9 +16,14 @@ const NAME: &str = "calmix-torch";
 const VARIABLE: &str = "CALMIX_TORCH";
 /// The variable that tells the program the commit of its caller.
 const CALLER: &str = "CALMIX_CALLER_COMMIT";
-/// How to install both programs.
-const INSTALL: &str =
-    "in a clone of calmix, `cargo xtask setup && cargo install --locked --path crates/calmix-torch`";
+/// How to install it. No package index has calmix yet, so wheels come from a folder.
+const INSTALL: &str = "in a clone of calmix, `cargo xtask setup && cargo install --locked --path \
+                       crates/calmix-torch`; or, with DIST the folder of its `cargo xtask wheels`, `pip install \
+                       --find-links DIST \"calmix[cpu]\"`";
+/// How to install both programs from one commit.
+const INSTALL_BOTH: &str = "in a clone of calmix, `cargo install --locked --path crates/calmix && cargo install \
+                            --locked --path crates/calmix-torch`; or, with DIST the folder of its `cargo xtask \
+                            wheels`, `pip install --force-reinstall --find-links DIST \"calmix[cpu]\"`";
 
 /// Replaces this process by `calmix-torch` with the same arguments. Returns only if that fails.
 pub fn replace_process() -> CliError {
@@ -42,7 +47,7 @@ pub fn check_caller() -> Result<(), CliError> {
                 "calmix is of commit {} and calmix-torch of commit {COMMIT}: both must be of the same",
                 shown(caller)
             );
-            Err(CliError::invalid(message).hint(format!("{INSTALL}, and the same for crates/calmix")))
+            Err(CliError::invalid(message).hint(INSTALL_BOTH))
         }
         _ => Ok(()),
     }

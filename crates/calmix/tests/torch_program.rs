@@ -64,6 +64,7 @@ fn missing_program_is_named_in_a_sentence() {
         )
     );
     assert!(error.contains("\ntry: in a clone of calmix, `cargo xtask setup && cargo install"), "{error}");
+    assert!(error.contains("`pip install --find-links DIST \"calmix[cpu]\"`"), "{error}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn named_by_user<V: AsRef<OsStr>>(written: &str, value: impl Fn(&str) -> Option<
 }
 
 /// The folder of the package torch, found without importing it, which would take seconds.
-fn package(python: &Path) -> Result<PathBuf> {
+pub(crate) fn package(python: &Path) -> Result<PathBuf> {
     let ask = "import importlib.util; print(importlib.util.find_spec('torch').origin)";
     let output = Command::new(python).args(["-c", ask]).output();
     let output = output.with_context(|| format!("cannot start {}", python.display()))?;

@@ -1,0 +1,296 @@
+"""Installs the built wheels into new environments, as users would, and runs them: `cargo xtask wheels test`.
+
+CALMIX_DIST is the folder of the wheels, CALMIX_PYTORCH an interpreter whose environment has PyTorch 2.13.0, and
+CALMIX_CARGO_BUILD a folder with `calmix` and `calmix-torch` as cargo builds them, whose models and exit codes must be the same.
+"""
+
+import csv
+import hashlib
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zipfile
+from pathlib import Path
+
+from photographs import write_photographs
+
+if "CALMIX_DIST" not in os.environ:
+    raise unittest.SkipTest("CALMIX_DIST is not set: `cargo xtask wheels test` sets it")
+
+DIST = Path(os.environ["CALMIX_DIST"])
+TOOLS = Path(sys.executable).parent
+MEGABYTE = 1_000_000
+# Twenty steps of the smallest recipe. One thread and two shards: the same bits with one process and with two.
+TRAINING = ["train", "cpu-folder", "--set", "train.steps=20", "--set", "train.threads=1", "--set", "train.shards=2"]
+# As docs/exit-codes.md has them.
+EXIT_CODES = {
+    ("--version",): 0,
+    ("recipes",): 0,
+    ("train", "--data", "nowhere"): 2,
+    ("train", "no-such-recipe", "--data", "photos"): 2,
+    ("predict", "nowhere", "photos"): 2,
+    ("train", "--no-such-option"): 2,
+}
+
+
+def wheel(name):
+    """The one wheel of a distribution."""
+    found = list(DIST.glob(f"{name.replace('-', '_')}-[0-9]*.whl"))
+    assert len(found) == 1, f"{DIST} has {len(found)} wheels of {name}"
+    return found[0]
+
+
+def run(command, code=0, **options):
+    """Runs a command and checks how it ends; returns what it printed."""
+    command = [str(part) for part in command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, **options)
+    printed = done.stdout + done.stderr
+    assert done.returncode == code, f"{command} ended with {done.returncode}, not {code}:\n{printed}"
+    return printed
+
+
+def interpreter(version):
+    """A Python of this version, if there is one."""
+    done = subprocess.run([TOOLS / "uv", "python", "find", "--no-python-downloads", version], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise unittest.SkipTest(f"there is no Python {version} on the PATH")
+    return done.stdout.strip()
+
+
+class Environment:
+    """A virtual environment with wheels in it."""
+
+    def __init__(self, folder, version, requirements, *, options=(), packages=None):
+        run([interpreter(version), "-m", "venv", folder])
+        self.programs = folder / "bin"
+        (self.packages,) = folder.glob("lib/python*/site-packages")
+        if packages is not None:
+            (self.packages / "more.pth").write_text(f"{packages}\n")
+        began = time.monotonic()
+        pip = [self.programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run([*pip, "--find-links", DIST, *options, *requirements])
+        print(f"{' '.join(requirements)} for Python {version}: {time.monotonic() - began:.1f} s", file=sys.stderr)
+
+    def program(self, name):
+        return self.programs / name
+
+
+class Place(unittest.TestCase):
+    """A temporary folder with photographs in `photos`."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="calmix-wheels-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        write_photographs(self.folder / "photos")
+
+    def train(self, program, *more, launcher=(), name="run", **options):
+        """Trains and returns the hash of the model."""
+        run_folder = self.folder / "runs" / name
+        data = ["--data", self.folder / "photos", "--run-dir", run_folder]
+        run([*launcher, program, *TRAINING, *data, *more], cwd=self.folder, **options)
+        return hashlib.sha256((run_folder / "model.safetensors").read_bytes()).hexdigest()
+
+    def reference(self):
+        """The hash of the model that cargo's build trains."""
+        if "CALMIX_CARGO_BUILD" not in os.environ:
+            self.skipTest("CALMIX_CARGO_BUILD is not set")
+        return self.train(Path(os.environ["CALMIX_CARGO_BUILD"]) / "calmix", name="reference")
+
+    def stopped(self, program, sent, *more):
+        """The exit code of a training that a signal to its process group stops."""
+        run_folder = self.folder / "runs" / f"stopped-{sent}-{len(more)}"
+        data = ["--data", self.folder / "photos", "--run-dir", run_folder, "--set", "train.steps=100000"]
+        command = [str(part) for part in [program, *TRAINING, *data, *more]]
+        with open(self.folder / "log", "w+") as log:
+            child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=self.folder)
+            until = time.monotonic() + 120
+            while not (run_folder / "events.jsonl").exists() or not (run_folder / "events.jsonl").stat().st_size:
+                assert child.poll() is None and time.monotonic() < until, (self.folder / "log").read_text()
+                time.sleep(0.2)
+            os.killpg(child.pid, sent)
+            return child.wait(timeout=120)
+
+
+class Files(unittest.TestCase):
+    """What is in the wheels, without installing them."""
+
+    def test_sizes_are_below_their_bars(self):
+        sizes = {name: wheel(name).stat().st_size / MEGABYTE for name in ["calmix", "calmix-cpu", "calmix-torch"]}
+        print({name: f"{size:.1f} MB" for name, size in sizes.items()}, file=sys.stderr)
+        self.assertLess(sizes["calmix"], 10)
+        self.assertLess(sizes["calmix-cpu"], 140)
+        self.assertLess(sizes["calmix-torch"], 20)
+
+    def test_tag_is_what_auditwheel_finds(self):
+        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
+            shown = run([TOOLS / "auditwheel", "show", wheel(name)])
+            # That libraries come from other wheels makes the whole "linux_x86_64", as PyTorch's own; versions of symbols decide.
+            allowed = re.search(r'constrains the platform tag\s+to\s+"manylinux_2_(\d+)_x86_64"', shown)
+            self.assertLessEqual(int(allowed[1]), 34, shown)
+            self.assertIn("-manylinux_2_34_x86_64.", wheel(name).name)
+
+    def test_no_path_of_the_build_is_inside(self):
+        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
+            with zipfile.ZipFile(wheel(name)) as archive:
+                for entry in archive.namelist():
+                    # PyTorch's own files are as they were.
+                    if "/lib/lib" in entry and not entry.endswith("/libtorch.so"):
+                        continue
+                    content = archive.read(entry)
+                    for path in [str(Path.home()), str(Path(__file__).resolve().parents[2]), "/.cargo/", "/site-packages/torch/"]:
+                        self.assertNotIn(path.encode(), content, f"{path} in {entry} of {name}")
+
+    def test_executables_keep_their_mode_and_times_are_fixed(self):
+        executables = {"calmix": ".data/scripts/calmix", "calmix-cpu": "/calmix-torch", "calmix-torch": "/calmix-torch"}
+        for name, ending in executables.items():
+            with zipfile.ZipFile(wheel(name)) as archive:
+                (program,) = [info for info in archive.infolist() if info.filename.endswith(ending)]
+                self.assertEqual(program.external_attr >> 16 & 0o777, 0o755, name)
+                self.assertEqual({info.date_time for info in archive.infolist()}, {(1980, 1, 1, 0, 0, 0)}, name)
+                names = [info.filename for info in archive.infolist() if ".dist-info/" not in info.filename]
+                self.assertEqual(names, sorted(names), name)
+
+    def test_record_has_every_hash(self):
+        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
+            with zipfile.ZipFile(wheel(name)) as archive:
+                (record,) = [entry for entry in archive.namelist() if entry.endswith(".dist-info/RECORD")]
+                rows = list(csv.reader(io.StringIO(archive.read(record).decode())))
+                self.assertEqual(sorted(row[0] for row in rows), sorted(archive.namelist()))
+                self.assertEqual([row[0] for row in rows if not row[1]], [record])
+
+    def test_licences_travel_with_the_libraries(self):
+        with zipfile.ZipFile(wheel("calmix-cpu")) as archive:
+            licences = {entry.split("/licenses/")[1] for entry in archive.namelist() if "/licenses/" in entry}
+        expected = {"NOTICE", "LICENSE-MIT", "LICENSE-APACHE", "rust-crates.txt", "gpl-3.0.txt", "gcc-exception-3.1.txt"}
+        expected |= {"intel-simplified-software-license.txt", "intel-mkl-third-party-programs.txt", "pytorch/LICENSE"}
+        self.assertLessEqual(expected, licences)
+
+
+class Cpu(Place):
+    """`calmix[cpu]` in the oldest and the newest Python."""
+
+    def check(self, version):
+        environment = Environment(self.folder / "env", version, ["calmix[cpu]"])
+        calmix = environment.program("calmix")
+        self.assertEqual(run([calmix, "--version"]), run([environment.program("calmix-torch"), "--version"]))
+        own = self.train(calmix)
+        # What a user's variable names does not replace the libraries of the package.
+        wrong = self.folder / "wrong"
+        wrong.mkdir()
+        (wrong / "libtorch_cpu.so").write_bytes(b"not a library")
+        variable = {**os.environ, "LD_LIBRARY_PATH": str(wrong)}
+        self.assertEqual(self.train(calmix, name="variable", env=variable), own)
+        self.assertEqual(self.train(calmix, "--processes", "2", name="two"), own)
+        self.assertEqual(self.stopped(calmix, signal.SIGINT), 130)
+        self.assertEqual(self.stopped(calmix, signal.SIGINT, "--processes", "2"), 130)
+        self.assertEqual(self.stopped(calmix, signal.SIGTERM), 75)
+        for arguments, code in EXIT_CODES.items():
+            run([calmix, *arguments], code=code, cwd=self.folder)
+        self.assertEqual(own, self.reference())
+
+    def test_python_3_10(self):
+        self.check("3.10")
+
+    def test_python_3_13(self):
+        self.check("3.13")
+
+    def test_download_is_below_its_bar(self):
+        download = [interpreter("3.13"), "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        run([*download, "--find-links", DIST, "--dest", self.folder / "files", "calmix[cpu]"])
+        sizes = {path.name: path.stat().st_size / MEGABYTE for path in (self.folder / "files").iterdir()}
+        print({name: f"{size:.1f} MB" for name, size in sizes.items()}, file=sys.stderr)
+        self.assertLess(sum(sizes.values()), 160, sizes)
+
+    def test_libraries_of_nvidia_in_another_place(self):
+        whole = Environment(self.folder / "whole", "3.13", ["calmix[cpu]"])
+        alone = Environment(self.folder / "alone", "3.13", ["calmix", "calmix-cpu"], options=["--no-deps"])
+        doctor = [alone.program("calmix-torch"), "--version"]
+        said = run(doctor, code=2)
+        self.assertRegex(said, r"^error: calmix-torch needs libcudart\.so\.13, which is not installed")
+        self.assertRegex(said, r'\ntry: \S+/python\S* -m pip install "nvidia-cuda-runtime>=13\.0,<14"\n$')
+        run(doctor, env={**os.environ, "PYTHONPATH": str(whole.packages)})
+
+
+class Torch(Place):
+    """`calmix[torch]` with a PyTorch beside it, elsewhere, of another version and without one."""
+
+    def pytorch(self):
+        """The packages of an environment that has PyTorch."""
+        python = os.environ["CALMIX_PYTORCH"]
+        found = run([python, "-c", "import importlib.util; print(importlib.util.find_spec('torch').origin)"])
+        return Path(found.strip()).parent.parent
+
+    def fake(self, version):
+        """A folder with a package torch of this version that has the libraries of the real one."""
+        folder = self.folder / f"torch-{version}"
+        (folder / "torch").mkdir(parents=True)
+        (folder / "torch/__init__.py").write_text("raise ImportError('the launcher must not import it')\n")
+        (folder / "torch/version.py").write_text(f"__version__ = '{version}'\n")
+        (folder / "torch/lib").symlink_to(self.pytorch() / "torch/lib")
+        return {**os.environ, "PYTHONPATH": str(folder)}
+
+    def test_torch_elsewhere(self):
+        environment = Environment(self.folder / "env", "3.11", ["calmix[torch]"], packages=self.pytorch())
+        calmix = environment.program("calmix")
+        own = self.train(calmix)
+        self.assertEqual(self.train(calmix, "--processes", "2", name="two"), own)
+        torchrun = [Path(os.environ["CALMIX_PYTORCH"]).parent / "torchrun", "--no-python", "--nproc-per-node", "2"]
+        self.assertEqual(self.train(calmix, launcher=torchrun, name="torchrun"), own)
+        self.assertEqual(self.stopped(calmix, signal.SIGINT), 130)
+        for arguments, code in EXIT_CODES.items():
+            run([calmix, *arguments], code=code, cwd=self.folder)
+        self.assertEqual(own, self.reference())
+
+    def test_torch_beside_absent_and_wrong(self):
+        environment = Environment(self.folder / "env", "3.13", ["calmix", "calmix-torch"], options=["--no-deps"])
+        program = environment.program("calmix-torch")
+        said = run([environment.program("calmix"), "doctor"], code=2)
+        self.assertRegex(said, r"^error: calmix-torch needs PyTorch 2\.13\.0, which is not installed for \S+\n")
+        self.assertRegex(said, r"\ntry: \S+/python\S* -m pip install torch==2\.13\.0\n$")
+        said = run([program, "--version"], code=2, env=self.fake("2.12.0"))
+        self.assertRegex(said, r"^error: calmix-torch needs PyTorch 2\.13\.0, and \S+/torch is PyTorch 2\.12\.0\ntry: ")
+        run([program, "--version"], env=self.fake("2.13.0+cpu"))
+        for name in ["torch", "nvidia"]:
+            (environment.packages / name).symlink_to(self.pytorch() / name)
+        traced = run([program, "--version"], env={**os.environ, "LD_DEBUG": "libs"})
+        self.assertIn(f"{environment.packages}/calmix_torch/../torch/lib/libtorch_cpu.so", traced, "by its own path")
+
+    def test_both_in_one_environment(self):
+        environment = Environment(self.folder / "env", "3.11", ["calmix[torch,cpu]"], packages=self.pytorch())
+        run([environment.program("calmix-torch"), "--version"])
+        run([environment.program("python"), "-m", "pip", "uninstall", "--yes", "--quiet", "calmix-torch"])
+        run([environment.program("calmix"), "doctor"], code=2, env={"PATH": "/usr/bin:/bin"})
+
+
+class Tools(Place):
+    """`uv tool install` and `pipx install`."""
+
+    def test_uv_tool(self):
+        folders = {"UV_TOOL_DIR": str(self.folder / "tools"), "UV_TOOL_BIN_DIR": str(self.folder / "bin")}
+        install = [TOOLS / "uv", "tool", "install", "--quiet", "--find-links", DIST, "--python", interpreter("3.13")]
+        run([*install, "calmix[cpu]"], env={**os.environ, **folders})
+        self.assertEqual([path.name for path in (self.folder / "bin").iterdir()], ["calmix"])
+        own = self.train(self.folder / "bin/calmix", env={"PATH": "/usr/bin:/bin"})
+        # Files that are symbolic links into uv's cache have another real place.
+        linked = {**os.environ, **folders, "UV_LINK_MODE": "symlink", "UV_CACHE_DIR": str(self.folder / "cache")}
+        run([*install, "--reinstall", "calmix[cpu]"], env=linked)
+        self.assertEqual(self.train(self.folder / "bin/calmix", name="links", env={"PATH": "/usr/bin:/bin"}), own)
+        self.assertEqual(own, self.reference())
+
+    def test_pipx(self):
+        folders = {"PIPX_HOME": str(self.folder / "pipx"), "PIPX_BIN_DIR": str(self.folder / "bin")}
+        install = [TOOLS / "pipx", "install", "--quiet", "--python", interpreter("3.10"), f"--pip-args=--find-links={DIST}"]
+        run([*install, "calmix[cpu]"], env={**os.environ, **folders})
+        own = self.train(self.folder / "bin/calmix", env={"PATH": "/usr/bin:/bin"})
+        self.assertEqual(own, self.reference())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

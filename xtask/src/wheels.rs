@@ -1,0 +1,242 @@
+//! `cargo xtask wheels`: the Python library and the programs as wheels for Linux on x86-64, and their test.
+
+mod crate_licences;
+mod distribution;
+mod programs;
+mod tools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::human_time::human_time;
+use crate::setup::venv::{self, TORCH};
+use crate::workspace;
+use distribution::{Distribution, EXECUTABLE, FILE};
+use programs::Build;
+
+/// The newest glibc that the files ask for is 2.34, that of RHEL 9; `auditwheel show` confirms it in the test.
+const PLATFORM: &str = "manylinux_2_34_x86_64";
+/// What `calmix-cpu` carries of PyTorch's package. libtorch_cpu.so needs two more libraries, which are NVIDIA's: they are
+/// dependencies, because their licence does not let others carry them freely.
+const LIBRARIES: [&str; 3] = ["libc10.so", "libgomp.so.1", "libtorch_cpu.so"];
+/// The distributions, in the order in which they are built.
+const NAMES: [&str; 3] = ["calmix-torch", "calmix-cpu", "calmix"];
+
+/// What the command line asks for.
+struct Options<'a> {
+    profile: &'a str,
+    folder: PathBuf,
+    names: Vec<&'a str>,
+}
+
+/// Builds wheels into a folder, or tests those in it.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    if let ["test", rest @ ..] = arguments {
+        return test(&parse(rest)?.folder);
+    }
+    build(&parse(arguments)?)
+}
+
+fn parse<'a>(arguments: &[&'a str]) -> Result<Options<'a>> {
+    let mut options = Options { profile: "release", folder: std::path::absolute("dist")?, names: Vec::new() };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match *argument {
+            "--profile" => {
+                options.profile = arguments.next().context("--profile needs a profile of cargo")?;
+            }
+            "--out" => {
+                let folder = arguments.next().context("--out needs a folder")?;
+                options.folder = std::path::absolute(folder)
+                    .with_context(|| format!("{folder:?} is not a folder name"))?;
+            }
+            name if NAMES.contains(&name) => options.names.push(name),
+            other => bail!("wheels does not know {other:?}; the wheels are {}", NAMES.join(", ")),
+        }
+    }
+    if options.names.is_empty() {
+        options.names = NAMES.to_vec();
+    }
+    Ok(options)
+}
+
+fn build(options: &Options) -> Result<()> {
+    ensure!(
+        cfg!(all(target_os = "linux", target_arch = "x86_64")),
+        "wheels are built on Linux and x86-64 alone"
+    );
+    let start = Instant::now();
+    let build = Build::new(options.profile)?;
+    fs::create_dir_all(&options.folder)?;
+    for name in NAMES.iter().filter(|name| options.names.contains(name)) {
+        let began = Instant::now();
+        let wheel = match *name {
+            "calmix-torch" => torch(&build, &options.folder)?,
+            "calmix-cpu" => cpu(&build, &options.folder)?,
+            _ => library(&build, &options.folder)?,
+        };
+        let megabytes = fs::metadata(&wheel)?.len() as f64 / 1e6;
+        println!("wheels: {} ({megabytes:.1} MB) in {}", wheel.display(), human_time(began.elapsed()));
+    }
+    println!("wheels: done in {}", human_time(start.elapsed()));
+    Ok(())
+}
+
+/// The program for images alone; PyTorch is a dependency.
+fn torch(build: &Build, dist: &Path) -> Result<PathBuf> {
+    let distribution = started(build, "calmix-torch", "torch")?;
+    finished(&distribution, "torch", dist)
+}
+
+/// The program for images with the half of libtorch that CPUs need.
+fn cpu(build: &Build, dist: &Path) -> Result<PathBuf> {
+    let distribution = started(build, "calmix-cpu", "cpu")?;
+    for library in LIBRARIES {
+        // Two folders below site-packages, as in PyTorch's package: from there they find NVIDIA's.
+        let place = format!("calmix_cpu/lib/{library}");
+        distribution.copy(&build.torch.join("lib").join(library), &place, EXECUTABLE)?;
+    }
+    distribution.copy(&empty_libtorch(build)?, "calmix_cpu/lib/libtorch.so", EXECUTABLE)?;
+    let licences = workspace::root().join("bindings/cpu/licences");
+    distribution.copy_licences(&licences, "")?;
+    let notice = fs::read_to_string(licences.join("NOTICE"))?;
+    distribution.write(&distribution.info("licenses/NOTICE"), &filled(&notice, distribution.version()))?;
+    let packages = build.torch.parent().context("PyTorch is not in a folder of packages")?;
+    let version = TORCH.replace("==", "-");
+    distribution.copy_licences(&packages.join(format!("{version}.dist-info/licenses")), "pytorch/")?;
+    finished(&distribution, "cpu", dist)
+}
+
+/// The Python library as maturin builds it, with the program that needs no libtorch and the extras.
+fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
+    let program = build.program("calmix")?;
+    let built = build.folder("maturin")?;
+    let manifest = workspace::root().join("bindings/python/Cargo.toml");
+    let mut maturin = Command::new(tools::program("maturin")?);
+    maturin.args(["build", "--locked", "--profile", build.profile, "--auditwheel", "skip"]);
+    maturin.args(["--compatibility", PLATFORM.trim_end_matches("_x86_64")]).arg("--out").arg(&built);
+    maturin.arg("--manifest-path").arg(manifest).current_dir(workspace::root());
+    build.set(&mut maturin);
+    ensure!(
+        maturin.status().context("cannot start maturin")?.success(),
+        "maturin could not build the library"
+    );
+    let mut wheels = fs::read_dir(&built)?.collect::<Result<Vec<_>, _>>()?;
+    let wheel = wheels.pop().context("maturin wrote no wheel")?.path();
+    let distribution = Distribution::unpack(&wheel, &build.stage, "calmix", &build.version)?;
+    let scripts = format!("calmix-{}.data/scripts/calmix", distribution.version());
+    distribution.copy(&program, &scripts, EXECUTABLE)?;
+    let crates = crate_licences::text(&["calmix"])?;
+    distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
+    let metadata = fs::read_to_string(distribution.path(&distribution.info("METADATA")))?;
+    let metadata = with_extras(&metadata, distribution.version());
+    distribution.write_metadata(&metadata)?;
+    distribution.pack(dist)
+}
+
+/// A distribution with what both of the programs for images have.
+fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
+    let program = build.program("calmix-torch")?;
+    let distribution = Distribution::new(&build.stage, name, &build.version)?;
+    let package = distribution.module();
+    let launcher = workspace::root().join(format!("bindings/{folder}/{package}/__init__.py"));
+    distribution.copy(&launcher, &format!("{package}/__init__.py"), FILE)?;
+    distribution.copy(&program, &format!("{package}/calmix-torch"), EXECUTABLE)?;
+    let entry = format!("[console_scripts]\ncalmix-torch = {package}:main\n");
+    distribution.write(&distribution.info("entry_points.txt"), &entry)?;
+    let wheel = format!(
+        "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: false\nTag: py3-none-{PLATFORM}\n"
+    );
+    distribution.write(&distribution.info("WHEEL"), &wheel)?;
+    let crates = crate_licences::text(&["calmix-torch"])?;
+    distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        let place = distribution.info(&format!("licenses/{licence}"));
+        distribution.copy(&workspace::root().join(licence), &place, FILE)?;
+    }
+    Ok(distribution)
+}
+
+fn finished(distribution: &Distribution, folder: &str, dist: &Path) -> Result<PathBuf> {
+    let template = workspace::root().join(format!("bindings/{folder}/METADATA"));
+    let template =
+        fs::read_to_string(&template).with_context(|| format!("cannot read {}", template.display()))?;
+    distribution.write_metadata(&filled(&template, distribution.version()))?;
+    distribution.pack(dist)
+}
+
+/// A template with its versions.
+fn filled(template: &str, version: &str) -> String {
+    template.replace("VERSION", version).replace("TORCH", TORCH.trim_start_matches("torch=="))
+}
+
+/// The extras that bring the program for images, of the same version as the library.
+fn with_extras(metadata: &str, version: &str) -> String {
+    let mut extras = Vec::new();
+    for extra in ["cpu", "torch"] {
+        let provides = format!("Provides-Extra: {extra}\n");
+        if !metadata.contains(&provides) {
+            extras.push(format!("Requires-Dist: calmix-{extra}=={version} ; extra == '{extra}'\n{provides}"));
+        }
+    }
+    // The description follows the first empty line.
+    metadata.replacen("\n\n", &format!("\n{}\n", extras.concat()), 1)
+}
+
+/// A library without content in the place of the one that loads CUDA's half of libtorch.
+///
+/// The program names it, so that GPUs are seen where PyTorch is installed. One program serves both distributions.
+fn empty_libtorch(build: &Build) -> Result<PathBuf> {
+    let library = build.stage.join("libtorch.so");
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-nostdlib", "-Wl,-soname,libtorch.so", "-Wl,--build-id=none", "-o"]);
+    venv::run(command.arg(&library).args(["-x", "c", "/dev/null"]))?;
+    Ok(library)
+}
+
+/// Installs the wheels of a folder into new environments and runs them.
+fn test(folder: &Path) -> Result<()> {
+    let script = workspace::root().join("bindings/tests/test_wheels.py");
+    let mut command = Command::new(tools::program("python")?);
+    command.arg(script).env("CALMIX_DIST", folder).env("CALMIX_PYTORCH", venv::python(venv::PYTORCH)?);
+    let status = command.status().context("cannot start the test of the wheels")?;
+    ensure!(status.success(), "the test of the wheels ended with {status}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extras_have_the_library_version() {
+        let metadata = "Name: calmix\nVersion: 1.2.3\n\nText.\n\nMore.\n";
+        let with = with_extras(metadata, "1.2.3");
+        assert!(
+            with.contains("Requires-Dist: calmix-cpu==1.2.3 ; extra == 'cpu'\nProvides-Extra: cpu\n"),
+            "{with}"
+        );
+        assert!(with.ends_with("Provides-Extra: torch\n\nText.\n\nMore.\n"), "{with}");
+        assert_eq!(with_extras(&with, "1.2.3"), with, "an extra that is there stays as it is");
+    }
+
+    #[test]
+    fn launcher_needs_the_linked_torch() {
+        let launcher = workspace::root().join("bindings/torch/calmix_torch/__init__.py");
+        let launcher = fs::read_to_string(launcher).expect("the launcher of calmix-torch");
+        let version = TORCH.trim_start_matches("torch==");
+        assert!(launcher.contains(&format!("TORCH = \"{version}\"\n")));
+    }
+
+    #[test]
+    fn unknown_wheel_is_refused() {
+        let refused = parse(&["calmix-gpu"]).err().expect("no such wheel").to_string();
+        assert!(refused.contains("calmix-gpu") && refused.contains("calmix-cpu"), "{refused}");
+        let options = parse(&["--profile", "dist", "calmix-cpu"]).expect("valid");
+        assert_eq!((options.profile, options.names), ("dist", vec!["calmix-cpu"]));
+    }
+}

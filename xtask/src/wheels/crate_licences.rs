@@ -1,0 +1,114 @@
+//! The licences of the crates that are compiled into a program: they ask to travel with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::workspace;
+
+/// How the names of licence files begin.
+const NAMES: [&str; 5] = ["licen", "copying", "copyright", "notice", "unlicense"];
+
+/// The licences of everything that these packages of the workspace link, equal texts once.
+pub(super) fn text(packages: &[&str]) -> Result<String> {
+    let mut names = BTreeSet::new();
+    let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in linked(packages)? {
+        let name = format!("{} {}", field(&package, "name")?, field(&package, "version")?);
+        let licence = package["license"].as_str().unwrap_or("see below");
+        names.insert(format!("{name}: {licence}"));
+        let manifest = Path::new(field(&package, "manifest_path")?);
+        for file in licence_files(manifest.parent().context("a package is in a folder")?)? {
+            let text = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = String::from_utf8_lossy(&text).replace("\r\n", "\n").trim().to_owned();
+            texts.entry(text).or_default().insert(name.clone());
+        }
+    }
+    let mut parts = vec![names.into_iter().collect::<Vec<_>>().join("\n")];
+    for (text, owners) in texts {
+        let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
+        parts.push(format!("{}\n{owners}\n\n{text}", "=".repeat(80)));
+    }
+    Ok(format!("{}\n", parts.join("\n\n")))
+}
+
+/// The packages outside the workspace that these packages link, on this platform.
+fn linked(packages: &[&str]) -> Result<Vec<Value>> {
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let output = workspace::cargo()
+        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", &platform])
+        .output()
+        .context("cannot start cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let nodes = list(&metadata["resolve"]["nodes"])?;
+    let described = list(&metadata["packages"])?;
+    let mut waiting = Vec::new();
+    for name in packages {
+        let package = described.iter().find(|package| package["name"] == *name);
+        waiting.push(field(package.with_context(|| format!("there is no package {name}"))?, "id")?);
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(id) = waiting.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let node =
+            nodes.iter().find(|node| node["id"] == id).context("cargo metadata names no such package")?;
+        for dependency in list(&node["deps"])? {
+            // Others run at compile time or in tests.
+            if list(&dependency["dep_kinds"])?.iter().any(|kind| kind["kind"].is_null()) {
+                waiting.push(field(dependency, "pkg")?);
+            }
+        }
+    }
+    let is_linked = |package: &&Value| {
+        package["id"].as_str().is_some_and(|id| seen.contains(id)) && !package["source"].is_null()
+    };
+    Ok(described.iter().filter(is_linked).cloned().collect())
+}
+
+/// The licence files of a package, and of what it carries in a folder: C libraries have theirs there.
+fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            let inside = fs::read_dir(&path)?.collect::<Result<Vec<_>, _>>()?;
+            found.extend(inside.into_iter().map(|entry| entry.path()).filter(|path| is_licence(path)));
+        } else if is_licence(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_licence(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_lowercase();
+    let is_source = [".rs", ".c", ".h", ".py", ".sh"].iter().any(|ending| name.ends_with(ending));
+    path.is_file() && !is_source && NAMES.iter().any(|start| name.starts_with(start))
+}
+
+fn field<'a>(value: &'a Value, name: &str) -> Result<&'a str> {
+    value[name].as_str().with_context(|| format!("cargo metadata has no `{name}`"))
+}
+
+fn list(value: &Value) -> Result<&Vec<Value>> {
+    value.as_array().context("cargo metadata lacks a list")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linked_crates_bring_their_licences() {
+        let text = text(&["calmix"]).expect("cargo metadata");
+        assert!(text.contains("\nclap 4") && text.contains("Permission is hereby granted"));
+        assert!(!text.contains("\nproptest "), "tests alone need it");
+    }
+}

@@ -1,0 +1,152 @@
+//! The files of one wheel in a folder, which the Python package `wheel` packs: it writes the list of hashes, sorts the
+//! entries and keeps modes, in fewer lines than a ZIP writer and SHA-256 would take here.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::tools;
+use crate::setup::venv;
+
+/// The mode of a program or a shared library.
+pub(super) const EXECUTABLE: u32 = 0o755;
+/// The mode of any other file.
+pub(super) const FILE: u32 = 0o644;
+/// The time of every file in a wheel, the earliest that a ZIP archive can state: the same files are the same bytes.
+const TIME: &str = "315532800";
+
+/// A wheel before it is packed.
+pub(super) struct Distribution {
+    folder: PathBuf,
+    name: String,
+    version: String,
+}
+
+impl Distribution {
+    /// An empty one, in a folder of `stage`.
+    pub(super) fn new(stage: &Path, name: &str, version: &str) -> Result<Self> {
+        let folder = stage.join(format!("{}-{version}", name.replace('-', "_")));
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+        }
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Self { folder, name: name.to_owned(), version: version.to_owned() })
+    }
+
+    /// The files of a finished wheel.
+    pub(super) fn unpack(wheel: &Path, stage: &Path, name: &str, version: &str) -> Result<Self> {
+        let distribution = Self::new(stage, name, version)?;
+        venv::run(tool()?.arg("unpack").arg(wheel).arg("--dest").arg(stage))?;
+        ensure!(
+            distribution.path(&distribution.info("METADATA")).is_file(),
+            "{} is not {name} {version}",
+            wheel.display()
+        );
+        Ok(distribution)
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The name as a Python module has it.
+    pub(super) fn module(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
+    /// The place of a file about the distribution.
+    pub(super) fn info(&self, file: &str) -> String {
+        format!("{}-{}.dist-info/{file}", self.module(), self.version)
+    }
+
+    pub(super) fn path(&self, place: &str) -> PathBuf {
+        self.folder.join(place)
+    }
+
+    pub(super) fn copy(&self, from: &Path, place: &str, mode: u32) -> Result<()> {
+        let to = self.made(place)?;
+        fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(mode))?;
+        Ok(())
+    }
+
+    pub(super) fn write(&self, place: &str, text: &str) -> Result<()> {
+        let to = self.made(place)?;
+        fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(FILE))?;
+        Ok(())
+    }
+
+    /// Copies the licence files of a folder and of those below it.
+    pub(super) fn copy_licences(&self, from: &Path, prefix: &str) -> Result<()> {
+        for place in files(from)? {
+            let to = self.info(&format!("licenses/{prefix}{place}"));
+            self.copy(&from.join(&place), &to, FILE)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the metadata, which name every licence file.
+    pub(super) fn write_metadata(&self, metadata: &str) -> Result<()> {
+        let mut named = String::new();
+        for licence in files(&self.path(&self.info("licenses")))? {
+            let line = format!("License-File: {licence}\n");
+            if !metadata.contains(&line) {
+                named += &line;
+            }
+        }
+        self.write(&self.info("METADATA"), &metadata.replacen("\n\n", &format!("\n{named}\n"), 1))
+    }
+
+    /// Packs the wheel into a folder and returns its file.
+    pub(super) fn pack(&self, dist: &Path) -> Result<PathBuf> {
+        let stem = format!("{}-{}-", self.module(), self.version);
+        for old in wheels(dist, &stem)? {
+            fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+        }
+        venv::run(
+            tool()?.env("SOURCE_DATE_EPOCH", TIME).arg("pack").arg(&self.folder).arg("--dest-dir").arg(dist),
+        )?;
+        wheels(dist, &stem)?.pop().with_context(|| format!("{} was not packed", self.name))
+    }
+}
+
+impl Distribution {
+    fn made(&self, place: &str) -> Result<PathBuf> {
+        let to = self.path(place);
+        let folder = to.parent().context("a file of a wheel is in a folder")?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(to)
+    }
+}
+
+fn tool() -> Result<Command> {
+    Ok(Command::new(tools::program("wheel")?))
+}
+
+/// The wheels of a folder whose names begin with `stem`.
+fn wheels(folder: &Path, stem: &str) -> Result<Vec<PathBuf>> {
+    let names = files(folder)?.into_iter().filter(|name| name.starts_with(stem));
+    let paths = names.map(|name| folder.join(name));
+    Ok(paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl")).collect())
+}
+
+/// The files in a folder and below, by their names relative to it, sorted.
+fn files(folder: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().into_string().ok().context("a file name is not UTF-8")?;
+        if entry.file_type()?.is_dir() {
+            found.extend(files(&entry.path())?.iter().map(|below| format!("{name}/{below}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
