@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::human_time::human_time;
 use crate::setup::venv::{self, TORCH};
 use crate::workspace;
-use distribution::{Distribution, EXECUTABLE, FILE};
+use distribution::{Distribution, EXECUTABLE, FILE, with_fields};
 use programs::Build;
 
 /// The newest glibc that the files ask for is 2.34, that of RHEL 9; `auditwheel show` confirms it in the test.
@@ -183,8 +183,7 @@ fn with_extras(metadata: &str, version: &str) -> String {
             extras.push(format!("Requires-Dist: calmix-{extra}=={version} ; extra == '{extra}'\n{provides}"));
         }
     }
-    // The description follows the first empty line.
-    metadata.replacen("\n\n", &format!("\n{}\n", extras.concat()), 1)
+    with_fields(metadata, &extras.concat())
 }
 
 /// A library without content in the place of the one that loads CUDA's half of libtorch.
@@ -222,6 +221,8 @@ mod tests {
         );
         assert!(with.ends_with("Provides-Extra: torch\n\nText.\n\nMore.\n"), "{with}");
         assert_eq!(with_extras(&with, "1.2.3"), with, "an extra that is there stays as it is");
+        let bare = with_extras("Name: calmix\nVersion: 1.2.3\n", "1.2.3");
+        assert!(bare.ends_with("Provides-Extra: torch\n"), "without a description: {bare}");
     }
 
     #[test]

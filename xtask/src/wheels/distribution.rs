@@ -98,7 +98,7 @@ impl Distribution {
                 named += &line;
             }
         }
-        self.write(&self.info("METADATA"), &metadata.replacen("\n\n", &format!("\n{named}\n"), 1))
+        self.write(&self.info("METADATA"), &with_fields(metadata, &named))
     }
 
     /// Packs the wheel into a folder and returns its file.
@@ -120,6 +120,14 @@ impl Distribution {
         let folder = to.parent().context("a file of a wheel is in a folder")?;
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(to)
+    }
+}
+
+/// Metadata with more lines in front of the description, which follows the first empty line, if there is one.
+pub(super) fn with_fields(metadata: &str, lines: &str) -> String {
+    match metadata.split_once("\n\n") {
+        Some((fields, description)) => format!("{fields}\n{lines}\n{description}"),
+        None => format!("{}\n{lines}", metadata.trim_end()),
     }
 }
 
