@@ -76,7 +76,8 @@ pub(crate) fn reliability_bins(
     right: bool,
 ) -> PyResult<Vec<BinTuple>> {
     let labels = classes_of(&labels)?;
-    let how = How { name: "", are_logits, binning: binning(bins, by_mass, right), level: None, seed: Seed(0) };
+    let how =
+        How { name: "", are_logits, binning: binning(bins, by_mass, right), level: None, seed: Seed(0) };
     let top_label = match rows {
         RowsOf::Single(rows) => {
             let shape = rows.as_array().dim();
@@ -141,7 +142,8 @@ impl How<'_> {
             }
             "class_wise_ece" => {
                 // The bins refer to the probabilities, so these live until the last replicate.
-                let probabilities = if self.are_logits { Temperature::IDENTITY.probabilities(rows) } else { Vec::new() };
+                let probabilities =
+                    if self.are_logits { Temperature::IDENTITY.probabilities(rows) } else { Vec::new() };
                 let rows = if self.are_logits { matrix(&probabilities, shape)? } else { rows };
                 let class_wise = ClassWise::new(rows, labels, self.binning).map_err(invalid)?;
                 self.value(labels.len(), |counts| class_wise.ece(counts))

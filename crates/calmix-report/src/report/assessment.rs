@@ -170,7 +170,11 @@ mod tests {
     }
 
     fn assessment(n: usize, held_out: Option<&HeldOut>) -> Assessment {
-        Assessment::of(Some(&evaluate(&made_predictions(n), None, None).unwrap()), held_out, LabelsOf::UnfinishedRun)
+        Assessment::of(
+            Some(&evaluate(&made_predictions(n), None, None).unwrap()),
+            held_out,
+            LabelsOf::UnfinishedRun,
+        )
     }
 
     #[test]
@@ -191,7 +195,11 @@ mod tests {
             ["Evaluated on 1,000 samples of the test split, after 1,000 training steps."]
         );
         assert!(assessment(20, None).headline.starts_with("Too few labels: it was evaluated on 20 samples"));
-        assert!(Assessment::of(None, None, LabelsOf::UnfinishedRun).headline.starts_with("There are no metrics yet"));
+        assert!(
+            Assessment::of(None, None, LabelsOf::UnfinishedRun)
+                .headline
+                .starts_with("There are no metrics yet")
+        );
     }
 
     #[test]

@@ -1,0 +1,82 @@
+"""The tables of BENCHMARKS.md on the choice of head and on the temperature: `table.py choice|rows RUNS`, of `runs.py`."""
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+
+def on_test(evaluations):
+    """Error, NLL, ECE before calibration, then NLL and ECE after it."""
+    seen = next(seen for seen in evaluations if seen["split"] == "test")
+    raw, after = seen["metrics"], (seen.get("calibrated") or seen)["metrics"]
+    return np.array([100 * raw["error"], raw["nll"], 100 * raw["ece_15"], after["nll"], 100 * after["ece_15"]])
+
+
+def cells(runs):
+    found = defaultdict(list)
+    for path in sorted(Path(runs).glob("*/result.json")):
+        found[path.parent.name.rsplit("-", 1)[0]].append(json.loads(path.read_text()))
+    return found
+
+
+def show(values, digits):
+    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def chosen(heads):
+    """Which of (recipe, labels alone) each rule keeps."""
+    recipe, alone = heads["candidates"]
+    difference = heads["nll_difference"]
+    return {
+        "the rule": int(alone["kept"]),
+        "always the recipe's": 0,
+        "always labels alone": 1,
+        "lower NLL": int(alone["nll"] < recipe["nll"]),
+        "by a 95% interval": int(difference["low"] > 0),
+    }
+
+
+def choice(found):
+    rules = ["the rule", "always the recipe's", "always labels alone", "lower NLL", "by a 95% interval"]
+    print("| cell | n | error, recipe / alone | NLL, recipe / alone | alone kept | " + " | ".join(rules) + " |")
+    print("|" + "---|" * (len(rules) + 5))
+    temperature = []
+    for cell, runs in sorted(found.items()):
+        both = np.array([[on_test(head["evaluations"]) for head in run["heads"]["candidates"]] for run in runs])
+        kept = [chosen(run["heads"]) for run in runs]
+        error, nll = both[:, :, 0], both[:, :, 3]
+        losses = []
+        for rule in rules:
+            pick = [picks[rule] for picks in kept]
+            rows = np.arange(len(runs))
+            # The better head is the one with the lower NLL on test.
+            lost, points = nll[rows, pick] - nll.min(axis=1), error[rows, pick] - error[rows, nll.argmin(axis=1)]
+            losses.append(f"{show(lost, 3)} ({points.mean():+.1f})")
+        alone = sum(picks["the rule"] for picks in kept)
+        errors = " / ".join(show(error[:, head], 1) for head in range(2))
+        nlls = " / ".join(show(nll[:, head], 3) for head in range(2))
+        print(f"| {cell} | {len(runs)} | {errors} | {nlls} | {alone} | {' | '.join(losses)} |")
+        pick = [picks["the rule"] for picks in kept]
+        model = both[np.arange(len(runs)), pick]
+        row = [show(model[:, 3] - model[:, 1], 3)] + [show(both[:, h, 3] - both[:, h, 1], 3) for h in range(2)]
+        temperature.append(f"| {cell} | {len(runs)} | {' | '.join(row)} | {show(model[:, 2], 1)} | {show(model[:, 4], 1)} |")
+    print("\n| cell | n | NLL at T − raw: kept | recipe | labels alone | ECE raw, kept | ECE at T, kept |\n|" + "---|" * 7)
+    print("\n".join(temperature))
+
+
+def rows(found):
+    print("| cell | n | error | NLL | ECE | NLL at T | ECE at T | NLL at T − NLL | T applied |\n|" + "---|" * 9)
+    for cell, runs in sorted(found.items()):
+        of = np.array([on_test(run["evaluations"]) for run in runs])
+        digits = [1, 3, 1, 3, 1]
+        row = [show(of[:, column], digits[column]) for column in range(5)]
+        change = of[:, 3] - of[:, 1]
+        applied = int((np.abs(change) > 0).sum())
+        print(f"| {cell} | {len(runs)} | {' | '.join(row)} | {change.mean():+.4f} ± {change.std(ddof=1):.4f} | {applied} |")
+
+
+if __name__ == "__main__":
+    {"choice": choice, "rows": rows}[sys.argv[1]](cells(sys.argv[2]))
