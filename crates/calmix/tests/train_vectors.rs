@@ -171,3 +171,64 @@ fn unusable_arguments_for_vectors_are_refused() {
     }
     assert!(!temp.path().join("runs").exists(), "runs that did not start leave nothing");
 }
+
+/// The crate `parquet` panics on some damaged files; the user sees one sentence.
+#[test]
+fn damaged_parquet_is_refused_in_one_sentence() {
+    let temp = tempfile::tempdir().unwrap();
+    let golden =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-data/tests/golden/vectors/zstd.parquet");
+    let mut bytes = fs::read(golden).unwrap();
+    // The encoding of a page: a dictionary that the column does not have.
+    bytes[240] ^= 16;
+    fs::write(temp.path().join("vectors.parquet"), bytes).unwrap();
+    let output = calmix(temp.path(), &["prepare", "vectors.parquet"]);
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("the file is damaged") && !printed.contains("panicked"), "{printed}");
+}
+
+/// The numbers and labels that `vectors.py` wrote in every format: one run, whatever wrote them.
+#[test]
+fn every_format_gives_the_same_run() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-data/tests/golden/vectors");
+    let labels = golden.join("labels.npy");
+    let with_labels = ["f2.npy", "f4.npy", "f8.npy"];
+    let others = [
+        "stored.npz",
+        "deflated.npz",
+        "f16.safetensors",
+        "bf16.safetensors",
+        "f32.safetensors",
+        "f64.safetensors",
+        "snappy.parquet",
+        "zstd.parquet",
+        "nested.parquet",
+        "datasets.parquet",
+        "parts",
+        "clip",
+        "lightly.csv",
+    ];
+    let temp = tempfile::tempdir().unwrap();
+    let mut first: Option<(Vec<u8>, Value)> = None;
+    for name in with_labels.into_iter().chain(others) {
+        let vectors = golden.join(name);
+        let mut train = vec!["train", "--features", vectors.to_str().unwrap(), "--run-dir", name];
+        train.extend(["--threads", "1", "--set", "network.folds=2", "--set", "evaluate.bootstrap=0"]);
+        if with_labels.contains(&name) {
+            train.extend(["--labels", labels.to_str().unwrap()]);
+        }
+        let output = calmix(temp.path(), &train);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output));
+        let run = temp.path().join(name);
+        let head = fs::read(run.join("head.safetensors")).unwrap();
+        let result: Value = serde_json::from_slice(&fs::read(run.join("result.json")).unwrap()).unwrap();
+        match &first {
+            None => first = Some((head, result)),
+            Some((expected, metrics)) => {
+                assert!(head == *expected, "{name}: head.safetensors differs");
+                assert_eq!(result, *metrics, "{name}");
+            }
+        }
+    }
+}

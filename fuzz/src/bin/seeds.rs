@@ -151,11 +151,11 @@ fn run_files() -> std::io::Result<()> {
     let info = ModelInfo {
         format: 3,
         blake3: hash,
-        model: ModelSpec {
+        model: Some(ModelSpec {
             mean: [0.5; 3],
             std: [0.25; 3],
             ..ModelSpec::new("wrn-10-1".parse().map_err(std::io::Error::other)?, 8)
-        },
+        }),
         classes,
         resize: 8,
         filter: "bilinear".to_owned(),

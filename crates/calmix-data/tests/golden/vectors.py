@@ -1,6 +1,7 @@
 """Writes the same 50 vectors of 8 numbers, with labels, in every format that calmix reads.
 
-Run it twice, by an interpreter with numpy, torch and safetensors and by one with pyarrow: python vectors.py vectors
+Run it three times: python vectors.py vectors by an interpreter with numpy, torch and safetensors and by one with pyarrow, then
+python vectors.py vectors datasets by one with Hugging Face's datasets.
 Every number is a multiple of 1/8 with seven significant bits, which f16, bf16, f32 and f64 hold exactly.
 """
 
@@ -14,6 +15,13 @@ rows = [[((i * 37 + j * 101) % 255 - 127) / 8 for j in range(8)] for i in range(
 labels = [-1 if i % 7 == 3 else [10, 2, 30, 4, 5][i % 5] for i in range(50)]
 ids = [f"photos/{i:02}.jpg" for i in range(50)]
 texts = ["" if label == -1 else str(label) for label in labels]
+
+if sys.argv[2:] == ["datasets"]:
+    from datasets import Dataset
+
+    columns = {"id": ids, "embedding": rows, "label": [None if label == -1 else label for label in labels]}
+    Dataset.from_dict(columns).to_parquet(out / "datasets.parquet")
+    sys.exit()
 
 try:
     import numpy

@@ -1,4 +1,4 @@
-//! The same vectors and labels, written by NumPy, PyTorch, pyarrow and Python's csv, are the same dataset.
+//! The same vectors and labels, written by NumPy, PyTorch, pyarrow, Hugging Face's datasets and Python's csv, are the same dataset.
 
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,7 @@ fn every_format_gives_the_same_dataset() {
         ("snappy.parquet", None),
         ("zstd.parquet", None),
         ("nested.parquet", None),
+        ("datasets.parquet", None),
         ("parts", None),
         ("clip", None),
         ("lightly.csv", None),
@@ -111,6 +112,7 @@ fn blocks_begin_at_any_row() {
         "bf16.safetensors",
         "snappy.parquet",
         "zstd.parquet",
+        "datasets.parquet",
         "parts",
         "clip",
         "lightly.csv",
@@ -139,7 +141,7 @@ fn blocks_begin_at_any_row() {
 
 #[test]
 fn ids_come_from_the_file() {
-    for name in ["snappy.parquet", "zstd.parquet", "clip", "lightly.csv"] {
+    for name in ["snappy.parquet", "zstd.parquet", "datasets.parquet", "clip", "lightly.csv"] {
         let source = VectorSource::open(&golden(name), &VectorOptions::default()).unwrap();
         let block = source.blocks(20, 1).next().unwrap().unwrap();
         assert_eq!(block.ids.unwrap(), ["photos/20.jpg"], "{name}");
