@@ -71,6 +71,7 @@ fn build(options: &Options) -> Result<()> {
     );
     let start = Instant::now();
     let build = Build::new(options.profile)?;
+    build.programs()?;
     fs::create_dir_all(&options.folder)?;
     for name in NAMES.iter().filter(|name| options.names.contains(name)) {
         let began = Instant::now();
@@ -113,7 +114,7 @@ fn cpu(build: &Build, dist: &Path) -> Result<PathBuf> {
 
 /// The Python library as maturin builds it, with the program that needs no libtorch and the extras.
 fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
-    let program = build.program("calmix")?;
+    let program = build.program("calmix");
     let built = build.folder("maturin")?;
     let manifest = workspace::root().join("bindings/python/Cargo.toml");
     let mut maturin = Command::new(tools::program("maturin")?);
@@ -140,7 +141,7 @@ fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
 
 /// A distribution with what both of the programs for images have.
 fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
-    let program = build.program("calmix-torch")?;
+    let program = build.program("calmix-torch");
     let distribution = Distribution::new(&build.stage, name, &build.version)?;
     let package = distribution.module();
     let launcher = workspace::root().join(format!("bindings/{folder}/{package}/__init__.py"));

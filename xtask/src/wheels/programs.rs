@@ -47,13 +47,18 @@ impl<'a> Build<'a> {
         Ok(folder)
     }
 
-    /// Builds the program of a package with its default features and returns its file.
-    pub(super) fn program(&self, package: &str) -> Result<PathBuf> {
+    /// Builds both programs with their default features. One command, so that they state one commit and share their crates.
+    pub(super) fn programs(&self) -> Result<()> {
         let mut command = workspace::cargo();
-        command.args(["build", "--locked", "--profile", self.profile, "--package", package]);
+        command.args(["build", "--locked", "--profile", self.profile, "-p", "calmix", "-p", "calmix-torch"]);
         self.set(&mut command);
-        ensure!(command.status().context("cannot start cargo")?.success(), "{package} could not be built");
-        Ok(self.target.join(self.profile).join(package))
+        ensure!(command.status().context("cannot start cargo")?.success(), "the programs could not be built");
+        Ok(())
+    }
+
+    /// The file of a program.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.target.join(self.profile).join(name)
     }
 
     /// Gives a command that calls cargo the flags of wheels.
