@@ -117,6 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn f64_numbers_are_not_rounded() {
+        let p = MatrixOf::new(&[0.7, 0.3], 1, 2).unwrap();
+        assert_eq!(TopLabel::from_probabilities(p, &[0]).unwrap().confidence(), [0.7]);
+        // The difference of the logits is below the precision of f32.
+        let z = MatrixOf::new(&[1.0, 1.0 + 1e-9], 1, 2).unwrap();
+        let predictions = TopLabel::from_logits(z, &[1], 1.0).unwrap();
+        assert_eq!(predictions.correct(), [true]);
+        assert!((predictions.confidence()[0] - (0.5 + 0.25e-9)).abs() < 1e-16);
+        let outside = [1.0, 1.0_f64.next_up()];
+        let outside = MatrixOf::new(&outside, 1, 2).unwrap();
+        let message = TopLabel::from_probabilities(outside, &[0]).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "the probability of class 1 in row 0 is 1.0000000000000002; it must be in [0, 1]"
+        );
+    }
+
+    #[test]
     fn a_temperature_flattens_the_confidence_but_not_the_winner() {
         let z = [0.0, 2.0, 1e38, -1e38];
         let z = Matrix::new(&z, 2, 2).unwrap();

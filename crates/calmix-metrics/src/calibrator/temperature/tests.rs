@@ -16,6 +16,18 @@ fn a_known_optimum() {
 }
 
 #[test]
+fn f64_logits_have_the_same_optimum() {
+    let narrow = [2.5_f32, 0.0, 1.0, 0.25, 3.0, 0.5, -1.0, 0.5];
+    let wide = narrow.map(f64::from);
+    let labels = [0, 1, 0, 1];
+    let matrix = MatrixOf::new(&wide, 4, 2).unwrap();
+    assert_eq!(Temperature::fit(matrix, &labels).unwrap().value(), fit(&narrow, 2, &labels));
+    let far = MatrixOf::new(&[f64::MAX, f64::MIN, f64::MIN, f64::MAX], 2, 2).unwrap();
+    assert_eq!(Temperature::fit(far, &[0, 0]).unwrap().value(), HOTTEST);
+    assert_eq!(Temperature::fit(far, &[0, 1]).unwrap().value(), 1.0);
+}
+
+#[test]
 fn separable_data_stop_at_the_bounds() {
     assert_eq!(fit(&[1.0, 0.0], 2, &[0]), COLDEST);
     assert_eq!(fit(&[1.0, 0.0], 2, &[1]), HOTTEST);
