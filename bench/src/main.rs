@@ -6,6 +6,7 @@
 mod data;
 #[cfg(feature = "engine")]
 mod features;
+mod measures;
 mod order;
 mod plan;
 #[cfg(feature = "engine")]
@@ -32,6 +33,7 @@ fn main() -> Result<()> {
         ["plan", case @ ..] => worker::serve(plan::prepare(case)?),
         ["data", case @ ..] => worker::serve(data::prepare(case)?),
         ["order", case @ ..] => worker::serve(order::prepare(case)?),
+        ["measures", case @ ..] => worker::serve_cpu(measures::prepare(case)?),
         #[cfg(feature = "engine")]
         ["step", case @ ..] => worker::serve(step::prepare(case)?),
         #[cfg(feature = "engine")]
@@ -47,7 +49,7 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),
         _ => bail!(
-            "usage: calmix-bench plan|data|order|step|predict|photos|features|shards|processes CASE, and then `run` and `quit` on standard input"
+            "usage: calmix-bench plan|data|order|measures|step|predict|photos|features|shards|processes CASE, and then `run` and `quit` on standard input"
         ),
     }
 }

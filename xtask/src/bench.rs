@@ -150,7 +150,13 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<(Vec<&'static st
         Sides::Named { sides, .. } => {
             let command = |program: &Program, arguments: &[&str]| match program {
                 Program::Ours => ours(arguments),
-                Program::Peer(peer) => peer_command(peer, arguments),
+                Program::Peer(peer) => {
+                    let mut command = peer_command(peer, arguments)?;
+                    // Peers do not read datasets: their own would be in other formats.
+                    let is_made = case.files.as_ref().is_some_and(|files| files.dataset.is_empty());
+                    command.args(folder.iter().filter(|_| is_made));
+                    Ok(command)
+                }
             };
             let commands = sides.iter().map(|side| Ok((side.name, command(&side.program, side.arguments)?)));
             commands.collect::<Result<_>>()?

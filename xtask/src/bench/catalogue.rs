@@ -1,8 +1,11 @@
 //! The benchmarks. A new one is an entry here, a module in `bench/src`, and, if there is a peer to compare
 //! with, a script in `bench/peers`.
 
+mod measures;
+
 use super::measurement::Unit;
 use crate::setup::venv::{NUMPY, PYTORCH, TORCH};
+use measures::MEASURES;
 
 /// A family of cases with one table.
 pub(crate) struct Bench {
@@ -16,7 +19,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) sides: Sides,
     pub(crate) unit: Unit,
-    /// Files that all sides of ours read, and the peer of a pair; their folder is the last argument.
+    /// Files that all sides of ours read, and peers if a script makes them or they are of a pair; their folder is the last
+    /// argument.
     pub(crate) files: Option<Files>,
     /// The features of calmix beyond the defaults.
     pub(crate) extra: Option<Extra>,
@@ -97,7 +101,7 @@ pub(crate) struct Extra {
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
 pub(crate) const BENCHES: &[Bench] =
-    &[PLAN, DATA, ORDER, STEP, PREDICT, PHOTOS_PREDICTED, FEATURES, SHARDS, PROCESSES];
+    &[PLAN, DATA, ORDER, MEASURES, STEP, PREDICT, PHOTOS_PREDICTED, FEATURES, SHARDS, PROCESSES];
 
 const PLAN: Bench = Bench {
     name: "plan",

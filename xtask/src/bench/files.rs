@@ -29,7 +29,8 @@ pub(crate) fn dataset(files: &Files) -> Option<PathBuf> {
 fn make(made: &Made) -> Result<PathBuf> {
     let python = venv::python(made.script.packages)?;
     let script = workspace::root().join(made.script.script);
-    let installed = Installed::named(&format!("bench/images-{}", made.arguments.join("-")))?;
+    let stem = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let installed = Installed::named(&format!("bench/{stem}-{}", made.arguments.join("-")))?;
     installed.ensure(|folder| {
         let mut command = Command::new(&python);
         command.arg("-B").arg(&script).arg(folder).args(made.arguments);
