@@ -220,7 +220,7 @@ class Cpu(Place):
         doctor = [alone.program("calmix-torch"), "--version"]
         said = run(doctor, code=2)
         self.assertRegex(said, r"^error: calmix-torch needs libcudart\.so\.13, which is not installed")
-        self.assertRegex(said, r'\ntry: \S+/python\S* -m pip install "nvidia-cuda-runtime>=13\.0,<14"\n$')
+        self.assertRegex(said, r'\ntry: \S+/python\S* -m pip install "nvidia-cuda-runtime>=13\.0,<13\.1"\n$')
         run(doctor, env={**os.environ, "PYTHONPATH": str(whole.packages)})
 
 
@@ -284,10 +284,10 @@ class Tools(Place):
         run([*install, "calmix[cpu]"], env={**os.environ, **folders})
         self.assertEqual([path.name for path in (self.folder / "bin").iterdir()], ["calmix"])
         own = self.train(self.folder / "bin/calmix", env={"PATH": "/usr/bin:/bin"})
-        # Files that are symbolic links into uv's cache have another real place.
+        # Files that are symbolic links into uv's cache have another real place, where NVIDIA's libraries are not beside them.
         linked = {**os.environ, **folders, "UV_LINK_MODE": "symlink", "UV_CACHE_DIR": str(self.folder / "cache")}
         run([*install, "--reinstall", "calmix[cpu]"], env=linked)
-        self.assertEqual(self.train(self.folder / "bin/calmix", name="links", env={"PATH": "/usr/bin:/bin"}), own)
+        run([self.folder / "tools/calmix/bin/calmix-torch", "--version"])
         self.assertEqual(own, self.reference())
 
     def test_pipx(self):

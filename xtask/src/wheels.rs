@@ -130,7 +130,7 @@ fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
     let wheel = wheels.pop().context("maturin wrote no wheel")?.path();
     let distribution = Distribution::unpack(&wheel, &build.stage, "calmix", &build.version)?;
     let scripts = format!("calmix-{}.data/scripts/calmix", distribution.version());
-    distribution.copy(&program, &scripts, EXECUTABLE)?;
+    distribution.copy_program(&program, &scripts)?;
     let crates = crate_licences::text(&["calmix"])?;
     distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
     let metadata = fs::read_to_string(distribution.path(&distribution.info("METADATA")))?;
@@ -146,7 +146,7 @@ fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
     let package = distribution.module();
     let launcher = workspace::root().join(format!("bindings/{folder}/{package}/__init__.py"));
     distribution.copy(&launcher, &format!("{package}/__init__.py"), FILE)?;
-    distribution.copy(&program, &format!("{package}/calmix-torch"), EXECUTABLE)?;
+    distribution.copy_program(&program, &format!("{package}/calmix-torch"))?;
     let entry = format!("[console_scripts]\ncalmix-torch = {package}:main\n");
     distribution.write(&distribution.info("entry_points.txt"), &entry)?;
     let wheel = format!(

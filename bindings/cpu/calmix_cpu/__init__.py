@@ -19,7 +19,7 @@ def main():
             has_pip = importlib.util.find_spec("pip") is not None
             install = f"{sys.executable} -m pip install" if has_pip else f"uv pip install --python {sys.executable}"
             needs = f"calmix-torch needs {library}, which is not installed for {sys.executable}"
-            print(f'error: {needs}\ntry: {install} "{distribution}>=13.0,<14"', file=sys.stderr)
+            print(f'error: {needs}\ntry: {install} "{distribution}>=13.0,<13.1"', file=sys.stderr)
             # What calmix ends with if the same command would fail again.
             return 2
     named = os.environ.get("LD_LIBRARY_PATH")
