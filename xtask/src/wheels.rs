@@ -21,7 +21,7 @@ use programs::Build;
 /// The newest glibc that the files ask for is 2.34, that of RHEL 9; `auditwheel show` confirms it in the test.
 const PLATFORM: &str = "manylinux_2_34_x86_64";
 /// What `calmix-cpu` carries of PyTorch's package. libtorch_cpu.so needs two more libraries, which are NVIDIA's: they are
-/// dependencies, because their licence does not let others carry them freely.
+/// dependencies, as they are of PyTorch itself.
 const LIBRARIES: [&str; 3] = ["libc10.so", "libgomp.so.1", "libtorch_cpu.so"];
 /// The distributions, in the order in which they are built.
 const NAMES: [&str; 3] = ["calmix-torch", "calmix-cpu", "calmix"];
