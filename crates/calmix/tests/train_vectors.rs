@@ -102,7 +102,7 @@ fn settings_of_steps_are_named_as_unused() {
     for key in settings.iter().map(|setting| setting.split_once('=').unwrap().0) {
         let printed = text(&output);
         let warned = printed.lines().any(|line| line.contains(key) && line.contains(why));
-        // `fixmatch` is the default, which cannot be told from a value that nobody has set.
+        // `fixmatch` is the default, which looks like a value that was not set.
         assert!(warned || key == "method.base", "{key}: {printed}");
     }
 

@@ -91,7 +91,7 @@ pub(super) fn minimise(start: Objective, objective: impl Fn(f64) -> Objective) -
 }
 
 /// Returns the temperature of the minimum, or [`Temperature::IDENTITY`] if it is not better: rounding must never make the
-/// result worse than no calibration. Only a gain that is no clear one costs two more passes.
+/// result worse than no calibration. Only an unclear gain costs two more passes.
 pub(super) fn no_worse(
     best: Minimum,
     start: Objective,
