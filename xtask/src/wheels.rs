@@ -131,7 +131,7 @@ fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
     let distribution = Distribution::unpack(&wheel, &build.stage, "calmix", &build.version)?;
     let scripts = format!("calmix-{}.data/scripts/calmix", distribution.version());
     distribution.copy_program(&program, &scripts)?;
-    let crates = crate_licences::text(&["calmix"])?;
+    let crates = crate_licences::text(&["calmix", "calmix-python"])?;
     distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
     let metadata = fs::read_to_string(distribution.path(&distribution.info("METADATA")))?;
     let metadata = with_extras(&metadata, distribution.version());
