@@ -83,7 +83,9 @@ impl VectorClassifier {
         let mut block = Vec::new();
         for ids in training.ids.chunks((ROWS / views.max(1)).max(1)) {
             block.clear();
-            ids.iter().for_each(|&id| block.extend_from_slice(vectors.row(rows[id as usize])));
+            for &id in ids {
+                block.extend_from_slice(vectors.row(rows[id as usize]));
+            }
             project(&projection, &block, &mut projected)?;
         }
         let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
