@@ -81,7 +81,7 @@ fn model() -> Result<Model> {
     let mut info = ModelInfo {
         format: FORMAT,
         blake3: String::new(),
-        model: ModelSpec { size: SIZE, ..settings.model },
+        model: Some(ModelSpec { size: SIZE, ..settings.model }),
         classes: (0..settings.classes).map(|class| class.to_string()).collect(),
         resize: SIZE,
         shrink: None,

@@ -1,6 +1,8 @@
 //! The extension module `calmix._calmix`: plain functions and classes over arrays, which the Python code in `python/calmix`
 //! wraps. Arrays are checked there; here they are contiguous, and the interpreter is released while Rust computes.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 passes arguments as it extracts them")]
+
 mod calibrator;
 mod classifier;
 mod error;

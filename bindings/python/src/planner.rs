@@ -22,7 +22,7 @@ use crate::labels::classes_of;
 /// A method with its state.
 #[pyclass(module = "calmix._calmix")]
 pub(crate) struct Planner {
-    planner: CorePlanner,
+    core: CorePlanner,
     /// The ids of the unlabelled samples, ascending; their places are their slots.
     unlabelled: Vec<u64>,
     classes: usize,
@@ -48,15 +48,15 @@ impl Planner {
         let method = layers.resolve().map_err(invalid)?.recipe.method;
         unlabelled.sort_unstable();
         unlabelled.dedup();
-        let planner = CorePlanner::new(method, classes, &labelled, unlabelled.len(), Seed(seed));
-        Ok(Self { planner, unlabelled, classes, steps, planned: None })
+        let core = CorePlanner::new(method, classes, &labelled, unlabelled.len(), Seed(seed));
+        Ok(Self { core, unlabelled, classes, steps, planned: None })
     }
 
     /// The weight of each term of the loss, by name.
     #[getter]
     fn loss_weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let weights = PyDict::new(py);
-        for term in self.planner.method.loss_terms() {
+        for term in self.core.method.loss_terms() {
             let name = match term.kind {
                 LossKind::Labelled => "labelled",
                 LossKind::Unlabelled => "unlabelled",
@@ -108,8 +108,8 @@ impl Planner {
             },
         };
         let at = RunStep { step, steps: self.steps };
-        let planner = &mut self.planner;
-        let planned = py.detach(|| planner.plan(&seen, &slots, at)).map_err(invalid)?;
+        let core = &mut self.core;
+        let planned = py.detach(|| core.plan(&seen, &slots, at)).map_err(invalid)?;
         let plan = as_dict(py, &planned, labels.len(), self.classes)?;
         self.planned = Some(planned);
         Ok(plan)
@@ -119,14 +119,14 @@ impl Planner {
     fn commit(&mut self) -> PyResult<()> {
         let planned =
             self.planned.take().ok_or_else(|| PyRuntimeError::new_err("there is no plan to commit"))?;
-        self.planner.commit(planned);
+        self.core.commit(planned);
         Ok(())
     }
 
     /// Discards the plan, after a step that was not made.
     fn undo(&mut self) {
         self.planned = None;
-        self.planner.undo();
+        self.core.undo();
     }
 
     /// The state, as bytes by name.
@@ -134,9 +134,9 @@ impl Planner {
         if self.planned.is_some() {
             return Err(PyRuntimeError::new_err("commit() or undo() the plan before the state is read"));
         }
-        let method = serde_json::to_vec(&self.planner.state).map_err(internal)?;
-        let labelled = write_labelled(self.planner.labelled.margins.as_ref()).map_err(internal)?;
-        let shard = self.planner.samples.shards.first().ok_or_else(|| internal("there is no shard"))?;
+        let method = serde_json::to_vec(&self.core.state).map_err(internal)?;
+        let labelled = write_labelled(self.core.labelled.margins.as_ref()).map_err(internal)?;
+        let shard = self.core.samples.shards.first().ok_or_else(|| internal("there is no shard"))?;
         let samples = write_shard(shard).map_err(internal)?;
         let state = PyDict::new(py);
         for (name, bytes) in [("method", method), ("labelled", labelled), ("unlabelled", samples)] {
@@ -148,13 +148,13 @@ impl Planner {
     /// Restores a state of the same method and samples.
     fn load(&mut self, method: &[u8], labelled: &[u8], unlabelled: &[u8]) -> PyResult<()> {
         let state: MethodState = serde_json::from_slice(method).map_err(invalid)?;
-        let margins = read_labelled(labelled, self.planner.labelled.margins.clone()).map_err(invalid)?;
-        let Some(shard) = self.planner.samples.shards.first_mut() else {
+        let margins = read_labelled(labelled, self.core.labelled.margins.clone()).map_err(invalid)?;
+        let Some(shard) = self.core.samples.shards.first_mut() else {
             return Err(internal("there is no shard"));
         };
         *shard = read_shard(unlabelled, shard.clone()).map_err(invalid)?;
-        self.planner.labelled.margins = margins;
-        self.planner.state = state;
+        self.core.labelled.margins = margins;
+        self.core.state = state;
         self.planned = None;
         Ok(())
     }
@@ -184,8 +184,8 @@ fn as_dict<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = &planned.plan;
     let place = |row: Row| match row {
-        Row::Labelled(row) => row as i64,
-        Row::Unlabelled(row) => (labelled + row) as i64,
+        Row::Labelled(row) => row as u64,
+        Row::Unlabelled(row) => (labelled + row) as u64,
     };
     let pseudo = &plan.pseudo;
     let labels = pseudo.labels.iter().map(|&label| i64::from(label)).collect();
@@ -195,8 +195,8 @@ fn as_dict<'py>(
     dict.set_item("pseudo_labels", PyArray1::<i64>::from_vec(py, labels))?;
     dict.set_item("pseudo_weights", PyArray1::from_slice(py, &pseudo.weights))?;
     dict.set_item("fairness_target", PyArray1::from_slice(py, &pseudo.fairness_target))?;
-    dict.set_item("first", PyArray1::<i64>::from_vec(py, mixes.iter().map(|mix| place(mix.a)).collect()))?;
-    dict.set_item("second", PyArray1::<i64>::from_vec(py, mixes.iter().map(|mix| place(mix.b)).collect()))?;
+    dict.set_item("first", PyArray1::<u64>::from_vec(py, mixes.iter().map(|mix| place(mix.a)).collect()))?;
+    dict.set_item("second", PyArray1::<u64>::from_vec(py, mixes.iter().map(|mix| place(mix.b)).collect()))?;
     dict.set_item("mix_lambda", PyArray1::from_vec(py, mixes.iter().map(|mix| mix.lambda).collect()))?;
     dict.set_item("mix_weights", PyArray1::from_vec(py, mixes.iter().map(|mix| mix.weight).collect()))?;
     dict.set_item("targets", targets)?;

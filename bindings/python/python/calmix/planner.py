@@ -103,6 +103,9 @@ class Planner:
             _rows(unlabelled_logits, "unlabelled_logits"),
             _rows(unlabelled_features, "unlabelled_features", like=unlabelled_ids),
         )
+        # Indices of tensors are signed.
+        plan["first"] = plan["first"].astype(np.int64)
+        plan["second"] = plan["second"].astype(np.int64)
         return Plan(**plan)
 
     def commit(self) -> None:
