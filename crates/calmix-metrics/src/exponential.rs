@@ -1,6 +1,6 @@
 //! Exponentials of rows of logits in f64, in a form that the compiler turns into vector code.
 //!
-//! Only plain operations in a fixed order, as in [`lanes`](calmix_core::lanes): the same bits on every machine, with vector
+//! Only plain operations in a fixed order, as in [`lanes`]: the same bits on every machine, with vector
 //! units of any width or none.
 
 use calmix_core::lanes;
