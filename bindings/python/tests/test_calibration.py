@@ -156,6 +156,8 @@ def test_calibrators_fit_predict_and_pickle():
         (lambda y, z, p: calibration.ece(y + 1, p), ValueError, "not one of the 5 classes"),
         (lambda y, z, p: calibration.ece(y.astype(str), p), ValueError, "labels=clf.classes_"),
         (lambda y, z, p: calibration.ece(y, p, bins=0), ValueError, "bins"),
+        (lambda y, z, p: calibration.ece(y, p, binning="equal"), ValueError, "width"),
+        (lambda y, z, p: calibration.ece(y, p, edges="up"), ValueError, "left"),
         (lambda y, z, p: calibration.ece(y, p, interval=95), ValueError, "0.95"),
         (lambda y, z, p: calibration.ece(y, np.where(p == p.max(), np.nan, p)), ValueError, "NaN"),
     ],

@@ -114,9 +114,9 @@ def ece(
 
     The mean distance between confidence and accuracy over `bins` bins of equal width, or with `binning="mass"` of equal
     numbers of samples. `edges="left"` puts a confidence on an edge into the bin above it, as in [0.1, 0.2), and 1 into the
-    last; `"right"` into the bin below, as torchmetrics and the code of Guo et al. do. ECE is biased upwards on few
+    last; `"right"` into the bin below, as the code of Guo et al. does. ECE is biased upwards on few
     samples, and so is its bootstrap interval; `debiased_squared_error` is not."""
-    return _measure("ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=binning == "mass", edges=edges)
+    return _measure("ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=_is_by_mass(binning), edges=edges)
 
 
 @overload
@@ -232,7 +232,7 @@ def debiased_squared_error(
 ) -> float | Estimate:
     """Squared calibration error of `bins` bins, with the bias of sampling noise removed (Kumar et al. 2019); it may be
     negative."""
-    return _measure("debiased_squared_error", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=binning == "mass", edges=edges)
+    return _measure("debiased_squared_error", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=_is_by_mass(binning), edges=edges)
 
 
 @overload
@@ -416,7 +416,7 @@ def reliability_bins(
     """Returns the bins of a reliability diagram, without the empty ones."""
     rows, are_logits = one_of(y_prob, logits)
     codes, _ = encoded_labels(y_true, rows, labels)
-    found = _calmix.reliability_bins(rows, are_logits, codes, _bins(bins), binning == "mass", _is_right(edges))
+    found = _calmix.reliability_bins(rows, are_logits, codes, _bins(bins), _is_by_mass(binning), _is_right(edges))
     return [ReliabilityBin(*each) for each in found]
 
 
@@ -447,6 +447,12 @@ def _bins(bins: int) -> int:
     if not 1 <= bins <= 65535:
         raise ValueError(f"bins must be from 1 to 65,535; got {bins}")
     return bins
+
+
+def _is_by_mass(binning: Binning) -> bool:
+    if binning not in ("width", "mass"):
+        raise ValueError(f'binning must be "width" or "mass"; got {binning!r}')
+    return binning == "mass"
 
 
 def _is_right(edges: Edges) -> bool:
