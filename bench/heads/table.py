@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import scipy.stats
 
 
 def on_test(evaluations):
@@ -18,7 +19,9 @@ def on_test(evaluations):
 def cells(runs):
     found = defaultdict(list)
     for path in sorted(Path(runs).glob("*/result.json")):
-        found[path.parent.name.rsplit("-", 1)[0]].append(json.loads(path.read_text()))
+        run = json.loads(path.read_text())
+        run["summary"] = json.loads((path.parent / "summary.json").read_text())
+        found[path.parent.name.rsplit("-", 1)[0]].append(run)
     return found
 
 
@@ -26,27 +29,31 @@ def show(values, digits):
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 
-def chosen(heads):
-    """Which of (recipe, labels alone) each rule keeps."""
-    recipe, alone = heads["candidates"]
-    difference = heads["nll_difference"]
+def chosen(run):
+    """Which of (recipe, labels alone) each rule keeps: 0 or 1."""
+    recipe, alone = run["heads"]["candidates"]
+    difference = run["heads"]["nll_difference"]
+    error = (difference["high"] - difference["low"]) / 2 / scipy.stats.t.ppf(0.975, difference["n"] - 1)
+    distance = difference["estimate"] / error
+    many = run["summary"]["unlabelled"] >= 10 * run["summary"]["labelled"]
     return {
-        "the rule": int(alone["kept"]),
+        "the rule": int(distance > (2 if many else 1)),
+        "one standard error": int(distance > 1),
+        "two standard errors": int(distance > 2),
         "always the recipe's": 0,
         "always labels alone": 1,
         "lower NLL": int(alone["nll"] < recipe["nll"]),
-        "by a 95% interval": int(difference["low"] > 0),
     }
 
 
 def choice(found):
-    rules = ["the rule", "always the recipe's", "always labels alone", "lower NLL", "by a 95% interval"]
+    rules = ["the rule", "one standard error", "two standard errors", "always the recipe's", "always labels alone", "lower NLL"]
     print("| cell | n | error, recipe / alone | NLL, recipe / alone | alone kept | " + " | ".join(rules) + " |")
     print("|" + "---|" * (len(rules) + 5))
     temperature = []
     for cell, runs in sorted(found.items()):
         both = np.array([[on_test(head["evaluations"]) for head in run["heads"]["candidates"]] for run in runs])
-        kept = [chosen(run["heads"]) for run in runs]
+        kept = [chosen(run) for run in runs]
         error, nll = both[:, :, 0], both[:, :, 3]
         losses = []
         for rule in rules:

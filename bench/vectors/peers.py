@@ -1,4 +1,5 @@
-"""scikit-learn on the draws of `runs.py`: `peers.py FEATURES OUT PER_CLASS FIRST LAST`; a JSON line for each classifier and draw.
+"""scikit-learn on the draws of `runs.py`: `peers.py FEATURES OUT PER_CLASS FIRST LAST [alone]`; a JSON line for each classifier and
+draw. `alone` leaves out the two that use unlabelled rows.
 
 The vectors are projected as calmix does it: centred, of unit length, 256 principal directions of the training vectors.
 """
@@ -17,6 +18,7 @@ from draws import TRAIN, labelled
 
 DIMENSIONS = 256
 CS = [1, 3, 10, 30, 100, 300, 1000, 3000]
+PEERS = ["logistic regression", "label spreading", "self-training"]
 
 
 def projected(vectors):
@@ -40,12 +42,13 @@ def measures(probabilities, truth):
 
 def main():
     features, out = map(Path, sys.argv[1:3])
-    per_class, first, last = map(int, sys.argv[3:])
+    per_class, first, last = map(int, sys.argv[3:6])
+    peers = ["logistic regression"] if "alone" in sys.argv[6:] else PEERS
     classes = np.load(features / "classes.npy")
     vectors = projected(np.load(features / "vectors.npy"))
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = {(row["features"], row["per_class"], row["draw"], row["peer"]): row for row in rows}
-    for peer in ["logistic regression", "label spreading", "self-training"]:
+    for peer in peers:
         for draw in range(first, last + 1):
             if (features.name, per_class, draw, peer) in done:
                 continue

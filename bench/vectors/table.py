@@ -12,8 +12,12 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-FITTED = "cifar10"
 TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM"}
+
+
+def is_confirmed(name):
+    """Whether the features of a cell had no part in the choice of constants."""
+    return not name.startswith("cifar10") or name.startswith("cifar100")
 
 
 def measured(head):
@@ -25,7 +29,8 @@ def measured(head):
 
 
 def show(values, digits):
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{deviation}"
 
 
 def holm(p_values):
@@ -37,43 +42,77 @@ def holm(p_values):
     return adjusted
 
 
-def main():
-    cells = defaultdict(list)
-    for path in sorted(Path(sys.argv[1]).glob("*/result.json")):
-        name, per_class, _ = path.parent.name.rsplit("-", 2)
+def read_runs(folder):
+    """By cell and draw: the measures of each head, and the name of the kept one."""
+    cells = defaultdict(dict)
+    for path in sorted(folder.glob("*/result.json")):
+        name, per_class, draw = path.parent.name.rsplit("-", 2)
         heads = json.loads(path.read_text())["heads"]["candidates"]
         found = {head["name"]: measured(head) for head in heads}
         kept = next(head["name"] for head in heads if head["kept"])
-        cells[name, int(per_class)].append((found, kept))
+        cells[name, int(per_class)][int(draw)] = (found, kept)
+    return dict(sorted(cells.items()))
+
+
+def read_peers(path):
+    """By cell and peer, then by draw: a line of `peers.py`."""
+    peers = defaultdict(dict)
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        peers[row["features"], row["per_class"], row["peer"]][row["draw"]] = row
+    return dict(sorted(peers.items()))
+
+
+def show_heads(cells):
     for column, digits, title in [(0, 1, "error"), (1, 3, "NLL, raw"), (3, 3, "NLL"), (2, 1, "ECE, raw"), (4, 1, "ECE")]:
         print(f"\n| {title} | n | {' | '.join(TITLES.values())} | kept | which |\n|{'---|' * (len(TITLES) + 4)}")
-        for (name, per_class), runs in sorted(cells.items()):
-            row = [show([found[head][column] for found, _ in runs], digits) for head in TITLES]
-            row.append(show([found[kept][column] for found, kept in runs], digits))
-            row.append(", ".join(f"{TITLES[head]} {n}" for head, n in Counter(kept for _, kept in runs).most_common()))
+        for (name, per_class), runs in cells.items():
+            row = [show([found[head][column] for found, _ in runs.values()], digits) for head in TITLES]
+            row.append(show([found[kept][column] for found, kept in runs.values()], digits))
+            kept = Counter(kept for _, kept in runs.values()).most_common()
+            row.append(", ".join(f"{TITLES[head]} {n}" for head, n in kept))
             print(f"| {name}, {per_class} | {len(runs)} | {' | '.join(row)} |")
-    print("\n| confirmed | n | error, kept − LR | NLL, kept − LR | greatest | p | p, Holm |\n|---|---|---|---|---|---|---|")
-    differences = {}
-    for cell, runs in sorted(cells.items()):
-        pairs = [np.subtract(found[kept], found["logistic-regression"]) for found, kept in runs]
-        if cell[0] != FITTED and len(pairs) > 1:
-            differences[cell] = np.array(pairs)
-    p_values = [stats.ttest_1samp(pairs[:, 3], 0.0).pvalue for pairs in differences.values()]
+
+
+def show_tests(title, differences):
+    """A paired test for each cell; `differences` are rows of error and NLL."""
+    differences = {cell: np.array(pairs) for cell, pairs in differences.items() if len(pairs) > 1}
+    print(f"\n| {title} | n | error | NLL | greatest | p | p, Holm |\n|---|---|---|---|---|---|---|")
+    p_values = [stats.ttest_1samp(pairs[:, 1], 0.0).pvalue for pairs in differences.values()]
     for ((name, per_class), pairs), p, adjusted in zip(differences.items(), p_values, holm(p_values)):
-        shown = f"{show(pairs[:, 0], 1)} | {show(pairs[:, 3], 3)} | {pairs[:, 3].max():+.3f}"
+        shown = f"{show(pairs[:, 0], 1)} | {show(pairs[:, 1], 3)} | {pairs[:, 1].max():+.3f}"
         print(f"| {name}, {per_class} | {len(pairs)} | {shown} | {p:.1e} | {adjusted:.1e} |")
-    if len(sys.argv) > 2:
-        peers = defaultdict(list)
-        for line in Path(sys.argv[2]).read_text().splitlines():
-            row = json.loads(line)
-            peers[row["features"], row["per_class"], row["peer"]].append(row)
-        print("\n| cell, peer | n | error | NLL | ECE | s |\n|---|---|---|---|---|---|")
-        for (name, per_class, peer), rows in sorted(peers.items()):
-            nll = [row["nll"] for row in rows]
-            nll = "undefined" if None in nll else show(nll, 3)
-            error, ece = (show([100 * row[key] for row in rows], 1) for key in ["error", "ece"])
-            seconds = np.mean([row["seconds"] for row in rows])
-            print(f"| {name}, {per_class}, {peer} | {len(rows)} | {error} | {nll} | {ece} | {seconds:.1f} |")
+
+
+def main():
+    cells = read_runs(Path(sys.argv[1]))
+    show_heads(cells)
+    confirmed = {cell: runs for cell, runs in cells.items() if is_confirmed(cell[0])}
+    others = {cell: runs for cell, runs in cells.items() if not is_confirmed(cell[0])}
+    for title, chosen in [("confirmed: kept − LR", confirmed), ("constants chosen here: kept − LR", others)]:
+        pairs = {}
+        for cell, runs in chosen.items():
+            of_draws = [np.subtract(found[kept], found["logistic-regression"]) for found, kept in runs.values()]
+            pairs[cell] = [difference[[0, 3]] for difference in of_draws]
+        show_tests(title, pairs)
+    if len(sys.argv) <= 2:
+        return
+    peers = read_peers(Path(sys.argv[2]))
+    pairs = defaultdict(list)
+    for cell, runs in confirmed.items():
+        rows = peers.get((*cell, "logistic regression"), {})
+        for draw in sorted(runs.keys() & rows.keys()):
+            found, kept = runs[draw]
+            peer = rows[draw]
+            pairs[cell].append([found[kept][0] - 100 * peer["error"], found[kept][3] - peer["nll"]])
+    show_tests("confirmed: kept − scikit-learn's logistic regression", pairs)
+    print("\n| cell, peer | n | error | NLL | ECE | s |\n|---|---|---|---|---|---|")
+    for (name, per_class, peer), rows in peers.items():
+        nll = [row["nll"] for row in rows.values()]
+        nll = "undefined" if None in nll else show(nll, 3)
+        error, ece = (show([100 * row[key] for row in rows.values()], 1) for key in ["error", "ece"])
+        seconds = np.mean([row["seconds"] for row in rows.values()])
+        print(f"| {name}, {per_class}, {peer} | {len(rows)} | {error} | {nll} | {ece} | {seconds:.1f} |")
 
 
 if __name__ == "__main__":

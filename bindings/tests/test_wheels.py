@@ -265,7 +265,9 @@ class Torch(Place):
         run([program, "--version"], env=self.fake("2.13.0+cpu"))
         for name in ["torch", "nvidia"]:
             (environment.packages / name).symlink_to(self.pytorch() / name)
-        traced = run([program, "--version"], env={**os.environ, "LD_DEBUG": "libs"})
+        # cargo sets a path of libraries, which comes before that of the program.
+        variables = {name: os.environ[name] for name in os.environ if name != "LD_LIBRARY_PATH"}
+        traced = run([program, "--version"], env={**variables, "LD_DEBUG": "libs"})
         self.assertIn(f"{environment.packages}/calmix_torch/../torch/lib/libtorch_cpu.so", traced, "by its own path")
 
     def test_both_in_one_environment(self):

@@ -38,7 +38,13 @@ const TENSORBOARD: &str = "tensorboard==2.21.0";
 /// in the same way.
 const PYARROW: &str = "pyarrow==26.0.1";
 /// The Python packages that the tests of `calmix report` compare with, beside the PyTorch of libtorch.
-const TORCHMETRICS: &[&str] = &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];
+pub(crate) const TORCHMETRICS: &[&str] =
+    &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];
+
+/// The runtime of exported models.
+pub(crate) const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
+/// The Python packages that run exported models in the tests of calmix-onnx and calmix-torch, which find them in the cache.
+const ONNX: &[&str] = &[ONNXRUNTIME, "onnx==1.23.2", "pillow==13.0.0"];
 
 /// Disk space that compiling a tool takes at most.
 const TOOL_BYTES: u64 = 2 << 30;
@@ -89,6 +95,7 @@ fn install_environments() -> Result<()> {
     println!("setup: TensorBoard is installed: {}", python.display());
     println!("setup: torchmetrics is installed: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
     println!("setup: pyarrow is installed: {}", venv::python(&[PYARROW])?.display());
+    println!("setup: onnxruntime is installed: {}", venv::python(ONNX)?.display());
     println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());
     Ok(())
 }

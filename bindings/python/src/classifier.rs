@@ -116,8 +116,8 @@ impl Classifier {
         self.table(py, probabilities)
     }
 
-    /// Which classes are in the prediction set of each vector, and the guarantees that cannot be given. Without held-out
-    /// labels, all are.
+    /// Which classes are in the prediction set of each vector, and why the coverage is not guaranteed, if it is not. Without
+    /// held-out labels, all are.
     fn sets<'py>(
         &self,
         py: Python<'py>,
@@ -125,10 +125,10 @@ impl Classifier {
         coverage: f64,
         rule: &str,
         threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray2<bool>>, Vec<String>)> {
+    ) -> PyResult<(Bound<'py, PyArray2<bool>>, Option<String>)> {
         let sets: SetRule = serde_json::from_value(Value::from(rule)).map_err(invalid)?;
         let options = ModelOptions { coverage, sets, ..ModelOptions::default() };
-        let (missing, predictions) = self.predict(py, &vectors, options, threads)?;
+        let (guarantee, predictions) = self.predict(py, &vectors, options, threads)?;
         let classes = self.info.classes.len();
         let mut members = vec![false; predictions.len() * classes];
         for (members, prediction) in members.chunks_exact_mut(classes.max(1)).zip(&predictions) {
@@ -137,11 +137,10 @@ impl Classifier {
                 None => members.fill(true),
             }
         }
-        Ok((self.table(py, members)?, missing))
+        Ok((self.table(py, members)?, guarantee.missing_sets()))
     }
 
-    /// The predicted class of each vector, whether the model abstains from it, and the guarantees that cannot be given.
-    /// Without held-out labels it always abstains.
+    /// The predicted class of each vector, whether the model abstains from it, and why it always abstains, if it does.
     #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
     fn answers<'py>(
         &self,
@@ -149,24 +148,24 @@ impl Classifier {
         vectors: PyReadonlyArray2<'py, f32>,
         precision: f64,
         threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<bool>>, Vec<String>)> {
+    ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<bool>>, Option<String>)> {
         let options = ModelOptions { precision, ..ModelOptions::default() };
-        let (missing, predictions) = self.predict(py, &vectors, options, threads)?;
+        let (guarantee, predictions) = self.predict(py, &vectors, options, threads)?;
         let labels = predictions.iter().map(|prediction| prediction.label as u64).collect();
         let abstain = predictions.iter().map(|prediction| prediction.abstain.unwrap_or(true)).collect();
-        Ok((PyArray1::from_vec(py, labels), PyArray1::from_vec(py, abstain), missing))
+        Ok((PyArray1::from_vec(py, labels), PyArray1::from_vec(py, abstain), guarantee.missing_answers()))
     }
 }
 
 impl Classifier {
-    /// The predictions of vectors, and the guarantees that these options cannot have.
+    /// The guarantees of these options, and the predictions of vectors.
     fn predict(
         &self,
         py: Python<'_>,
         vectors: &PyReadonlyArray2<'_, f32>,
         options: ModelOptions,
         threads: usize,
-    ) -> PyResult<(Vec<String>, Vec<Prediction>)> {
+    ) -> PyResult<(Guarantee, Vec<Prediction>)> {
         let numbers = vectors.as_slice()?;
         Guarantee::check(&options).map_err(invalid)?;
         let rule = PredictionRule::new(self.info.clone(), &options).map_err(invalid)?;
@@ -174,7 +173,7 @@ impl Classifier {
             let logits = self.model.logits(numbers).map_err(invalid)?;
             rule.predictions(&logits, threads).map_err(invalid)
         })?;
-        Ok((rule.guarantee().missing(), predictions))
+        Ok((rule.guarantee().clone(), predictions))
     }
 
     /// Rows of one entry per class.
@@ -216,7 +215,6 @@ fn candidate(head: &FittedHead, is_kept: bool) -> Value {
         "kept": is_kept,
         "nll": head.mean_nll(),
         "calibrator": calibrator.map(|fitted| &fitted.calibrator),
-        "labels": head.predictions.labels.len(),
         "raw": calibrator.map(|fitted| fitted.raw),
         "calibrated": calibrator.map(|fitted| fitted.calibrated),
     })

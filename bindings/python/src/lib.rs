@@ -11,6 +11,7 @@ mod labels;
 mod measure;
 mod planner;
 mod report;
+mod views;
 
 use pyo3::prelude::*;
 
@@ -28,6 +29,12 @@ mod _calmix {
     use crate::planner::Planner;
     #[pymodule_export]
     use crate::report::{page_of_predictions, report_of_run};
+    #[pymodule_export]
+    use crate::views::ImageView;
+
+    /// The largest distance of a row's sum from 1.
+    #[pymodule_export]
+    const SUM_TOLERANCE: f64 = crate::measure::SUM_TOLERANCE;
 
     /// The version of the package.
     #[pymodule_export]

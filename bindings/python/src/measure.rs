@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU16;
 
+use calmix_core::lanes;
 use calmix_core::matrix::MatrixOf;
 use calmix_core::number::Number;
 use calmix_core::rng::Seed;
@@ -13,11 +14,14 @@ use calmix_metrics::measure::{
 };
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::stats::{clopper_pearson, percentile_interval, resample};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::error::{internal, invalid};
 use crate::labels::classes_of;
+
+/// The largest distance of a row's sum from 1: probabilities in half precision are that far off.
+pub(crate) const SUM_TOLERANCE: f64 = 1e-3;
 
 /// Replicates of a smooth ECE: each takes as long as the measure itself.
 const SMOOTH_REPLICATES: u64 = 200;
@@ -27,6 +31,31 @@ const SMOOTH_REPLICATES: u64 = 200;
 pub(crate) enum RowsOf<'py> {
     Single(PyReadonlyArray2<'py, f32>),
     Double(PyReadonlyArray2<'py, f64>),
+}
+
+impl RowsOf<'_> {
+    /// Computes from the rows in their own type, without the interpreter. Closures are not generic, so there is one for each type.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        single: impl FnOnce(MatrixOf<'_, f32>) -> PyResult<R> + Send,
+        double: impl FnOnce(MatrixOf<'_, f64>) -> PyResult<R> + Send,
+    ) -> PyResult<R> {
+        match self {
+            Self::Single(rows) => detached(py, rows, single),
+            Self::Double(rows) => detached(py, rows, double),
+        }
+    }
+}
+
+fn detached<T: Number + Element + Sync, R: Send>(
+    py: Python<'_>,
+    rows: &PyReadonlyArray2<'_, T>,
+    compute: impl FnOnce(MatrixOf<'_, T>) -> PyResult<R> + Send,
+) -> PyResult<R> {
+    let shape = rows.as_array().dim();
+    let rows = matrix(rows.as_slice()?, shape)?;
+    py.detach(|| compute(rows))
 }
 
 /// What is computed of each bin.
@@ -50,18 +79,7 @@ pub(crate) fn measure(
 ) -> PyResult<(f64, (f64, f64))> {
     let labels = classes_of(&labels)?;
     let how = How { name, are_logits, binning: binning(bins, by_mass, right), level, seed: Seed(seed) };
-    match rows {
-        RowsOf::Single(rows) => {
-            let shape = rows.as_array().dim();
-            let numbers = rows.as_slice()?;
-            py.detach(|| how.measure(numbers, shape, &labels))
-        }
-        RowsOf::Double(rows) => {
-            let shape = rows.as_array().dim();
-            let numbers = rows.as_slice()?;
-            py.detach(|| how.measure(numbers, shape, &labels))
-        }
-    }
+    rows.with(py, |rows| how.measure(rows, &labels), |rows| how.measure(rows, &labels))
 }
 
 /// The bins of a reliability diagram that are not empty: count, mean confidence, accuracy.
@@ -78,18 +96,11 @@ pub(crate) fn reliability_bins(
     let labels = classes_of(&labels)?;
     let how =
         How { name: "", are_logits, binning: binning(bins, by_mass, right), level: None, seed: Seed(0) };
-    let top_label = match rows {
-        RowsOf::Single(rows) => {
-            let shape = rows.as_array().dim();
-            let numbers = rows.as_slice()?;
-            py.detach(|| how.top_label(matrix(numbers, shape)?, &labels))
-        }
-        RowsOf::Double(rows) => {
-            let shape = rows.as_array().dim();
-            let numbers = rows.as_slice()?;
-            py.detach(|| how.top_label(matrix(numbers, shape)?, &labels))
-        }
-    };
+    let top_label = rows.with(
+        py,
+        |rows| how.checked_top_label(rows, &labels),
+        |rows| how.checked_top_label(rows, &labels),
+    );
     let found = calmix_metrics::measure::reliability_bins(&top_label?, how.binning);
     let filled = found.into_iter().filter(|bin| bin.count > 0);
     Ok(filled.map(|bin| (bin.count, bin.confidence, bin.accuracy)).collect())
@@ -106,13 +117,8 @@ struct How<'a> {
 }
 
 impl How<'_> {
-    fn measure<T: Number>(
-        self,
-        numbers: &[T],
-        shape: (usize, usize),
-        labels: &[u32],
-    ) -> PyResult<(f64, (f64, f64))> {
-        let rows = matrix(numbers, shape)?;
+    fn measure<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<(f64, (f64, f64))> {
+        self.check_sums(rows)?;
         let of_bins = |of_bins: OfBins| {
             let binned = Binned::new(&self.top_label(rows, labels)?, self.binning);
             self.value(labels.len(), |counts| of_bins(&binned.bins(counts)))
@@ -144,12 +150,32 @@ impl How<'_> {
                 // The bins refer to the probabilities, so these live until the last replicate.
                 let probabilities =
                     if self.are_logits { Temperature::IDENTITY.probabilities(rows) } else { Vec::new() };
+                let shape = (rows.rows(), rows.width());
                 let rows = if self.are_logits { matrix(&probabilities, shape)? } else { rows };
                 let class_wise = ClassWise::new(rows, labels, self.binning).map_err(invalid)?;
                 self.value(labels.len(), |counts| class_wise.ece(counts))
             }
             name => Err(internal(format!("there is no measure {name}"))),
         }
+    }
+
+    fn checked_top_label<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {
+        self.check_sums(rows)?;
+        self.top_label(rows, labels)
+    }
+
+    /// Refuses rows of probabilities that do not sum to 1; that each is in [0, 1] is checked by the measures.
+    fn check_sums<T: Number>(self, rows: MatrixOf<'_, T>) -> PyResult<()> {
+        if self.are_logits {
+            return Ok(());
+        }
+        for (index, row) in rows.iter().enumerate() {
+            let sum = lanes::sum(row, Into::into);
+            if sum.is_nan() || (sum - 1.0).abs() > SUM_TOLERANCE {
+                return Err(invalid(format!("row {index} sums to {sum}, not to 1")));
+            }
+        }
+        Ok(())
     }
 
     fn top_label<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {

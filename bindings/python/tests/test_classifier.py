@@ -183,14 +183,18 @@ def test_unknown_setting_has_a_suggestion(digits):
 def test_interrupt_ends_a_fit():
     """Ctrl-C while heads are trained raises KeyboardInterrupt within seconds."""
     import _thread
+    import signal
     import threading
     import time
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20000, 300)).astype(np.float32)
     y = np.where(np.arange(20000) < 2000, rng.integers(50, size=20000), -1)
+    # A process in the background may have been started without the handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(1.0, _thread.interrupt_main).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         CalmixClassifier().fit(X, y)
     assert time.monotonic() - start < 15
+    signal.signal(signal.SIGINT, before)

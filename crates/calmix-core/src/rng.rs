@@ -75,6 +75,8 @@ pub enum Domain {
     FeatureView = 15,
     /// Which unlabelled samples are trained on, if not all are.
     UnlabelledCount = 16,
+    /// The synthetic inputs beside an exported model.
+    Example = 17,
 }
 
 impl Seed {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use calmix_io::atomic_file::rename_folder;
 use serde::{Deserialize, Serialize};
 
+pub use duplicates::copies_of;
 pub use findings::Findings;
 pub use prepare_table::prepare_table;
 pub use progress::PrepareProgress;

@@ -1,12 +1,13 @@
 //! A frozen pretrained backbone: images in, features out.
 
 use calmix_dist::gpu::GpuFlags;
+use calmix_recipe::network::weights::longest_backbone;
 use calmix_recipe::precision::Precision;
 use tch::{Kind, TchError, Tensor};
 
 use crate::device;
 use crate::error::EngineError;
-use crate::network::layer::BatchNormMode;
+use crate::network::pass::BatchNormMode;
 use crate::network::{Layout, Network};
 use crate::parameters::Flat;
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
@@ -17,9 +18,6 @@ use crate::weights::{self, Part};
 
 /// Images of a pass: as many as keep the activations in a processor's cache.
 const IMAGES: usize = 16;
-
-/// Room for the classifier that a file may have: 30,000 classes of 2,048 features.
-const CLASSIFIER: u64 = 256 << 20;
 
 /// A backbone with the weights of a file.
 #[derive(Debug)]
@@ -53,7 +51,7 @@ impl FrozenBackbone {
 
     /// Bytes of the longest file that can have this backbone, with room for any classifier.
     pub fn longest_file(settings: &PredictorSettings) -> u64 {
-        Network::of(&settings.model, 1).longest_weights() + CLASSIFIER
+        longest_backbone(Network::of(&settings.model, 1).layout())
     }
 
     /// The number of features of an image.

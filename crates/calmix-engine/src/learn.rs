@@ -13,7 +13,7 @@ use tch::{Kind, TchError, Tensor};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::network::Output;
-use crate::network::layer::BatchNormMode;
+use crate::network::pass::BatchNormMode;
 use crate::observe::shard_images;
 use crate::observe::{FirstPass, Observed, rows};
 use crate::scalar::guarded;

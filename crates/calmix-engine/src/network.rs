@@ -1,34 +1,27 @@
 //! Networks: images in, logits and pooled features out.
 //!
-//! A network here is a description: which layers, under which names. Its weights are elsewhere
+//! A network is a description: which layers, under which names, in which order they are applied (`forward` of
+//! [`NetworkLayers`]). Its weights are elsewhere
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
-mod efficientnet_lite;
-pub(crate) mod layer;
-mod resnet;
-mod wide_resnet;
+pub(crate) mod pass;
 
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
 
 pub use calmix_recipe::network::layout::{Init, Layout, Parameter, StatisticsLayer};
 pub(crate) use calmix_recipe::network::layout::{ParameterId, Region, StatisticsId};
+use calmix_recipe::network::operations::NetworkOutput;
 use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};
 
 use crate::error::EngineError;
 use crate::weights;
 
-use layer::Pass;
+use pass::Pass;
 
 /// The outputs of a network for a batch: one row per image, in f32.
-#[derive(Debug)]
-pub(crate) struct Output {
-    /// C numbers per row.
-    pub(crate) logits: Tensor,
-    /// The input of the classifier: pooled features, D numbers per row.
-    pub(crate) features: Tensor,
-}
+pub(crate) type Output = NetworkOutput<Tensor>;
 
 /// A network's layers.
 ///
@@ -47,20 +40,11 @@ pub struct Network {
     channels_per_pixel: usize,
 }
 
-/// A whole network that turns images into logits and features.
-pub(crate) trait ForwardNetwork {
-    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
-    fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError>;
-}
-
 impl Network {
     /// The network of a description for `classes` classes.
     pub fn of(model: &ModelSpec, classes: usize) -> Self {
-        let mut network = Self::new(model.network, model.block, classes);
-        if let NetworkLayers::ResNet50(layers) = &mut network.layers {
-            layers.stride_in(model.stride);
-        }
-        network
+        let (layers, layout) = NetworkLayers::of(model, classes);
+        Self { layers, layout, channels_per_pixel: model.network.channels_per_pixel() }
     }
 
     /// The network of that name for `classes` classes; names and shapes of its parameters depend on nothing else.
@@ -94,11 +78,8 @@ impl Network {
 
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
     pub(crate) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
-        match &self.layers {
-            NetworkLayers::WideResNet(layers) => layers.forward(images, pass),
-            NetworkLayers::ResNet50(layers) => layers.forward(images, pass),
-            NetworkLayers::EfficientNetLite(layers) => layers.forward(images, pass),
-        }
+        let mut pass = pass;
+        self.layers.forward(images, &mut pass)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::error::EngineError;
 use crate::host_rows::HostRows;
 use crate::images::{Input, InputRows};
 use crate::network::Output;
-use crate::network::layer::BatchNormMode;
+use crate::network::pass::BatchNormMode;
 use crate::shard_plan::{Image, LocalPlan, Mixture};
 use crate::statistics::RunningStatistics;
 

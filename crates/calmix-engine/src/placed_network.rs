@@ -8,7 +8,7 @@ use tch::{Kind, TchError, Tensor};
 use crate::engine::{Outputs, Settings};
 use crate::error::EngineError;
 use crate::images::{Input, InputRows, Normaliser, Size};
-use crate::network::layer::{BatchNormMode, Pass};
+use crate::network::pass::{BatchNormMode, Pass};
 use crate::network::{Network, Output};
 use crate::parameters::{Flat, PassWeights};
 use crate::statistics::RunningStatistics;

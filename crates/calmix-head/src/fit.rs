@@ -5,14 +5,14 @@
 //! folds. Which head is the result depends on [`Candidates`]:
 //!
 //! - with the head of a method, a head that is trained on the labels alone is evaluated in the same way, and is the result
-//!   if the labels out of fold are more likely under it by more than a standard error. The heads of folds have fewer labels
-//!   than the one they evaluate, which hurts a method more that trains on its own pseudo-labels: if the difference is not
-//!   clear, the head of the settings is the better choice;
+//!   if the labels out of fold are more likely under it by more than a standard error, or by more than two if there are
+//!   many samples without a label. The heads of folds have fewer labels than the one they evaluate, which hurts a method
+//!   more that trains on its own pseudo-labels: if the difference is not clear, the head of the settings is the better choice;
 //! - with one vector per sample, the result is the head under which these labels are the most likely. C of logistic
 //!   regression is chosen on the same labels, which favours it slightly, and so is the average's choice between the mixtures.
 
 use calmix_core::matrix::Matrix;
-use calmix_metrics::calibrator::is_clearly_lower;
+use calmix_metrics::calibrator::is_lower_by;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 
 pub use crate::candidate::Candidate;
@@ -124,7 +124,7 @@ pub fn fit(
         }
     }
     add_average(&mut heads)?;
-    Ok(choose(heads, settings.candidates, has_unlabelled))
+    Ok(choose(heads, settings.candidates, has_unlabelled, needed_standard_errors(rows)))
 }
 
 /// All trainings: those of folds, if there are any, and that of each candidate on all rows.
@@ -198,8 +198,20 @@ fn lowest(numbers: &[Option<f64>]) -> Option<usize> {
     numbers.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(n, _)| n)
 }
 
+/// By how many standard errors the head on labels alone must be better, to be the result instead of the head of the settings.
+fn needed_standard_errors(rows: &TrainingRows) -> f64 {
+    /// From this number of samples without a label for each label on, they have the benefit of the doubt.
+    const MANY: usize = 10;
+    if rows.unlabelled.len() >= MANY * rows.labelled.len() { 2.0 } else { 1.0 }
+}
+
 /// Chooses the head that is the result, and compares what uses samples without labels with what does not.
-fn choose(heads: Vec<FittedHead>, candidates: Candidates, has_unlabelled: bool) -> HeadFit {
+fn choose(
+    heads: Vec<FittedHead>,
+    candidates: Candidates,
+    has_unlabelled: bool,
+    standard_errors: f64,
+) -> HeadFit {
     let nll: Vec<Option<f64>> = heads.iter().map(FittedHead::mean_nll).collect();
     let alone = heads.iter().position(|head| head.candidate.is_labels_alone());
     let mut nll_of_others = nll.clone();
@@ -214,9 +226,29 @@ fn choose(heads: Vec<FittedHead>, candidates: Candidates, has_unlabelled: bool) 
     let nll_difference = pair.and_then(difference);
     let kept = match candidates {
         Candidates::Method => {
-            usize::from(pair.is_some_and(|(own, alone)| is_clearly_lower(&alone.nll, &own.nll)))
+            let is_better =
+                |(own, alone): (&FittedHead, &FittedHead)| is_lower_by(standard_errors, &alone.nll, &own.nll);
+            usize::from(pair.is_some_and(is_better))
         }
         Candidates::OneVector => lowest(&nll).unwrap_or(0),
     };
     HeadFit { heads, kept, nll_difference }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_unlabelled_samples_have_the_benefit_of_the_doubt() {
+        let rows = |labelled: usize, unlabelled: usize| TrainingRows {
+            labelled: (0..labelled).collect(),
+            unlabelled: (0..unlabelled).collect(),
+        };
+        assert_eq!(needed_standard_errors(&rows(40, 399)), 1.0);
+        assert_eq!(needed_standard_errors(&rows(40, 400)), 2.0);
+        // The mean difference is 3 and its standard error 2: more than one, less than two.
+        let difference = [1.0, 5.0];
+        assert!(is_lower_by(1.0, &[0.0; 2], &difference) && !is_lower_by(2.0, &[0.0; 2], &difference));
+    }
 }

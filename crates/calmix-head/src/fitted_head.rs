@@ -55,14 +55,21 @@ impl FittedHead {
         Ok(Self { candidate, trained, predictions, calibrator, nll })
     }
 
-    /// The average of two linear heads, each at the temperature of its own predictions.
+    /// The average of two linear heads, each at the temperature of its own calibrator.
     pub(crate) fn average(candidate: Candidate, first: &Self, second: &Self) -> Result<Self, HeadError> {
-        let temperatures = [temperature(&first.predictions)?, temperature(&second.predictions)?];
+        let temperatures = [first.temperature(), second.temperature()];
         let [head, other] = [&first.trained.average, &second.trained.average];
         let numbers = average(head.numbers(), other.numbers(), temperatures);
         let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
         let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
         Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() })
+    }
+
+    /// The temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels are all
+    /// predicted right it is the lowest that is allowed, and an average at that temperature is sure of everything.
+    fn temperature(&self) -> f64 {
+        let temperature = self.calibrator.map().and_then(FittedCalibrator::temperature);
+        temperature.map_or(1.0, Temperature::value)
     }
 
     /// The mean NLL of the labels that it was trained without; `None` if there are none.
@@ -74,14 +81,6 @@ impl FittedHead {
 /// The least number of labels that a calibrator is fitted on.
 pub(crate) fn least_labels() -> usize {
     CalibratorKind::Temperature.least_labels()
-}
-
-/// The temperature of predictions; 1 if there are too few labels for one.
-fn temperature(predictions: &Predictions) -> Result<f64, HeadError> {
-    if predictions.labels.len() < least_labels() {
-        return Ok(1.0);
-    }
-    Ok(Temperature::fit(predictions.matrix()?, &predictions.labels)?.value())
 }
 
 /// The mean NLL of predictions before calibration; `None` if there are none.

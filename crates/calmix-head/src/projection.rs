@@ -9,7 +9,7 @@ use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 
 /// The least length of a vector; a shorter one is not scaled up.
-const SHORTEST: f32 = 1e-12;
+pub const SHORTEST: f32 = 1e-12;
 /// Rows whose products are added in f32 before they go into a sum of f64.
 const BLOCK: usize = 256;
 

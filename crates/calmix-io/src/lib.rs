@@ -12,6 +12,7 @@
 //! | how does only one process write to a folder? | [`lock`] |
 //! | which process of a job is this, as a launcher says? | [`launch`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
+//! | how are messages of TensorBoard and ONNX written? | [`protobuf`] |
 //! | how many classes may a file name? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
 //! | how are long lines broken? | [`wrapped`] |
@@ -25,6 +26,7 @@ pub mod disk;
 pub mod error;
 pub mod launch;
 pub mod lock;
+pub mod protobuf;
 pub mod safe_open;
 pub mod safe_path;
 pub mod shell_quoted;

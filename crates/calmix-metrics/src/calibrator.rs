@@ -11,6 +11,4 @@ pub mod isotonic;
 pub mod temperature;
 pub mod vector;
 
-pub use calibrator_choice::{
-    CalibratorChoice, TriedCalibrator, is_clearly_lower, temperature_where_it_helps,
-};
+pub use calibrator_choice::{CalibratorChoice, TriedCalibrator, is_lower_by, temperature_where_it_helps};

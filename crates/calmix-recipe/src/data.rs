@@ -121,6 +121,9 @@ section! {
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
         /// The number of unlabelled samples to train on; 0 for all. Which samples are used does not depend on the seed.
         fixed unlabelled_count: u64 = 0;
+        /// Whether unlabelled samples are left out if the same image or vector is in the subset `dataset.test`. `calmix prepare`
+        /// reports such copies; nearly all test images of STL-10 have one.
+        fixed leave_out_test_copies: bool = false;
         /// Whether labelled samples are also used as unlabelled samples.
         fixed include_labelled: bool = true;
         /// The share of the labels held out for validation, or a rule; every class keeps at least one label. If the dataset

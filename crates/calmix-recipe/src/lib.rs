@@ -145,9 +145,9 @@ impl Recipe {
         self.dataset.source == SourceName::Vectors
     }
 
-    /// Returns whether there is one vector for each sample, without weak and strong views.
+    /// Returns whether a head has one vector of each sample, without weak and strong views.
     pub fn has_one_vector(&self) -> bool {
-        self.has_vectors() && self.network.weak_views + self.network.strong_views == 0
+        self.has_head() && self.network.weak_views + self.network.strong_views == 0
     }
 
     /// Returns the number of training steps; 0 if the heads are trained at once, on one vector per sample.

@@ -4,6 +4,7 @@ pub mod efficientnet_lite;
 pub mod layer;
 pub mod layers;
 pub mod layout;
+pub mod operations;
 pub mod resnet;
 pub mod weights;
 pub mod wide_resnet;

@@ -1,5 +1,7 @@
 //! The number format of convolutions and activations.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::OrAuto;
@@ -15,6 +17,16 @@ pub enum Precision {
     Bf16,
     /// IEEE half precision with a scaled loss, for GPUs without bfloat16.
     F16,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+        })
+    }
 }
 
 impl SettingType for OrAuto<Precision> {

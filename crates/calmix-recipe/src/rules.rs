@@ -104,9 +104,10 @@ fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "dataset.source is \"vectors\", and their heads are trained on the CPU; use \"cpu\"",
         ),
         error(
-            !has_vectors && network.weak_views.min(network.strong_views) == 0,
+            !has_vectors && (network.weak_views == 0) != (network.strong_views == 0),
             if network.weak_views == 0 { "network.weak_views" } else { "network.strong_views" },
-            "a head on images is trained on at least one weak and one strong view of each; use 1 or more",
+            "a head on images is trained on at least one weak and one strong view of each, or on the clean one alone; use 1 or \
+             more, or set both network.weak_views and network.strong_views to 0",
         ),
         error(
             train.groups > 1 || train.shards > 1,

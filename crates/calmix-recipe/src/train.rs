@@ -28,7 +28,8 @@ section! {
         #[when(train is TrainedPart::Head)]
         fixed head: HeadKind = HeadKind::Linear;
         /// The number of weak views of each image that pass through the backbone; each step uses one of them. With
-        /// `dataset.source = "vectors"`, how many of the vectors after a sample's first are weak views.
+        /// `dataset.source = "vectors"`, how many of the vectors after a sample's first are weak views. If this and
+        /// `strong_views` are 0, the heads for one vector per sample are trained, on the clean view.
         #[when(train is TrainedPart::Head)]
         fixed weak_views: u32 = 2, from(0.0).to(255.0);
         /// The number of strong views of each image that pass through the backbone; each step uses one of them. With

@@ -41,6 +41,9 @@ const OF_STEPS: [&str; 10] = [
     "log.every",
 ];
 
+/// The sections about weak and strong views of images.
+const OF_VIEWS: [&str; 4] = ["augment.weak.", "augment.strong.", "augment.rand_augment.", "augment.cutout."];
+
 /// Returns every key without effect and the reason, in the order of the recipe.
 pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
     let mut reasons = BTreeMap::new();
@@ -56,6 +59,12 @@ pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, Stri
         }
     }
     if recipe.has_one_vector() {
+        for (path, _) in leaves(Recipe::fields()) {
+            if OF_VIEWS.iter().any(|section| path.starts_with(section)) {
+                let why = "network.weak_views and network.strong_views are 0".to_owned();
+                reasons.entry(path).or_insert(why);
+            }
+        }
         // Over a reason such as "method.base is softmatch": another base would not help.
         for (path, _) in leaves(Recipe::fields()).into_iter().filter(|(path, _)| is_of_steps(path, recipe)) {
             let why = "there is one vector per sample, and its heads are trained at once, without steps";
@@ -136,6 +145,7 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("labels.unlabelled_from", why.clone()));
         unused.push(("labels.include_labelled", why.clone()));
         unused.push(("labels.unlabelled_count", why.clone()));
+        unused.push(("labels.leave_out_test_copies", why.clone()));
         if asked {
             unused.push(("train.ratio", why));
         }

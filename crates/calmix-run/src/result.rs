@@ -38,8 +38,8 @@ pub struct RunResult {
 }
 
 /// The heads that were trained on the same vectors and the same labels, and which of them is the model: that of the recipe,
-/// unless labels that no head was trained on have a higher likelihood under the other, by more than a standard error. With one
-/// vector per sample there are more than two, and the model is the one under which these labels are the most likely.
+/// unless labels that no head was trained on have a higher likelihood under the other, by more than a standard error (two, if
+/// there are ten times as many samples without a label as with one). With one vector per sample there are more than two, and the model is the one under which these labels are the most likely.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {

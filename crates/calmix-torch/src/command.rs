@@ -3,6 +3,7 @@
 pub(crate) mod calibrate;
 pub(crate) mod doctor;
 pub(crate) mod evaluate;
+pub(crate) mod export;
 mod features;
 pub(crate) mod predict;
 pub(crate) mod resume;

@@ -45,6 +45,7 @@ pub fn run_command(command: Command) -> Result<Exit> {
         Command::Evaluate(args) => command::evaluate::run(&args),
         Command::Calibrate(args) => command::calibrate::run(&args),
         Command::Predict(args) => command::predict::run(&args),
+        Command::Export(args) => command::export::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         other => other.run(),
     };

@@ -28,9 +28,7 @@ use calmix_engine::device::set_threads;
 use calmix_engine::frozen_backbone::FrozenBackbone;
 use calmix_engine::predictor::{Predictor, PredictorSettings};
 use calmix_head::model::HeadModel;
-use calmix_head::projection::Projection;
-use calmix_io::error::FileError;
-use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
+use calmix_recipe::precision::Precision;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::RunFile;
 
@@ -113,24 +111,18 @@ impl Model {
         files.check_calibration()?;
 
         let classes = info.classes.len();
-        let longest = match &info.head {
-            Some(head) => longest_head(head.shape(classes)),
-            None => Predictor::longest_weights(model.network, model.block, classes),
-        };
-        let weights = files.weights(longest)?;
         let path = files.path(RunFile::Model)?;
-
         let device = options.device.unwrap_or_else(device::fastest);
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         set_threads(options.threads.unwrap_or_else(cores));
         let settings = PredictorSettings { model, classes, device };
-        let network = if let Some(of_head) = &info.head {
-            let (backbone, projection) = below_head(&files, of_head, &settings)?;
-            let head = read_head(&weights, of_head.shape(classes));
-            let head = head.map_err(|problem| FileError::new(&path, problem))?;
-            let head = HeadModel::new(projection, head).map_err(|error| files.wrong(error.to_string()))?;
+        let network = if let Some(head) = &info.head {
+            let precision = if options.backbone_in_f32 { Precision::F32 } else { head.precision };
+            let backbone = backbone(&files, head, precision, &settings)?;
+            let head = files.head(head, backbone.width())?;
             ModelNetwork::Head(Box::new(backbone), head)
         } else {
+            let weights = files.weights(Predictor::longest_weights(model.network, model.block, classes))?;
             let predictor = Predictor::new(&settings, &weights);
             let predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
             ModelNetwork::Whole(Box::new(predictor))
@@ -235,20 +227,15 @@ impl Model {
     }
 }
 
-/// Reads the backbone and the projection below a head from the run's folder.
-fn below_head(
+/// Reads the backbone below a head from the run's folder.
+fn backbone(
     files: &ModelFiles,
     head: &HeadInfo,
+    precision: Precision,
     settings: &PredictorSettings,
-) -> Result<(FrozenBackbone, Projection), ModelError> {
+) -> Result<FrozenBackbone, ModelError> {
     let longest = FrozenBackbone::longest_file(settings);
-    let backbone = files.below_head(RunFile::Backbone, longest, &head.backbone)?;
-    let backbone = FrozenBackbone::new(settings, head.precision, &backbone);
+    let bytes = files.below_head(RunFile::Backbone, longest, &head.backbone)?;
     let path = files.path(RunFile::Backbone)?;
-    let backbone = backbone.map_err(|error| ModelError::of_weights(error, &path))?;
-    let width = backbone.width();
-    let projection = files.below_head(RunFile::Projection, longest_projection(width), &head.projection)?;
-    let projection = read_projection(&projection, width, head.dimensions as usize);
-    let path = files.path(RunFile::Projection)?;
-    Ok((backbone, projection.map_err(|problem| FileError::new(path, problem))?))
+    FrozenBackbone::new(settings, precision, &bytes).map_err(|error| ModelError::of_weights(error, &path))
 }

@@ -52,10 +52,11 @@ pub(crate) fn show(name: &str, prepared: &PreparedRun, processes: usize) -> Resu
 fn network(recipe: &Recipe, classes: usize) -> String {
     let NetworkSection { name, block, head, weak_views, strong_views, .. } = &recipe.network;
     if recipe.has_head() {
-        return format!(
-            "a {head} head on a frozen {name}: {weak_views} weak and {strong_views} strong views of {} pixels",
-            recipe.augment.size
-        );
+        let views = match (weak_views, strong_views) {
+            (0, 0) => "one clean view".to_owned(),
+            _ => format!("{weak_views} weak and {strong_views} strong views"),
+        };
+        return format!("a {head} head on a frozen {name}: {views} of {} pixels", recipe.augment.size);
     }
     let parameters = Network::new(*name, *block, classes).layout().len();
     format!("{name}, {} parameters", grouped(parameters as u64))

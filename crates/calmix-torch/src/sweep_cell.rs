@@ -102,7 +102,7 @@ impl SweepRun for ImageRun {
                 with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::pretrained)?;
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
         }
-        let mut printer = NoticePrinter::new(overrides.quiet);
+        let mut printer = NoticePrinter::new(overrides.quiet, "image");
         let place = RunPlace::NewOrBegun(run.to_owned());
         let prepared = prepare_run(&self.draft, &place, start_context(&mut printer, stop))?;
         if !overrides.quiet {

@@ -14,6 +14,10 @@ mod compare;
 mod errors;
 #[path = "cli/evaluate_on.rs"]
 mod evaluate_on;
+#[path = "cli/export.rs"]
+mod export;
+#[path = "cli/export_pytorch.rs"]
+mod export_pytorch;
 #[path = "cli/first_steps.rs"]
 mod first_steps;
 #[path = "cli/fixture.rs"]
@@ -68,6 +72,10 @@ mod metrics;
 mod model;
 #[path = "cli/moved_dataset.rs"]
 mod moved_dataset;
+#[path = "cli/one_clean_view.rs"]
+mod one_clean_view;
+#[path = "../../calmix-onnx/tests/runtime/onnxruntime.rs"]
+mod onnxruntime;
 #[path = "cli/outage.rs"]
 mod outage;
 #[path = "cli/parquet.rs"]

@@ -7,6 +7,7 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
+use calmix_data::prepare::copies_of;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 
 use calmix_recipe::{Keep, Recipe};
@@ -31,10 +32,16 @@ pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> 
 /// # Errors
 /// If the dataset lacks a split that the recipe names.
 pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<SampleIds, DataError> {
-    let all = split.unlabelled(dataset)?;
+    let mut all: SampleIds = split.unlabelled(dataset)?.into();
+    if recipe.labels.leave_out_test_copies && !recipe.dataset.test.is_empty() {
+        let copies = copies_of(dataset, &dataset.subset(&recipe.dataset.test)?)?;
+        let ids = (0..all.len()).filter_map(|position| all.id(position));
+        let others: Vec<u64> = ids.filter(|id| copies.binary_search(id).is_err()).collect();
+        all = others.as_slice().into();
+    }
     let count = recipe.unlabelled_samples(all.len());
     if count >= all.len() {
-        return Ok(all.into());
+        return Ok(all);
     }
     let ids = (0..all.len()).filter_map(|position| all.id(position)).collect();
     Ok(drawn_unlabelled(ids, count).as_slice().into())

@@ -8,6 +8,8 @@ pub mod data_args;
 pub mod doctor_args;
 mod evaluate;
 pub mod evaluate_args;
+mod export;
+pub mod export_args;
 mod inspect;
 #[cfg(feature = "man")]
 mod man;
@@ -79,6 +81,7 @@ pub enum Command {
     Evaluate(evaluate_args::EvaluateArgs),
     Calibrate(calibrate_args::CalibrateArgs),
     Predict(predict_args::PredictArgs),
+    Export(export_args::ExportArgs),
     Inspect(inspect::InspectArgs),
     Compare(compare::CompareArgs),
     Push(push::PushArgs),
@@ -97,6 +100,7 @@ impl Command {
         match self {
             Self::Prepare(command) => command.run(),
             Self::Predict(args) => predict::run(&args),
+            Self::Export(args) => export::run(&args),
             Self::Inspect(command) => command.run(),
             Self::Compare(command) => command.run(),
             Self::Push(command) => command.run(),

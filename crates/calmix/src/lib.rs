@@ -42,6 +42,8 @@ pub mod exit;
 #[doc(hidden)]
 pub mod explained_error;
 #[doc(hidden)]
+pub mod export;
+#[doc(hidden)]
 pub mod format;
 #[doc(hidden)]
 pub mod head_table;

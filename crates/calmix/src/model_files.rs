@@ -3,12 +3,15 @@
 
 use std::path::Path;
 
+use calmix_data::vectors::MOST_NUMBERS;
+use calmix_head::model::HeadModel;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::held_out::HeldOut;
-use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
+use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
+use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
 
@@ -116,6 +119,36 @@ impl ModelFiles {
         let problem = "not the file that the head was trained on: model.json has another hash";
         let error = FileError::new(path, FileProblem::Changed(problem.to_owned()));
         Err(error.hint("restore the file as the run wrote it"))
+    }
+
+    /// Reads the head and its projection of features of this length.
+    ///
+    /// # Errors
+    /// If they are missing, were changed, or contradict each other.
+    pub fn head(&self, head: &HeadInfo, width: usize) -> Result<HeadModel, FileError> {
+        let shape = head.shape(self.info.classes.len());
+        let weights = self.weights(longest_head(shape))?;
+        let projection = self.below_head(RunFile::Projection, longest_projection(width), &head.projection)?;
+        let path = self.path(RunFile::Projection)?;
+        let projection = read_projection(&projection, width, head.dimensions as usize);
+        let projection = projection.map_err(|problem| FileError::new(path, problem))?;
+        let path = self.path(RunFile::Model)?;
+        let head = read_head(&weights, shape).map_err(|problem| FileError::new(path, problem))?;
+        HeadModel::new(projection, head).map_err(|error| self.wrong(error.to_string()))
+    }
+
+    /// Reads a head on vectors of the user's own.
+    ///
+    /// # Errors
+    /// As [`head`](Self::head), and if its sizes are implausible.
+    pub fn head_on_vectors(&self, head: &HeadInfo) -> Result<HeadModel, FileError> {
+        // Before any of them decides how much is read.
+        if u64::from(head.features) > MOST_NUMBERS || head.dimensions > head.features || head.dimensions == 0
+        {
+            let problem = format!("head: {} dimensions of {} features", head.dimensions, head.features);
+            return Err(self.implausible(problem));
+        }
+        self.head(head, head.features as usize)
     }
 
     /// What turns the logits of the model into predictions.

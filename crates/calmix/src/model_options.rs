@@ -10,6 +10,8 @@ pub struct ModelOptions {
     pub device: Option<Device>,
     /// CPU threads of the network; `None` for one per core. The last bits of a result may depend on it.
     pub threads: Option<usize>,
+    /// Whether the backbone below a head computes in f32, whatever the run was trained in.
+    pub backbone_in_f32: bool,
     /// Images in memory at a time, fewer if they are large. Results do not depend on it.
     pub batch: usize,
     /// The probability with which a prediction set must contain the true class, between 0 and 1.
@@ -25,6 +27,7 @@ impl Default for ModelOptions {
         Self {
             device: None,
             threads: None,
+            backbone_in_f32: false,
             batch: 256,
             coverage: 0.9,
             sets: SetRule::default(),

@@ -15,9 +15,9 @@ pub struct NoticePrinter {
 }
 
 impl NoticePrinter {
-    /// A printer; shows less if it is quiet.
-    pub fn new(is_quiet: bool) -> Self {
-        Self { is_quiet, rate: Rate::of_silent_command() }
+    /// A printer; shows less if it is quiet. `what` is one of the samples that are read, such as `image`.
+    pub fn new(is_quiet: bool, what: &'static str) -> Self {
+        Self { is_quiet, rate: Rate::of_silent_command(what) }
     }
 
     /// Shows a notice.

@@ -35,14 +35,19 @@ impl Rate {
     }
 
     /// For a command that writes nothing to standard output meanwhile.
-    pub fn of_silent_command() -> Self {
+    pub fn of_silent_command(what: &'static str) -> Self {
         let seconds = if io::stderr().is_terminal() { 0.2 } else { 10.0 };
-        Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0, "image") }
+        Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0, what) }
     }
 
     /// Shows that `done` of `total` images are done.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
         self.total = total;
+        // Vectors are read twice: once to check them, once to fill the table.
+        if done < self.done / 2 {
+            self.done = 0;
+            self.started = Instant::now();
+        }
         self.add(done.saturating_sub(self.done));
     }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_io::shown::shown;
-use calmix_recipe::Resolved;
+use calmix_recipe::{Recipe, Resolved};
 use calmix_vectors::splits::own_validation;
 
 use crate::format::{counted, grouped};
@@ -85,5 +85,14 @@ impl RunSummary<'_> {
             grouped(test),
             shown(run.display()),
         ))
+    }
+}
+
+/// The line that announces that a run is resumed. Heads on one vector per sample have no steps.
+pub fn resuming(run: &Path, recipe: &Recipe) -> String {
+    let run = shown(run.display());
+    match recipe.steps() {
+        0 => format!("resuming {run}"),
+        steps => format!("resuming {run}, {} in total", counted(steps, "step")),
     }
 }

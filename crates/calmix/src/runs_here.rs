@@ -29,6 +29,7 @@ pub fn runs_here(command: &Command) -> bool {
         Command::Doctor(_) => false,
         Command::Calibrate(args) => predicts_here(&args.run),
         Command::Predict(args) => predicts_here(&args.run),
+        Command::Export(args) => predicts_here(&args.run),
         Command::Prepare(_)
         | Command::Inspect(_)
         | Command::Compare(_)

@@ -3,17 +3,13 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix_data::vectors::MOST_NUMBERS;
 use calmix_head::HeadError;
 use calmix_head::model::HeadModel;
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_recipe::device::Device;
-use calmix_run::head_files::{
-    folded_head_bytes, longest_head, longest_projection, read_head, read_projection,
-};
-use calmix_run::run::RunFile;
+use calmix_run::head_files::folded_head_bytes;
 
 use crate::error::CliError;
 use crate::model_files::ModelFiles;
@@ -41,26 +37,16 @@ impl VectorModel {
         let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
             return Err(files.wrong("a model of images, not of vectors".to_owned()).into());
         };
-        // Before any of them decides how much is read.
-        if u64::from(head.features) > MOST_NUMBERS || head.dimensions > head.features || head.dimensions == 0
-        {
-            let problem = format!("head: {} dimensions of {} features", head.dimensions, head.features);
-            return Err(files.implausible(problem).into());
-        }
         files.check_calibration()?;
-        let shape = head.shape(info.classes.len());
         let width = head.features as usize;
-        let weights = files.weights(longest_head(shape))?;
-        let projection =
-            files.below_head(RunFile::Projection, longest_projection(width), &head.projection)?;
-        let path = files.path(RunFile::Projection)?;
-        let projection = read_projection(&projection, width, head.dimensions as usize);
-        let projection = projection.map_err(|problem| FileError::new(path, problem))?;
-        let path = files.path(RunFile::Model)?;
-        let head = read_head(&weights, shape).map_err(|problem| FileError::new(path, problem))?;
-        let head = HeadModel::new(projection, head).map_err(|error| files.wrong(error.to_string()))?;
+        let head = files.head_on_vectors(head)?;
         Guarantee::check(options)?;
         Ok(Self { head, width, rule: files.rule(options)? })
+    }
+
+    /// The head and its projection.
+    pub fn head(&self) -> &HeadModel {
+        &self.head
     }
 
     /// The length of the vectors that it reads.

@@ -15,6 +15,7 @@ const CRATES: &[&str] = &[
     "calmix-head",
     "calmix-data",
     "calmix-recipe",
+    "calmix-onnx",
     "calmix-run",
     "calmix-vectors",
     "calmix-report",

@@ -1,5 +1,5 @@
-//! Tests the Python package: builds its native part and the command, puts them beside its sources in the target folder, and runs
-//! pytest in an environment of the cache.
+//! Tests the Python package: builds its native part, the command and a program that draws measures, puts the package together in
+//! the target folder, and runs pytest in an environment of the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,96 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::step::TESTED;
-use crate::setup::venv;
+use crate::setup::{ONNXRUNTIME, TORCHMETRICS, venv};
 use crate::workspace;
 
-/// The packages that the tests use: the peers of the estimator and of the measures.
-pub(crate) const TESTS: &[&str] = &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0"];
+/// The packages that the tests use: the peers of the estimator and of the measures, and what runs exported models.
+pub(crate) const TESTS: &[&str] =
+    &[venv::NUMPY, "scikit-learn==1.9.1", "pandas==3.1.1", "pytest==9.2.0", ONNXRUNTIME];
+
+/// netcal, and what its metrics import; the packages that its other modules need are large.
+const NETCAL: &[&str] = &[
+    "netcal==1.4.0",
+    "matplotlib==3.10.8",
+    "contourpy==1.3.3",
+    "cycler==0.12.1",
+    "kiwisolver==1.5.1",
+    "pillow==13.0.0",
+    "pyparsing==3.3.3",
+    "python-dateutil==4.0.0",
+    "six==1.17.0",
+    "tqdm==4.70.1",
+];
+
+/// The program that draws predictions and measures them, which a test compares with.
+const DRAWN_MEASURES: &str = "drawn_measures";
 
 /// Builds the package and runs its tests and the examples in its documentation.
 pub(crate) fn check() -> Result<()> {
-    let build = ["build", "--locked"];
-    // With the features of the tests, so that it finds what they have compiled.
-    let status = workspace::cargo().args(build).args(TESTED).status().context("cannot start cargo")?;
-    ensure!(status.success(), "the native part of the package does not build");
-    let target = target_folder()?;
-    let built = target.join("debug");
-    let package = package(&target.join("python"), &built)?;
-    let python = venv::python(TESTS)?;
-    let source = workspace::root().join("bindings/python");
-    let mut command = Command::new(python);
-    command.current_dir(&source).env("PYTHONPATH", paths(&package)?).env("PYTHONDONTWRITEBYTECODE", "1");
+    let built = build()?;
+    let package = package(&built)?;
+    let mut command = pytest(&[&package, &torch()?])?;
     command.env("CALMIX_PROGRAM", built.join("calmix"));
-    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--doctest-modules"]);
-    command.arg("tests").arg(package.join("calmix"));
+    command.env("CALMIX_DRAWN_MEASURES", built.join("examples").join(DRAWN_MEASURES));
+    command.args(["--doctest-modules", "tests"]).arg(package.join("calmix"));
+    run(command)
+}
+
+/// Builds the package, and compares its measures with torchmetrics, netcal and scikit-learn, and its planner with the engine.
+pub(crate) fn check_peers() -> Result<()> {
+    let package = package(&build()?)?;
+    let planner_case = planner_case()?;
+    let python = venv::python(TESTS)?;
+    let torchmetrics = venv::unpacked(&python, TORCHMETRICS)?;
+    let netcal = venv::unpacked(&python, NETCAL)?;
+    let mut command = pytest(&[&package, &torch()?, &torchmetrics, &netcal])?;
+    command.env("CALMIX_PLANNER_CASE", planner_case).arg("peers");
+    run(command)
+}
+
+/// Builds what the tests run, and returns the folder of the executables.
+fn build() -> Result<PathBuf> {
+    let mut command = workspace::cargo();
+    // With the features of the tests, so that it finds what they have compiled.
+    command.args(["build", "--locked"]).args(TESTED).args(["--lib", "--bins", "--example", DRAWN_MEASURES]);
+    let status = command.status().context("cannot start cargo")?;
+    ensure!(status.success(), "the native part of the package does not build");
+    Ok(target_folder()?.join("debug"))
+}
+
+/// Has a test of the engine write ten of its steps into a folder.
+fn planner_case() -> Result<PathBuf> {
+    let folder = target_folder()?.join("python/planner-case");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut command = workspace::cargo();
+    command.args(["test", "--locked"]).args(TESTED).args([
+        "--test",
+        "parity",
+        "ten_steps_are_recorded_for_python",
+    ]);
+    let status = command.env("CALMIX_PLANNER_CASE", &folder).status().context("cannot start cargo")?;
+    ensure!(status.success(), "the engine cannot record steps");
+    Ok(folder)
+}
+
+/// pytest in the folder of the package, with folders in which Python looks for packages.
+fn pytest(folders: &[&Path]) -> Result<Command> {
+    let mut command = Command::new(venv::python(TESTS)?);
+    command.current_dir(workspace::root().join("bindings/python"));
+    command.env("PYTHONPATH", std::env::join_paths(folders)?).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    Ok(command)
+}
+
+fn run(mut command: Command) -> Result<()> {
     let status = command.status().context("cannot start pytest")?;
     ensure!(status.success(), "tests of the Python package fail");
     Ok(())
 }
 
 /// A folder for `PYTHONPATH` with the sources of the package and its native part.
-fn package(folder: &Path, built: &Path) -> Result<PathBuf> {
+fn package(built: &Path) -> Result<PathBuf> {
+    let folder = target_folder()?.join("python");
     let package = folder.join("calmix");
     let shown = package.display().to_string();
     if package.exists() {
@@ -56,16 +117,16 @@ fn package(folder: &Path, built: &Path) -> Result<PathBuf> {
     let native = built.join("lib_calmix.so");
     fs::copy(&native, package.join("_calmix.abi3.so"))
         .with_context(|| format!("cannot copy {} to {shown}", native.display()))?;
-    Ok(folder.to_owned())
+    Ok(folder)
 }
 
-/// The package, and PyTorch, whose tensors it takes.
-fn paths(package: &Path) -> Result<String> {
+/// The folder of PyTorch's package, whose tensors calmix takes.
+fn torch() -> Result<PathBuf> {
     let python = venv::python(venv::PYTORCH)?;
     let find = "import sysconfig; print(sysconfig.get_path('purelib'))";
     let output = Command::new(python).args(["-c", find]).output().context("cannot start python")?;
-    let torch = String::from_utf8(output.stdout).context("the path of PyTorch is not text")?;
-    Ok(format!("{}:{}", package.display(), torch.trim()))
+    let folder = String::from_utf8(output.stdout).context("the path of PyTorch is not text")?;
+    Ok(folder.trim().into())
 }
 
 /// The folder that cargo builds into.

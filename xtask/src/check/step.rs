@@ -128,6 +128,15 @@ pub(crate) const STEPS: &[Step] = &[
         },
     },
     Step {
+        name: "peers",
+        what: "the Python package has the measures of torchmetrics, netcal and scikit-learn, and the steps of the engine",
+        tier: Tier::Nightly,
+        action: |_| {
+            libtorch::require()?;
+            Ok(Action::Own { called: "xtask/src/check/python.rs", run: python::check_peers })
+        },
+    },
+    Step {
         name: "raster",
         what: "plots are written as PNG files, which needs some thirty more crates",
         tier: Tier::Nightly,
@@ -174,6 +183,7 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-metrics",
     "--package=calmix-head",
     "--package=calmix-recipe",
+    "--package=calmix-onnx",
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-vectors",

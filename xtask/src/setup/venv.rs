@@ -48,7 +48,7 @@ pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
 }
 
 /// A folder in the cache with these packages alone, for `PYTHONPATH`; unpacked when needed.
-pub(super) fn unpacked(python: &Path, packages: &[&str]) -> Result<PathBuf> {
+pub(crate) fn unpacked(python: &Path, packages: &[&str]) -> Result<PathBuf> {
     let installed = installed(packages)?;
     installed.ensure(|folder| unpack(python, folder, packages))?;
     Ok(installed.folder)

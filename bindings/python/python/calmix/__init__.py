@@ -4,18 +4,22 @@
   coverage, and abstention.
 - `calmix.calibration`: measures of calibration with confidence intervals, and calibrators.
 - `Planner`: CalibrateMix, FixMatch, FlexMatch, SoftMatch and FreeMatch for training loops of one's own.
+- `Model`: a model that `calmix export` wrote, on onnxruntime.
 - `report` writes an HTML page about predictions; `read_run` reads the folder of a run of the command `calmix`.
 """
 
 from calmix import calibration
 from calmix._calmix import __version__
 from calmix.classifier import CalmixClassifier, Candidate, NllDifference, OutOfFold
+from calmix.model import Answers, Model
 from calmix.planner import Plan, Planner
 from calmix.report import read_run, report
 
 __all__ = [
+    "Answers",
     "CalmixClassifier",
     "Candidate",
+    "Model",
     "NllDifference",
     "OutOfFold",
     "Plan",

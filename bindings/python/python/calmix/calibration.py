@@ -16,15 +16,15 @@ with a 95% confidence interval instead of a number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, overload
 
 from numpy.typing import ArrayLike
 
 from calmix import _calmix
 from calmix.calibrators import IsotonicCalibration, TemperatureScaling, VectorScaling
-from calmix.rows import encoded_labels, one_of
+from calmix.rows import encoded_labels, one_of, refuse_invalid
 
 __all__ = [
     "Estimate",
@@ -72,333 +72,180 @@ class ReliabilityBin:
     """The share of them that is right."""
 
 
-@overload
+class Measure(Protocol):
+    """A measure of predictions: a number, or with `interval` an `Estimate`."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        labels: Sequence[Any] | None = None,
+        interval: None = None,
+        random_state: int = 0,
+    ) -> float: ...
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        labels: Sequence[Any] | None = None,
+        interval: float,
+        random_state: int = 0,
+    ) -> Estimate: ...
+
+
+class ClassWiseMeasure(Protocol):
+    """A measure with bins of equal width."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        labels: Sequence[Any] | None = None,
+        bins: int = 15,
+        edges: Edges = "left",
+        interval: None = None,
+        random_state: int = 0,
+    ) -> float: ...
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        labels: Sequence[Any] | None = None,
+        bins: int = 15,
+        edges: Edges = "left",
+        interval: float,
+        random_state: int = 0,
+    ) -> Estimate: ...
+
+
+class BinnedMeasure(Protocol):
+    """A measure with bins of equal width or equal numbers of samples."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        labels: Sequence[Any] | None = None,
+        bins: int = 15,
+        binning: Binning = "width",
+        edges: Edges = "left",
+        interval: None = None,
+        random_state: int = 0,
+    ) -> float: ...
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        labels: Sequence[Any] | None = None,
+        bins: int = 15,
+        binning: Binning = "width",
+        edges: Edges = "left",
+        interval: float,
+        random_state: int = 0,
+    ) -> Estimate: ...
+
+
+# The decorators give a function its type: the overloads above, once for all measures instead of thrice for each.
+
+
+def _plain(function: Callable[..., Any]) -> Measure:
+    return function
+
+
+def _class_wise(function: Callable[..., Any]) -> ClassWiseMeasure:
+    return function
+
+
+def _binned(function: Callable[..., Any]) -> BinnedMeasure:
+    return function
+
+
+@_binned
 def ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    binning: Binning = "width",
-    edges: Edges = "left",
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    binning: Binning = "width",
-    edges: Edges = "left",
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    binning: Binning = "width",
-    edges: Edges = "left",
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+    y_true, y_prob=None, *, logits=None, labels=None, bins=15, binning="width", edges="left", interval=None, random_state=0
+):
     """Expected calibration error of the predicted class (Naeini et al. 2015; Guo et al. 2017).
 
     The mean distance between confidence and accuracy over `bins` bins of equal width, or with `binning="mass"` of equal
     numbers of samples. `edges="left"` puts a confidence on an edge into the bin above it, as in [0.1, 0.2), and 1 into the
     last; `"right"` into the bin below, as the code of Guo et al. does. ECE is biased upwards on few
     samples, and so is its bootstrap interval; `debiased_squared_error` is not."""
-    return _measure("ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=_is_by_mass(binning), edges=edges)
+    return _measure(
+        "ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, binning=binning, edges=edges
+    )
 
 
-@overload
-def class_wise_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    edges: Edges = "left",
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def class_wise_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    edges: Edges = "left",
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def class_wise_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    edges: Edges = "left",
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_class_wise
+def class_wise_ece(y_true, y_prob=None, *, logits=None, labels=None, bins=15, edges="left", interval=None, random_state=0):
     """Mean over classes of the calibration error of each class's probability (Kull et al. 2019), with `bins` bins
     of equal width."""
     return _measure("class_wise_ece", y_true, y_prob, logits, labels, interval, random_state, bins=bins, edges=edges)
 
 
-@overload
-def smooth_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def smooth_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def smooth_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_plain
+def smooth_ece(y_true, y_prob=None, *, logits=None, labels=None, interval=None, random_state=0):
     """Calibration error without bins (Błasiok and Nakkiran 2023), as in the package relplot. An interval takes seconds."""
     return _measure("smooth_ece", y_true, y_prob, logits, labels, interval, random_state)
 
 
-@overload
+@_binned
 def debiased_squared_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    binning: Binning = "width",
-    edges: Edges = "left",
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def debiased_squared_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    binning: Binning = "width",
-    edges: Edges = "left",
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def debiased_squared_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    bins: int = 15,
-    binning: Binning = "width",
-    edges: Edges = "left",
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+    y_true, y_prob=None, *, logits=None, labels=None, bins=15, binning="width", edges="left", interval=None, random_state=0
+):
     """Squared calibration error of `bins` bins, with the bias of sampling noise removed (Kumar et al. 2019); it may be
     negative."""
-    return _measure("debiased_squared_error", y_true, y_prob, logits, labels, interval, random_state, bins=bins, by_mass=_is_by_mass(binning), edges=edges)
+    return _measure(
+        "debiased_squared_error", y_true, y_prob, logits, labels, interval, random_state, bins=bins, binning=binning, edges=edges
+    )
 
 
-@overload
-def confidence_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def confidence_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def confidence_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_plain
+def confidence_gap(y_true, y_prob=None, *, logits=None, labels=None, interval=None, random_state=0):
     """Mean confidence minus accuracy: positive if the model is over-confident."""
     return _measure("confidence_gap", y_true, y_prob, logits, labels, interval, random_state)
 
 
-@overload
-def error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_plain
+def error(y_true, y_prob=None, *, logits=None, labels=None, interval=None, random_state=0):
     """Share of wrong predictions; of equal probabilities, the first is the prediction. Its interval is exact
     (Clopper and Pearson)."""
     return _measure("error", y_true, y_prob, logits, labels, interval, random_state)
 
 
-@overload
-def nll(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def nll(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def nll(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_plain
+def nll(y_true, y_prob=None, *, logits=None, labels=None, interval=None, random_state=0):
     """Mean negative log-likelihood, in nats: scikit-learn's `log_loss`. A true class of probability 0 makes it infinite;
     scikit-learn clips."""
     return _measure("nll", y_true, y_prob, logits, labels, interval, random_state)
 
 
-@overload
-def brier_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def brier_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def brier_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_plain
+def brier_score(y_true, y_prob=None, *, logits=None, labels=None, interval=None, random_state=0):
     """Brier score: the squared distance to the true class, summed over classes, from 0 to 2: scikit-learn's
     `brier_score_loss(scale_by_half=False)`."""
     return _measure("brier_score", y_true, y_prob, logits, labels, interval, random_state)
 
 
-@overload
-def aurc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: None = None,
-    random_state: int = 0,
-) -> float: ...
-@overload
-def aurc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float,
-    random_state: int = 0,
-) -> Estimate: ...
-def aurc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    labels: Sequence[Any] | None = None,
-    interval: float | None = None,
-    random_state: int = 0,
-) -> float | Estimate:
+@_plain
+def aurc(y_true, y_prob=None, *, logits=None, labels=None, interval=None, random_state=0):
     """Area under the risk-coverage curve: the mean error as the least confident predictions are dropped one by one."""
     return _measure("aurc", y_true, y_prob, logits, labels, interval, random_state)
 
@@ -416,7 +263,12 @@ def reliability_bins(
     """Returns the bins of a reliability diagram, without the empty ones."""
     rows, are_logits = one_of(y_prob, logits)
     codes, _ = encoded_labels(y_true, rows, labels)
-    found = _calmix.reliability_bins(rows, are_logits, codes, _bins(bins), _is_by_mass(binning), _is_right(edges))
+    how = (_bins(bins), _is_by_mass(binning), _is_right(edges))
+    try:
+        found = _calmix.reliability_bins(rows, are_logits, codes, *how)
+    except ValueError:
+        refuse_invalid(rows, are_logits)
+        raise
     return [ReliabilityBin(*each) for each in found]
 
 
@@ -430,16 +282,19 @@ def _measure(
     random_state: int,
     *,
     bins: int = 15,
-    by_mass: bool = False,
+    binning: Binning = "width",
     edges: Edges = "left",
 ) -> Any:
     rows, are_logits = one_of(y_prob, logits)
     codes, _ = encoded_labels(y_true, rows, labels)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval is the confidence level, between 0 and 1, such as 0.95; got {interval}")
-    value, bounds = _calmix.measure(
-        name, rows, are_logits, codes, _bins(bins), by_mass, _is_right(edges), interval, random_state
-    )
+    how = (_bins(bins), _is_by_mass(binning), _is_right(edges))
+    try:
+        value, bounds = _calmix.measure(name, rows, are_logits, codes, *how, interval, random_state)
+    except ValueError:
+        refuse_invalid(rows, are_logits)
+        raise
     return value if interval is None else Estimate(value, *bounds, interval)
 
 

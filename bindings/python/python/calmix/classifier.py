@@ -160,10 +160,7 @@ class CalmixClassifier:
         return self
 
     def _describe(self, description: dict[str, Any]) -> None:
-        self.candidates_ = []
-        for head in description["candidates"]:
-            head.pop("labels")
-            self.candidates_.append(Candidate(**head))
+        self.candidates_ = [Candidate(**head) for head in description["candidates"]]
         self.calibrator_ = next(head.calibrator for head in self.candidates_ if head.kept)
         difference = description["nll_difference"]
         self.nll_difference_ = None if difference is None else NllDifference(**difference)
@@ -192,8 +189,8 @@ class CalmixClassifier:
         training labels. A warning says what the labels are too few for.
         """
         sets, missing = self._model().sets(self._checked(X), coverage, rule, self._threads())
-        # The first sentence is about sets, if any is; those about precision belong to `predict_or_abstain`.
-        _warn(sentence for sentence in missing if "precision" not in sentence)
+        if missing is not None:
+            warnings.warn(missing, stacklevel=2)
         return sets
 
     def predict_or_abstain(self, X: ArrayLike, precision: float = 0.95) -> np.ma.MaskedArray[Any, Any]:
@@ -203,7 +200,8 @@ class CalmixClassifier:
         training labels. A warning says if no threshold reaches the precision; every row is masked then.
         """
         labels, abstain, missing = self._model().answers(self._checked(X), precision, self._threads())
-        _warn(sentence for sentence in missing if "abstain" in sentence)
+        if missing is not None:
+            warnings.warn(missing, stacklevel=2)
         return np.ma.masked_array(self.classes_[labels], mask=abstain)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -393,8 +391,3 @@ def _sklearn(module: str, name: str) -> Any:
 def _not_fitted(message: str) -> Exception:
     error = _sklearn("exceptions", "NotFittedError")
     return AttributeError(message) if error is None else error(message)
-
-
-def _warn(sentences: Any) -> None:
-    for sentence in sentences:
-        warnings.warn(sentence, stacklevel=3)

@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calmix import _calmix
 from calmix.arrays import as_array
-
-TOLERANCE = 1e-3
-"""The largest distance of a row's sum from 1: probabilities in half precision are that far off."""
 
 
 def table(rows: ArrayLike, name: str) -> NDArray[Any]:
-    """The rows as float32 or float64, contiguous; float64 stays float64."""
+    """The rows as float32 or float64, contiguous and finite; float64 stays float64."""
+    array = unchecked_table(rows, name)
+    refuse_infinite(array, name)
+    return array
+
+
+def unchecked_table(rows: ArrayLike, name: str) -> NDArray[Any]:
+    """The rows as float32 or float64, contiguous."""
     array = as_array(rows, name)
     if array.ndim != 2:
         hint = f": pass np.column_stack([1 - {name}, {name}])" if array.ndim == 1 and name == "y_prob" else ""
@@ -23,37 +28,48 @@ def table(rows: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name}: dtype={array.dtype} is not numeric")
     dtype = np.float32 if array.dtype == np.float32 else np.float64
-    array = np.ascontiguousarray(array, dtype=dtype)
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def refuse_infinite(array: NDArray[Any], name: str) -> None:
+    """Names the first row that is not finite."""
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         raise ValueError(f"{name}: row {int(finite.argmin())} contains NaN or infinity")
-    return array
 
 
-def probabilities(y_prob: ArrayLike) -> NDArray[Any]:
-    """Rows of probabilities; logits and rows that do not sum to 1 are refused, never guessed."""
-    array = table(y_prob, "y_prob")
+def refuse_invalid(array: NDArray[Any], are_logits: bool) -> None:
+    """Names the first row that is not one of logits or probabilities: logits as `y_prob` are refused, never guessed.
+
+    The native code refuses the same rows in one pass over the memory; these passes only say what is wrong.
+    """
+    if are_logits:
+        return refuse_infinite(array, "logits")
+    refuse_infinite(array, "y_prob")
     outside = (array.min(axis=1, initial=0.0) < 0) | (array.max(axis=1, initial=0.0) > 1)
     if outside.any():
         row = int(outside.argmax())
         raise ValueError(f"y_prob: row {row} has numbers outside of [0, 1]; if these are logits, pass logits=")
-    far = np.abs(array.sum(axis=1, dtype=np.float64) - 1) > TOLERANCE
+    far = np.abs(array.sum(axis=1, dtype=np.float64) - 1) > _calmix.SUM_TOLERANCE
     if far.any():
         row = int(far.argmax())
         raise ValueError(f"y_prob: row {row} sums to {array[row].sum():.6g}, not to 1; if these are logits, pass logits=")
-    return array
 
 
 def one_of(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[NDArray[Any], bool]:
-    """The rows, and whether they are logits; exactly one argument must be there."""
+    """The rows, unchecked, and whether they are logits; exactly one argument must be there."""
     if (y_prob is None) == (logits is None):
         raise TypeError("pass either y_prob, rows of probabilities, or logits=")
-    return (table(logits, "logits"), True) if logits is not None else (probabilities(y_prob), False)
+    if logits is not None:
+        return unchecked_table(logits, "logits"), True
+    assert y_prob is not None
+    return unchecked_table(y_prob, "y_prob"), False
 
 
 def logits_of(y_prob: ArrayLike | None, logits: ArrayLike | None) -> NDArray[np.float32]:
     """The logits in float32; those of probabilities are their logarithms."""
     rows, are_logits = one_of(y_prob, logits)
+    refuse_invalid(rows, are_logits)
     if are_logits:
         return np.ascontiguousarray(rows, dtype=np.float32)
     smallest = np.finfo(np.float32).tiny

@@ -91,13 +91,20 @@ impl Case {
         pieces.reduce(Apart::larger).expect("a step")
     }
 
+    /// Runs the case in the engine and writes its start, its batches and plans, and its end into a folder.
+    pub(crate) fn record(&self, folder: &Path) -> Vec<Told> {
+        let mut run = Run::new(self.settings, self.method, self.rows);
+        write_snapshot(&run, folder, "start");
+        let told = run.steps(self.steps);
+        self.write(folder, &told);
+        write_snapshot(&run, folder, "end");
+        told
+    }
+
     fn compare_some(&self, run: &mut Run, peer: &mut Peer) -> Apart {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let folder = folder.path();
-        let start = run.engine.snapshot().expect("a snapshot");
-        for (part, file) in [("live", &start.live), ("ema", &start.ema), ("momentum", &start.momentum)] {
-            fs::write(folder.join(format!("start.{part}.safetensors")), file).expect("written");
-        }
+        write_snapshot(run, folder, "start");
         let told = run.steps(self.at_a_time);
         self.write(folder, &told);
         peer.replay(folder);
@@ -190,6 +197,13 @@ impl Case {
     }
 }
 
+fn write_snapshot(run: &Run, folder: &Path, when: &str) {
+    let snapshot = run.engine.snapshot().expect("a snapshot");
+    for (part, file) in [("live", snapshot.live), ("ema", snapshot.ema), ("momentum", snapshot.momentum)] {
+        fs::write(folder.join(format!("{when}.{part}.safetensors")), file).expect("written");
+    }
+}
+
 /// A step's plan, for PyTorch: which rows are mixed, but neither targets nor weights, which it computes itself.
 fn planned(told: &Told) -> Value {
     let Told { views, rate, plan, again, .. } = told;
@@ -209,7 +223,9 @@ fn planned(told: &Told) -> Value {
     });
     json!({
         "rate": rate,
+        "ids": views.ids,
         "labels": views.labels,
+        "unlabelled_ids": views.unlabelled_ids,
         "first": pseudo(&plan.pseudo),
         "second": again.as_ref().map(pseudo),
         "mixes": plan.mixes.iter().map(mix).collect::<Vec<_>>(),

@@ -3,6 +3,9 @@
 //! Twenty steps on their own are the test of how small differences add up; steps that each begin where the engine is
 //! are the sharper test of a single one, because earlier differences cannot explain a deviation.
 
+use std::env;
+use std::path::PathBuf;
+
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::pseudo::Base;
 use calmix_engine::device::set_threads;
@@ -87,6 +90,22 @@ fn twenty_steps_of_calibratemix() {
     let apart = case.compare(&mut peer);
     assert!(apart.metrics < 1e-3 && apart.seen < 1e-3, "{name}: {apart}");
     assert_eq!(apart.told.iter().filter(|told| told.again.is_some()).count(), 8);
+}
+
+/// `cargo xtask check peers` names a folder, in which a PyTorch loop repeats these steps with `calmix.Planner`.
+#[test]
+fn ten_steps_are_recorded_for_python() {
+    set_threads(1);
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let named = env::var_os("CALMIX_PLANNER_CASE").map(PathBuf::from);
+    let folder = named.as_deref().unwrap_or(temporary.path());
+    let settings = Settings { step: StepKind::Lean, ..settings(8) };
+    let method = calibratemix(softmatch());
+    let name = "SoftMatch, planned in Python";
+    let case = Case { name, settings, method, rows: ROWS, steps: 10, at_a_time: 10 };
+    let told = case.record(folder);
+    let mixed = told.iter().filter(|told| !told.plan.mixes.is_empty()).count();
+    assert_eq!(mixed, 8, "mixtures begin with the third step");
 }
 
 #[test]

@@ -69,6 +69,21 @@ fn em_beats_logistic_regression_on_planted_clouds() {
     assert!(difference.high < 0.0, "{difference:?}");
 }
 
+/// If all labels are predicted right out of fold, the most likely temperature is the lowest one, whatever the other samples are.
+#[test]
+fn separable_labels_do_not_scale_up_the_average() {
+    let scene = Scene::clouds(400, 24, 4, 0.1);
+    let fitted = fit_all(&scene, &scene.rows(16), &settings(), 1);
+    assert!(fitted.heads.iter().all(|head| errors(&head.trained.average, &scene) == 0));
+    let largest = |head: &FittedHead| {
+        head.trained.average.numbers().iter().fold(0.0_f32, |largest, number| largest.max(number.abs()))
+    };
+    let [parts @ .., average] = &fitted.heads[..] else { unreachable!("four heads") };
+    assert_eq!(average.candidate, Candidate::LrEm);
+    let of_parts = parts.iter().map(largest).fold(0.0, f32::max);
+    assert!(largest(average) < 1.5 * of_parts, "{} of {of_parts}", largest(average));
+}
+
 #[test]
 fn order_of_unlabelled_rows_changes_no_bit_of_em() {
     let scene = Scene::clouds(700, 80, 4, 0.5);

@@ -183,19 +183,27 @@ fn divide(row: &[f32], by: f64, out: &mut [f32]) {
     }
 }
 
-/// The number of steps of Newton's method, whose error is squared in each step.
-const MOST_STEPS: u32 = 100;
-/// The largest β: classes that are equally likely stay so at any.
-const SHARPEST: f64 = 1e6;
-
-/// Finds the β at which softmax(β·row) gives the predicted class its calibrated confidence.
+/// The lowest and the highest confidence that an isotonic calibrator gives to the predicted class.
 ///
 /// The calibrator returns 0 or 1 where all its labels agree; the confidence is limited to half a label from certainty, which
 /// is as much as they support, and is at least 1/C, since the predicted class cannot have less.
-fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
-    let least = 1.0 / row.len().max(1) as f64;
+pub fn confidence_limits(map: &Isotonic, classes: usize) -> (f64, f64) {
+    let least = 1.0 / classes.max(1) as f64 * (1.0 + 1e-6);
     let most = 1.0 - 0.5 / (map.n() as f64 + 1.0);
-    let wanted = map.confidence(row).max(least * (1.0 + 1e-6)).min(most);
+    (least, most)
+}
+
+/// The number of steps of Newton's method, whose error is squared in each step.
+const MOST_STEPS: u32 = 100;
+/// The largest β: classes that are equally likely stay so at any.
+pub const SHARPEST: f64 = 1e6;
+
+/// Finds the β at which softmax(β·row) gives the predicted class its calibrated confidence.
+///
+/// The confidence stays within its [limits](confidence_limits).
+fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
+    let (least, most) = confidence_limits(map, row.len());
+    let wanted = map.confidence(row).max(least).min(most);
     let winner = argmax(row);
     let top = f64::from(lanes::max(row));
     let log_odds = libm::log(wanted / (1.0 - wanted));

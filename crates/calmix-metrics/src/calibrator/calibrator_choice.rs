@@ -84,10 +84,15 @@ pub fn temperature_where_it_helps(
 }
 
 /// Returns whether `these` are lower than `those` by more than a standard error of the mean difference.
-pub fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
+fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
+    is_lower_by(1.0, these, those)
+}
+
+/// Returns whether `these` are lower than `those` by more than that many standard errors of the mean difference.
+pub fn is_lower_by(standard_errors: f64, these: &[f64], those: &[f64]) -> bool {
     let n = these.len().min(those.len()) as f64;
     let differences = || those.iter().zip(these).map(|(those, these)| those - these);
     let mean = differences().sum::<f64>() / n;
     let variance = differences().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0).max(1.0);
-    mean > (variance / n).sqrt()
+    mean > standard_errors * (variance / n).sqrt()
 }

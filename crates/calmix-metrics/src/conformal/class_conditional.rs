@@ -38,6 +38,11 @@ impl ClassConditional {
         Ok(Self { rules, needed: Conformal::needed_labels(alpha) })
     }
 
+    /// Returns the largest score with which a class is in a set; `None` if it is in every set.
+    pub fn threshold(&self, class: u32) -> Option<f64> {
+        self.rules.get(&class).and_then(|rule| rule.threshold)
+    }
+
     /// Returns the number of further labels that a class needs for a threshold; zero if it has one.
     pub fn missing_labels(&self, class: u32) -> usize {
         self.needed.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
@@ -53,7 +58,7 @@ impl ClassConditional {
         let mut set = Vec::new();
         let classes = Score::Lac.of_classes(probabilities, PREDICTION, 0);
         for (place, (class, score)) in classes.into_iter().enumerate() {
-            let threshold = self.rules.get(&class).and_then(|rule| rule.threshold);
+            let threshold = self.threshold(class);
             // The likeliest class is always included, as it had score zero when the thresholds were calibrated. With a single
             // threshold it would be in every non-empty set anyway; with one per class it need not be.
             if place == 0 || threshold.is_none_or(|threshold| score <= threshold) {

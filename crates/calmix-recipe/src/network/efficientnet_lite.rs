@@ -5,6 +5,7 @@ use super::EfficientNetLiteSize;
 use super::layer::{Conv, ConvNorm, Linear, Padding};
 use super::layout::{ConvShape, LayoutBuilder};
 use super::norm_momentum::EFFICIENTNET_LITE as MOMENTUM;
+use super::operations::{NetworkOutput, Operations};
 
 const EPSILON: f64 = 1e-3;
 
@@ -99,6 +100,27 @@ impl EfficientNetLite {
         let classifier = builder.classifier("classifier", HEAD, classes);
         Self { stem, blocks, head, classifier }
     }
+
+    /// Applies the network to images, (rows, 3, height, width).
+    ///
+    /// # Errors
+    /// If an operation fails.
+    pub fn forward<O: Operations>(
+        &self,
+        images: &O::Value,
+        operations: &mut O,
+    ) -> Result<NetworkOutput<O::Value>, O::Error> {
+        let x = operations.conv_norm(images, &self.stem)?;
+        let mut x = operations.relu6(x)?;
+        for block in &self.blocks {
+            x = block.forward(&x, operations)?;
+        }
+        let x = operations.conv_norm(&x, &self.head)?;
+        let x = operations.relu6(x)?;
+        let features = operations.mean_of_pixels(&x)?;
+        let logits = operations.linear(&features, &self.classifier)?;
+        Ok(NetworkOutput { logits, features })
+    }
 }
 
 impl InvertedResidual {
@@ -123,6 +145,20 @@ impl InvertedResidual {
             ),
             adds_input: inner.stride == 1 && from == to,
         }
+    }
+
+    fn forward<O: Operations>(&self, x: &O::Value, operations: &mut O) -> Result<O::Value, O::Error> {
+        let widened = match &self.widen {
+            Some(widen) => {
+                let widened = operations.conv_norm(x, widen)?;
+                Some(operations.relu6(widened)?)
+            }
+            None => None,
+        };
+        let inner = operations.conv_norm(widened.as_ref().unwrap_or(x), &self.depthwise)?;
+        let inner = operations.relu6(inner)?;
+        let out = operations.conv_norm(&inner, &self.narrow)?;
+        if self.adds_input { operations.add(out, x) } else { Ok(out) }
     }
 }
 

@@ -21,6 +21,14 @@ pub struct Conv {
     pub groups: i64,
 }
 
+impl Conv {
+    /// The zeros on both ends of a side of `size`, together, if the padding is [`Padding::Same`].
+    pub fn same_padding(&self, size: i64) -> i64 {
+        let outputs = (size + self.stride - 1) / self.stride;
+        ((outputs - 1) * self.stride + self.side - size).max(0)
+    }
+}
+
 /// The zeros around the input of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {

@@ -2,9 +2,11 @@
 
 use super::efficientnet_lite::{self, EfficientNetLite};
 use super::layout::{Layout, LayoutBuilder};
+use super::operations::{NetworkOutput, Operations};
 use super::resnet::{self, ResNet50};
 use super::wide_resnet::{self, WideResNet};
 use super::{Architecture, FirstBlock};
+use crate::model_spec::ModelSpec;
 
 /// The layers of a network, by its family.
 #[derive(Debug)]
@@ -31,6 +33,31 @@ impl NetworkLayers {
             }
         };
         (layers, builder.layout)
+    }
+
+    /// The same for a description, which also says where the strides of a ResNet are.
+    pub fn of(model: &ModelSpec, classes: usize) -> (Self, Layout) {
+        let (mut layers, layout) = Self::new(model.network, model.block, classes);
+        if let Self::ResNet50(layers) = &mut layers {
+            layers.stride_in(model.stride);
+        }
+        (layers, layout)
+    }
+
+    /// Applies the network to images, (rows, 3, height, width).
+    ///
+    /// # Errors
+    /// If an operation fails.
+    pub fn forward<O: Operations>(
+        &self,
+        images: &O::Value,
+        operations: &mut O,
+    ) -> Result<NetworkOutput<O::Value>, O::Error> {
+        match self {
+            Self::WideResNet(layers) => layers.forward(images, operations),
+            Self::ResNet50(layers) => layers.forward(images, operations),
+            Self::EfficientNetLite(layers) => layers.forward(images, operations),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::BottleneckStride;
 use super::layer::{ConvNorm, Linear};
 use super::layout::{ConvShape, LayoutBuilder};
 use super::norm_momentum::RESNET50 as MOMENTUM;
+use super::operations::{NetworkOutput, Operations};
 
 /// PyTorch's default, with which torchvision's weights were trained.
 const EPSILON: f64 = 1e-5;
@@ -55,6 +56,26 @@ impl ResNet50 {
         Self { stem, blocks, classifier }
     }
 
+    /// Applies the network to images, (rows, 3, height, width).
+    ///
+    /// # Errors
+    /// If an operation fails.
+    pub fn forward<O: Operations>(
+        &self,
+        images: &O::Value,
+        operations: &mut O,
+    ) -> Result<NetworkOutput<O::Value>, O::Error> {
+        let x = operations.conv_norm(images, &self.stem)?;
+        let x = operations.relu(x)?;
+        let mut x = operations.max_pool(&x)?;
+        for block in &self.blocks {
+            x = block.forward(&x, operations)?;
+        }
+        let features = operations.mean_of_pixels(&x)?;
+        let logits = operations.linear(&features, &self.classifier)?;
+        Ok(NetworkOutput { logits, features })
+    }
+
     /// Moves the strides of the bottlenecks to one of their convolutions.
     pub fn stride_in(&mut self, stride: BottleneckStride) {
         for Bottleneck { layers: [first, middle, _], .. } in &mut self.blocks {
@@ -86,6 +107,19 @@ impl Bottleneck {
             layer(builder, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), shape)
         });
         Self { layers, shortcut }
+    }
+
+    fn forward<O: Operations>(&self, x: &O::Value, operations: &mut O) -> Result<O::Value, O::Error> {
+        let [first, second, third] = &self.layers;
+        let inner = operations.conv_norm(x, first)?;
+        let inner = operations.relu(inner)?;
+        let inner = operations.conv_norm(&inner, second)?;
+        let inner = operations.relu(inner)?;
+        let out = operations.conv_norm(&inner, third)?;
+        let shortcut =
+            self.shortcut.as_ref().map(|shortcut| operations.conv_norm(x, shortcut)).transpose()?;
+        let out = operations.add(out, shortcut.as_ref().unwrap_or(x))?;
+        operations.relu(out)
     }
 }
 

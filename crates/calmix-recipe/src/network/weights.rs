@@ -105,6 +105,13 @@ pub fn longest(layout: &Layout) -> u64 {
     (HEADER + ENTRY * entries + numbers) as u64
 }
 
+/// Bytes of the longest file that can have the backbone of a network, with room for any classifier.
+pub fn longest_backbone(layout: &Layout) -> u64 {
+    /// 30,000 classes of 2,048 features.
+    const CLASSIFIER: u64 = 256 << 20;
+    longest(layout) + CLASSIFIER
+}
+
 /// Whether a file has the tensors of a network, by their names, and is long enough for its numbers.
 ///
 /// # Errors

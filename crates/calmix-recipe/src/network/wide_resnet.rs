@@ -4,9 +4,11 @@
 use super::layer::{BatchNormLayer, Conv, Linear};
 use super::layout::{ConvShape, LayoutBuilder};
 use super::norm_momentum::WIDE_RESNET as MOMENTUM;
+use super::operations::{NetworkOutput, Operations};
 use super::{FirstBlock, WideResNetShape};
 
-const EPSILON: f64 = 1e-3;
+/// Added to the variance by BatchNorm, unless the description has another.
+pub const EPSILON: f64 = 1e-3;
 
 /// Channels after the stem.
 const STEM: usize = 16;
@@ -102,6 +104,26 @@ impl WideResNet {
         let classifier = builder.classifier("fc", from, classes);
         Self { stem, blocks, norm, classifier }
     }
+
+    /// Applies the network to images, (rows, 3, height, width).
+    ///
+    /// # Errors
+    /// If an operation fails.
+    pub fn forward<O: Operations>(
+        &self,
+        images: &O::Value,
+        operations: &mut O,
+    ) -> Result<NetworkOutput<O::Value>, O::Error> {
+        let mut x = operations.conv(images, &self.stem)?;
+        for block in &self.blocks {
+            x = block.forward(&x, operations)?;
+        }
+        let x = operations.batch_norm(&x, &self.norm)?;
+        let x = operations.leaky_relu(x)?;
+        let features = operations.mean_of_pixels(&x)?;
+        let logits = operations.linear(&features, &self.classifier)?;
+        Ok(NetworkOutput { logits, features })
+    }
 }
 
 impl ResidualBlock {
@@ -118,5 +140,21 @@ impl ResidualBlock {
             }),
             reads,
         }
+    }
+
+    fn forward<O: Operations>(&self, x: &O::Value, operations: &mut O) -> Result<O::Value, O::Error> {
+        let activated = operations.batch_norm(x, &self.norm1)?;
+        let activated = operations.leaky_relu(activated)?;
+        let (main, side) = match self.reads {
+            Reads::ActivatedMain => (&activated, x),
+            Reads::ActivatedBoth => (&activated, &activated),
+            Reads::RawBoth => (x, x),
+        };
+        let inner = operations.conv(main, &self.conv1)?;
+        let inner = operations.batch_norm(&inner, &self.norm2)?;
+        let inner = operations.leaky_relu(inner)?;
+        let out = operations.conv(&inner, &self.conv2)?;
+        let shortcut = self.shortcut.as_ref().map(|shortcut| operations.conv(side, shortcut)).transpose()?;
+        operations.add(out, shortcut.as_ref().unwrap_or(x))
     }
 }

@@ -28,7 +28,7 @@ use super::{Sink, at};
 use crate::error::RunError;
 use crate::events::{Event, Pace};
 pub use hparams::Hyperparameter;
-use record::Message;
+use record::EventRecord;
 pub use scalars::numbers;
 
 const WHAT: &str = "the TensorBoard file";
@@ -53,9 +53,9 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
     /// If it cannot be written.
     pub fn new(file: W, clock: C, resumed_after: Option<u64>) -> Result<Self, RunError> {
         let mut sink = Self { file, clock };
-        sink.write(0, Message::version)?;
+        sink.write(0, EventRecord::version)?;
         if let Some(step) = resumed_after {
-            sink.write(step.saturating_add(1), Message::session_start)?;
+            sink.write(step.saturating_add(1), EventRecord::session_start)?;
         }
         Ok(sink)
     }
@@ -76,8 +76,8 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
         self.write(step, |message| message.scalars(scalars))
     }
 
-    fn write(&mut self, step: u64, body: impl FnOnce(&mut Message)) -> Result<(), RunError> {
-        let mut message = Message::new((self.clock)(), step);
+    fn write(&mut self, step: u64, body: impl FnOnce(&mut EventRecord)) -> Result<(), RunError> {
+        let mut message = EventRecord::new((self.clock)(), step);
         body(&mut message);
         at(WHAT, self.file.write_all(&message.framed()))
     }

@@ -59,7 +59,7 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
     let stop = Stop::listen()?;
     let dataset = prepared(&draft.resolved)?;
     draft.use_table(dataset.folder());
-    let mut printer = NoticePrinter::new(is_quiet);
+    let mut printer = NoticePrinter::new(is_quiet, "image");
     let completed = draft.complete(&dataset, &mut start_context(&mut printer, &stop))?;
     let resolved = completed.resolved;
     if completed.backbone.is_some() && shard.is_some() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use calmix::command::resume_args::ResumeArgs;
 use calmix::exit::Exit;
-use calmix::format::{counted, shell_quoted};
+use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
 use calmix::progress::ProgressSink;
 use calmix::recipe::{Recipe, Resolved};
@@ -14,6 +14,7 @@ use calmix::run::read;
 use calmix::run::run::Paths;
 use calmix::run_files::cache_option;
 use calmix::run_outcome;
+use calmix::run_summary::resuming;
 use calmix::stop::Stop;
 use calmix::terminal::{status, warn, warn_at_once};
 use calmix_train::launch::LaunchInfo;
@@ -26,10 +27,9 @@ use crate::supervise::{is_supervised, own_arguments, stop_when_orphaned, supervi
 pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
     let resolved = args.recipe.apply(inspect::recipe_layers(&args.run)?)?.resolve()?;
     let overridden = (!args.recipe.is_empty()).then(|| resolved.clone());
-    let steps = resolved.recipe.train.steps;
     let launch = launch_info(&args.processes)?;
     if !args.recipe.quiet && launch.is_none() {
-        status(&format!("resuming {}, {} in total", shown(args.run.display()), counted(steps, "step")));
+        status(&resuming(&args.run, &resolved.recipe));
     }
     warn_of_cache(&args.run, &resolved)?;
     if let Some(processes) = args.processes.to_start() {

@@ -84,7 +84,7 @@ fn prepare(args: &TrainArgs, draft: &Draft, is_launched: bool, stop: &Stop) -> R
         Some(folder) => RunPlace::New(folder.clone()),
         None => RunPlace::Next { name: Some(args.run_name(draft.base())) },
     };
-    let mut printer = NoticePrinter::new(args.overrides.quiet);
+    let mut printer = NoticePrinter::new(args.overrides.quiet, "image");
     Ok(prepare_run(draft, &place, start_context(&mut printer, stop))?)
 }
 

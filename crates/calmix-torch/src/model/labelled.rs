@@ -39,13 +39,27 @@ impl Model {
         workers: Workers,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<LabelledPredictions, ModelError> {
+        let labelled = labelled_ids(&dataset, subset)?;
+        self.predict_samples(dataset, &labelled, workers, stop)
+    }
+
+    /// Predicts labelled samples of a dataset, as [`predict_labelled`](Self::predict_labelled) does.
+    ///
+    /// # Errors
+    /// If the dataset has a class that the model does not have, or cannot be read.
+    pub fn predict_samples(
+        &self,
+        dataset: Dataset,
+        ids: &[u64],
+        workers: Workers,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<LabelledPredictions, ModelError> {
         let known = self.classes();
         let numbers = class_numbers(dataset.classes(), known)
             .map_err(|class| ModelError::UnknownClass { class: class.to_owned(), known: known.to_vec() })?;
-        let labelled = labelled_ids(&dataset, subset)?;
         let source = LargeShrunk { dataset, side: self.shrink() };
         let batch = u32::try_from(self.batch()).unwrap_or(u32::MAX);
-        let stream = SampleStream { ids: labelled.as_slice().into(), batch };
+        let stream = SampleStream { ids: ids.into(), batch };
         let corrupt = OnCorrupt::Skip { share: 1.0 };
         let transform = Arc::clone(self.transform());
         let mut loader =

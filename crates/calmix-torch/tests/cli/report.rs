@@ -13,7 +13,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// The Python of the linked libtorch, which has NumPy.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let environment = Path::new(env!("CALMIX_LIBTORCH_LIBRARIES")).ancestors().nth(5).unwrap();
     let own = environment.join("bin/python");
     if own.exists() { own } else { "python3".into() }

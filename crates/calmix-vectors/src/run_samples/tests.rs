@@ -46,6 +46,18 @@ fn unlabelled(data: &RunSamples) -> BTreeSet<u64> {
     data.unlabelled_ids().into_iter().collect()
 }
 
+/// The test images of the fixture are its first training images.
+#[test]
+fn copies_of_test_images_are_left_out_on_request() {
+    let temp = dataset();
+    let others = unlabelled(&open(temp.path(), &["labels.leave_out_test_copies=true"]));
+    assert_eq!(others, (20..100).collect());
+    let drawn = open(temp.path(), &["labels.leave_out_test_copies=true", "labels.unlabelled_count=30"]);
+    assert!(unlabelled(&drawn).len() == 30 && unlabelled(&drawn).is_subset(&others));
+    let without = ["labels.leave_out_test_copies=true", "dataset.test="];
+    assert_eq!(unlabelled(&open(temp.path(), &without)).len(), 100);
+}
+
 #[test]
 fn unlabelled_draw_does_not_depend_on_the_seed() {
     let temp = dataset();

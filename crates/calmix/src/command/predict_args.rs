@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use calmix_metrics::held_out::SetRule;
 use calmix_recipe::device::Device;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::error::CliError;
 use crate::input_shard::InputShard;
 use crate::model_options::ModelOptions;
 
@@ -65,6 +67,9 @@ pub struct PredictArgs {
     /// Column that holds the ids of vectors [default: id, path, file, …]
     #[arg(long, value_name = "NAME")]
     pub path_column: Option<String>,
+    /// Compute the network below a head in f32, as an exported model does, even if it was trained on bf16 or f16 features
+    #[arg(long)]
+    pub f32: bool,
     /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
     #[arg(long)]
     pub device: Option<Device>,
@@ -82,6 +87,30 @@ pub enum SetKind {
     Lac,
     Aps,
     LacByClass,
+}
+
+/// Refuses a coverage or a precision that is not between 0 and 1.
+///
+/// # Errors
+/// Names the option and its value.
+pub fn check_shares(coverage: f64, precision: f64) -> Result<(), CliError> {
+    for (name, value) in [("--coverage", coverage), ("--precision", precision)] {
+        if !(value > 0.0 && value < 1.0) {
+            return Err(CliError::invalid(format!("{name} is {value}, which is not between 0 and 1")));
+        }
+    }
+    Ok(())
+}
+
+impl SetKind {
+    /// The rule of this name.
+    pub fn rule(self) -> SetRule {
+        match self {
+            Self::Lac => SetRule::Lac,
+            Self::Aps => SetRule::Aps,
+            Self::LacByClass => SetRule::LacByClass,
+        }
+    }
 }
 
 const COLUMNS: &str = "\

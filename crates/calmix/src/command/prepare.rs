@@ -192,7 +192,8 @@ fn cannot_write(folder: &Path, error: &Error) -> Error {
 
 /// Prepares the files below `root` into `target`, unless a signal comes first.
 pub fn prepare_or_stop(source: &SourceSpec, root: &Path, target: &Path, stop: &Stop) -> Result<Report> {
-    let mut rate = Rate::of_silent_command();
+    let what = if matches!(source, SourceSpec::Vectors { .. }) { "vector" } else { "image" };
+    let mut rate = Rate::of_silent_command(what);
     let progress = |files, total| rate.show(files, total);
     let report = prepare_table(source, root, target, stop.flag(), Arc::new(warn_at_once), progress);
     clear_line();

@@ -1,17 +1,17 @@
 //! `calmix resume` of a run on vectors, which needs no libtorch.
 
 use anyhow::Result;
-use calmix_io::shown::shown;
 use calmix_run::inspect;
 use calmix_vectors::vector_run::VectorTrainer;
 
 use super::resume_args::ResumeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::format::{counted, shell_quoted};
+use crate::format::shell_quoted;
 use crate::moved_vectors::explain_moved;
 use crate::progress::ProgressSink;
 use crate::run_outcome::{next_resume, show_outcome};
+use crate::run_summary::resuming;
 use crate::stop::Stop;
 use crate::terminal::{status, warn_at_once};
 
@@ -22,12 +22,8 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     }
     let resolved = args.recipe.apply_to_vectors(inspect::recipe_layers(&args.run)?)?.resolve()?;
     let overridden = (!args.recipe.is_empty()).then(|| resolved.clone());
-    let steps = match resolved.recipe.steps() {
-        0 => String::new(),
-        steps => format!(", {} in total", counted(steps, "step")),
-    };
     if !args.recipe.quiet {
-        status(&format!("resuming {}{steps}", shown(args.run.display())));
+        status(&resuming(&args.run, &resolved.recipe));
     }
     let stop = Stop::listen()?.announced();
     let progress = ProgressSink::new(&resolved.recipe, args.recipe.quiet).resumed();

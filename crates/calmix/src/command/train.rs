@@ -45,7 +45,7 @@ pub(super) fn run(args: &TrainArgs) -> Result<Exit> {
     };
     let is_quiet = args.overrides.quiet;
     let stop = Stop::listen()?;
-    let mut printer = NoticePrinter::new(is_quiet);
+    let mut printer = NoticePrinter::new(is_quiet, "vector");
     let prepared =
         prepare_vectors(&layers, &place, stop.flag(), &(Arc::new(warn_at_once) as _), &mut |notice| {
             printer.show(&notice);

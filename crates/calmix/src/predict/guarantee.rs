@@ -112,19 +112,20 @@ impl Guarantee {
 
     /// Returns the guarantees that the model cannot give, and why, one sentence each.
     pub fn missing(&self) -> Vec<String> {
-        let Some(kept) = &self.kept else {
-            return vec![format!(
-                "{}, so there are no prediction sets, and the model cannot abstain",
-                self.reason
-            )];
-        };
-        let mut sentences = Vec::new();
-        let labels = kept.labels;
-        let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
+        let sets = self.missing_sets();
+        // Without held-out labels, one sentence says why neither can be given.
+        let answers = self.missing_answers().filter(|sentence| sets.as_ref() != Some(sentence));
+        sets.into_iter().chain(answers).collect()
+    }
+
+    /// Returns why prediction sets lack their coverage guarantee or have it by containing all classes; `None` if they have it.
+    pub fn missing_sets(&self) -> Option<String> {
+        let Some(kept) = &self.kept else { return Some(self.without_labels()) };
+        let coverage = percent(self.coverage);
         match &kept.sets {
-            PredictionSets::Marginal(rule) if rule.threshold.is_none() => sentences.push(format!(
-                "{labels} held-out labels are too few for a coverage of {}: every prediction set contains all classes",
-                percent(self.coverage)
+            PredictionSets::Marginal(rule) if rule.threshold.is_none() => Some(format!(
+                "{} held-out labels are too few for a coverage of {coverage}: every prediction set contains all classes",
+                kept.labels
             )),
             PredictionSets::ByClass(rule) if !kept.scarce.is_empty() => {
                 let named: Vec<String> = kept
@@ -134,33 +135,44 @@ impl Guarantee {
                     .map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels))
                     .collect();
                 let more = if kept.scarce.len() > NAMED { ", …" } else { "" };
-                sentences.push(format!(
-                    "a coverage of {} for each class needs {} held-out labels per class; classes with fewer are in every \
-                     prediction set: {}{more}",
-                    percent(self.coverage),
+                Some(format!(
+                    "a coverage of {coverage} for each class needs {} held-out labels per class; classes with fewer are in \
+                     every prediction set: {}{more}",
                     rule.needed_labels(),
                     named.join(", ")
-                ));
+                ))
             }
-            PredictionSets::Marginal(_) | PredictionSets::ByClass(_) => {}
+            PredictionSets::Marginal(_) | PredictionSets::ByClass(_) => None,
         }
-        if kept.answers.is_none() {
-            let needed = fewest_labels(self.precision, HeldOut::DELTA);
-            let precision = percent(self.precision);
-            let why = if labels < needed {
-                format!(
-                    "{labels} held-out labels are too few for a precision of {precision}, which needs at least {needed}, all \
-                     of them right"
-                )
-            } else {
-                format!(
-                    "no confidence threshold reaches {precision} precision on the {labels} held-out labels"
-                )
-            };
-            sentences.push(format!("{why}: the model always abstains"));
-        }
-        sentences
     }
+
+    /// Returns why the model always abstains; `None` if a threshold reaches the precision.
+    pub fn missing_answers(&self) -> Option<String> {
+        let Some(kept) = &self.kept else { return Some(self.without_labels()) };
+        if kept.answers.is_some() {
+            return None;
+        }
+        let labels = kept.labels;
+        let needed = fewest_labels(self.precision, HeldOut::DELTA);
+        let precision = percent(self.precision);
+        let why = if labels < needed {
+            format!(
+                "{labels} held-out labels are too few for a precision of {precision}, which needs at least {needed}, all \
+                 of them right"
+            )
+        } else {
+            format!("no confidence threshold reaches {precision} precision on the {labels} held-out labels")
+        };
+        Some(format!("{why}: the model always abstains"))
+    }
+
+    fn without_labels(&self) -> String {
+        format!("{}, so there are no prediction sets, and the model cannot abstain", self.reason)
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{}%", (1000.0 * share).round() / 10.0)
 }
 
 fn scarce_classes(rule: &ClassConditional, classes: &[String]) -> Vec<ScarceClass> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use calmix_metrics::held_out::{HeldOut, SetRule};
+use calmix_metrics::held_out::HeldOut;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::logit_batch::LogitBatch;
 use super::output::{RowOutput, WrittenRows};
 use super::prediction_rule::{Prediction, PredictionRule};
 use super::row::{PredictedRow, RowFormat, escaped};
-use crate::command::predict_args::{PredictArgs, RowKind, SetKind};
+use crate::command::predict_args::{PredictArgs, RowKind, check_shares};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted};
@@ -63,11 +63,7 @@ impl<'a> PredictJob<'a> {
                 CliError::invalid(message).hint("name the folder, for example `--out predictions.parquet`")
             );
         }
-        for (name, value) in [("--coverage", args.coverage), ("--precision", args.precision)] {
-            if !(value > 0.0 && value < 1.0) {
-                return Err(CliError::invalid(format!("{name} is {value}, which is not between 0 and 1")));
-            }
-        }
+        check_shares(args.coverage, args.precision)?;
         let shard = args.shard.or(own_shard);
         let out = args.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
         Ok(Self { args, input, shard, out })
@@ -75,17 +71,13 @@ impl<'a> PredictJob<'a> {
 
     /// The options of the model.
     pub fn model_options(&self, threads: NonZeroUsize) -> ModelOptions {
-        let sets = match self.args.sets {
-            SetKind::Lac => SetRule::Lac,
-            SetKind::Aps => SetRule::Aps,
-            SetKind::LacByClass => SetRule::LacByClass,
-        };
         ModelOptions {
             device: self.args.device,
             threads: Some(threads.get()),
+            backbone_in_f32: self.args.f32,
             batch: self.args.batch as usize,
             coverage: self.args.coverage,
-            sets,
+            sets: self.args.sets.rule(),
             precision: self.args.precision,
         }
     }
@@ -218,6 +210,7 @@ impl<'a> PredictJob<'a> {
             "in_every_set": rule.guarantee().scarce_classes(),
             "precision": args.precision,
             "probabilities": args.probabilities,
+            "f32": args.f32,
             // Their order, for rows that are lists.
             "classes": args.probabilities.then_some(&info.classes),
             "shard": self.shard.map(InputShard::word),

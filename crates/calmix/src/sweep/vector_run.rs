@@ -96,7 +96,7 @@ impl SweepRun for VectorRun {
             let resolved = overrides.apply_to_vectors(layers)?.resolve()?;
             return Ok(trainer.resume(run, Some(resolved))?);
         }
-        let mut printer = NoticePrinter::new(overrides.quiet);
+        let mut printer = NoticePrinter::new(overrides.quiet, "vector");
         let place = RunPlace::NewOrBegun(run.to_owned());
         let warn = Arc::new(warn_at_once) as _;
         let prepared = prepare_vectors(&self.layers, &place, stop.flag(), &warn, &mut |notice| {

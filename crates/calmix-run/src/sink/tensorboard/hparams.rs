@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::record::{FIXED_64, VARINT, field, key};
+use calmix_io::protobuf::Message;
 
 /// The plugin, and the tags of its two messages.
 pub(super) const START: (&str, &str) = ("hparams", "_hparams_/session_start_info");
@@ -20,36 +20,33 @@ pub enum Hyperparameter {
 }
 
 /// `HParamsPluginData` with a `session_start_info`: the settings, and when it began.
-pub(super) fn session_start(settings: &[(String, Hyperparameter)], started: Duration) -> Vec<u8> {
-    let mut info = Vec::new();
+pub(super) fn session_start(settings: &[(String, Hyperparameter)], started: Duration) -> Message {
+    let mut info = Message::default();
     for (name, setting) in settings {
         // An entry of a map; its value is a `google.protobuf.Value`.
-        let mut value = Vec::new();
-        let mut entry = Vec::new();
+        let mut value = Message::default();
         match setting {
-            Hyperparameter::Number(number) => {
-                value.push(key(2, FIXED_64));
-                value.extend(number.to_le_bytes());
-            }
-            Hyperparameter::Text(text) => field(&mut value, 3, text.as_bytes()),
-            Hyperparameter::Flag(flag) => value.extend([key(4, VARINT), u8::from(*flag)]),
+            Hyperparameter::Number(number) => value.double(2, *number),
+            Hyperparameter::Text(text) => value.text(3, text),
+            Hyperparameter::Flag(flag) => value.integer(4, i64::from(*flag)),
         }
-        field(&mut entry, 1, name.as_bytes());
-        field(&mut entry, 2, &value);
-        field(&mut info, 1, &entry);
+        let mut entry = Message::default();
+        entry.text(1, name);
+        entry.message(2, &value);
+        info.message(1, &entry);
     }
-    info.push(key(5, FIXED_64));
-    info.extend(started.as_secs_f64().to_le_bytes());
-    let mut data = Vec::new();
-    field(&mut data, 3, &info);
+    info.double(5, started.as_secs_f64());
+    let mut data = Message::default();
+    data.message(3, &info);
     data
 }
 
 /// `HParamsPluginData` with a `session_end_info`: success, and when.
-pub(super) fn session_end(ended: Duration) -> Vec<u8> {
-    let mut info = vec![key(1, VARINT), 1, key(2, FIXED_64)];
-    info.extend(ended.as_secs_f64().to_le_bytes());
-    let mut data = Vec::new();
-    field(&mut data, 4, &info);
+pub(super) fn session_end(ended: Duration) -> Message {
+    let mut info = Message::default();
+    info.integer(1, 1);
+    info.double(2, ended.as_secs_f64());
+    let mut data = Message::default();
+    data.message(4, &info);
     data
 }

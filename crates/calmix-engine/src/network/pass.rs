@@ -1,6 +1,7 @@
-//! The layers of networks on libtorch: they compute with the weights of a [`Pass`].
+//! The operations of networks on libtorch, with the weights of a [`Pass`].
 
 use calmix_recipe::network::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
+use calmix_recipe::network::operations::{LEAKY_SLOPE, Operations};
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::parameters::PassWeights;
@@ -35,98 +36,103 @@ pub(crate) enum BatchNormMode {
     Folded,
 }
 
-/// A layer or a block that turns a batch into another.
-pub(crate) trait Forward {
-    /// Computes the output for a batch.
-    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError>;
-}
+impl Operations for &Pass<'_> {
+    type Value = Tensor;
+    type Error = TchError;
 
-impl Forward for ConvNorm {
-    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-        if pass.norm == BatchNormMode::Folded {
-            return Conv { bias: Some(self.norm.bias), ..self.conv }.forward(x, pass);
-        }
-        self.norm.forward(&self.conv.forward(x, pass)?, pass)
-    }
-}
-
-impl Forward for Conv {
-    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-        let bias = self.bias.map(|bias| pass.weights.at(bias).f_to_kind(x.kind())).transpose()?;
+    fn conv(&mut self, x: &Tensor, layer: &Conv) -> Result<Tensor, TchError> {
+        let bias = layer.bias.map(|bias| self.weights.at(bias).f_to_kind(x.kind())).transpose()?;
         let convolved = |x: &Tensor, padding: [i64; 2]| {
-            let (weight, stride) = (pass.weights.at(self.weight), [self.stride; 2]);
-            x.f_conv2d(weight, bias.as_ref(), stride, padding, [1, 1], self.groups)
+            let (weight, stride) = (self.weights.at(layer.weight), [layer.stride; 2]);
+            x.f_conv2d(weight, bias.as_ref(), stride, padding, [1, 1], layer.groups)
         };
-        if let Padding::Around(padding) = self.padding {
+        if let Padding::Around(padding) = layer.padding {
             return convolved(x, [padding; 2]);
         }
         let (_, _, height, width) = x.size4()?;
-        let [vertical, horizontal] = [height, width].map(|size| same_padding(self, size));
+        let [vertical, horizontal] = [height, width].map(|size| layer.same_padding(size));
         if vertical % 2 == 0 && horizontal % 2 == 0 {
             return convolved(x, [vertical / 2, horizontal / 2]);
         }
         let (top, left) = (vertical / 2, horizontal / 2);
         convolved(&x.f_constant_pad_nd([left, horizontal - left, top, vertical - top])?, [0, 0])
     }
-}
 
-/// Zeros on both ends of a side of `size`, together.
-fn same_padding(conv: &Conv, size: i64) -> i64 {
-    let outputs = (size + conv.stride - 1) / conv.stride;
-    ((outputs - 1) * conv.stride + conv.side - size).max(0)
-}
-
-impl Forward for BatchNormLayer {
-    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-        let (mean, variance) = pass.statistics.at(self.statistics);
-        let (running, training) = match pass.norm {
+    fn batch_norm(&mut self, x: &Tensor, layer: &BatchNormLayer) -> Result<Tensor, TchError> {
+        let (mean, variance) = self.statistics.at(layer.statistics);
+        let (running, training) = match self.norm {
             BatchNormMode::Train => (Some((mean, variance)), true),
             BatchNormMode::TrainFrozen => (None, true),
             BatchNormMode::Eval | BatchNormMode::Folded => (Some((mean, variance)), false),
         };
         x.f_batch_norm(
-            Some(pass.weights.at(self.weight)),
-            Some(pass.weights.at(self.bias)),
+            Some(self.weights.at(layer.weight)),
+            Some(self.weights.at(layer.bias)),
             running.map(|(mean, _)| mean),
             running.map(|(_, variance)| variance),
             training,
-            pass.momentum.unwrap_or(self.momentum),
-            pass.epsilon.unwrap_or(self.epsilon),
+            self.momentum.unwrap_or(layer.momentum),
+            self.epsilon.unwrap_or(layer.epsilon),
             // cuDNN may choose; its sums are deterministic for BatchNorm.
             true,
         )
     }
-}
 
-impl Forward for Linear {
-    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-        x.f_linear(pass.weights.at(self.weight), Some(pass.weights.at(self.bias)))
+    fn conv_norm(&mut self, x: &Tensor, layer: &ConvNorm) -> Result<Tensor, TchError> {
+        if self.norm == BatchNormMode::Folded {
+            return self.conv(x, &Conv { bias: Some(layer.norm.bias), ..layer.conv });
+        }
+        let convolved = self.conv(x, &layer.conv)?;
+        self.batch_norm(&convolved, &layer.norm)
     }
-}
 
-/// The mean over all places of each channel, in f32.
-pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
-    x.f_mean_dim([2_i64, 3].as_slice(), false, Kind::Float)
+    fn linear(&mut self, x: &Tensor, layer: &Linear) -> Result<Tensor, TchError> {
+        x.f_linear(self.weights.at(layer.weight), Some(self.weights.at(layer.bias)))
+    }
+
+    fn relu(&mut self, mut x: Tensor) -> Result<Tensor, TchError> {
+        match self.bits(&x)? {
+            Some(mut bits) => guarded(|| bits.f_clamp_min_(0).map(|_| ())).map(|()| x),
+            None => x.f_relu_(),
+        }
+    }
+
+    fn relu6(&mut self, mut x: Tensor) -> Result<Tensor, TchError> {
+        match self.bits(&x)? {
+            Some(mut bits) => guarded(|| bits.f_clamp_(0, SIX).map(|_| ())).map(|()| x),
+            None => x.f_relu6_(),
+        }
+    }
+
+    /// Of the output of BatchNorm, which it consumes: only the result stays in memory.
+    ///
+    /// The binding's `leaky_relu_` has the slope 0.01 and no other. Its derivative takes one, and is the same
+    /// function: `x` where `x > 0`, else `slope·x`. The derivative of that derivative is what the backward pass needs,
+    /// and it looks at nothing but the sign of the `x` it has kept; the result has the same sign. So the kept `x` is
+    /// released and replaced by the result, as an in-place operation would do.
+    fn leaky_relu(&mut self, x: Tensor) -> Result<Tensor, TchError> {
+        let mut kept = x.f_detach()?;
+        let activated = guarded(|| kept.f_leaky_relu_backward(&x, LEAKY_SLOPE, false))?;
+        drop(x);
+        kept.f_set_data(&activated.f_detach()?)?;
+        Ok(activated)
+    }
+
+    fn add(&mut self, mut x: Tensor, other: &Tensor) -> Result<Tensor, TchError> {
+        x.f_add_(other)
+    }
+
+    fn max_pool(&mut self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)
+    }
+
+    fn mean_of_pixels(&mut self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_mean_dim([2_i64, 3].as_slice(), false, Kind::Float)
+    }
 }
 
 /// 6 in bf16.
 const SIX: i64 = 0x40C0;
-
-/// ReLU in place of what a layer has made.
-pub(crate) fn relu(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-    match pass.bits(&x)? {
-        Some(mut bits) => guarded(|| bits.f_clamp_min_(0).map(|_| ())).map(|()| x),
-        None => x.f_relu_(),
-    }
-}
-
-/// ReLU6 in place of what a layer has made.
-pub(crate) fn relu6(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-    match pass.bits(&x)? {
-        Some(mut bits) => guarded(|| bits.f_clamp_(0, SIX).map(|_| ())).map(|()| x),
-        None => x.f_relu6_(),
-    }
-}
 
 impl Pass<'_> {
     /// A view of bf16 numbers as integers, where nothing is differentiated. Numbers that are not negative have the order of
@@ -136,23 +142,6 @@ impl Pass<'_> {
         let is_fit = is_fit && x.f_kind()? == Kind::BFloat16;
         is_fit.then(|| x.f_view_dtype(Kind::Int16)).transpose()
     }
-}
-
-/// The slope below zero in all Wide ResNets of this field.
-const SLOPE: f64 = 0.1;
-
-/// Leaky ReLU of the output of BatchNorm, which it consumes: only the result stays in memory.
-///
-/// The binding's `leaky_relu_` has the slope 0.01 and no other. Its derivative takes one, and is the same
-/// function: `x` where `x > 0`, else `slope·x`. The derivative of that derivative is what the backward pass needs,
-/// and it looks at nothing but the sign of the `x` it has kept; the result has the same sign. So the kept `x` is
-/// released and replaced by the result, as an in-place operation would do.
-pub(crate) fn leaky_relu(x: Tensor) -> Result<Tensor, TchError> {
-    let mut kept = x.f_detach()?;
-    let activated = guarded(|| kept.f_leaky_relu_backward(&x, SLOPE, false))?;
-    drop(x);
-    kept.f_set_data(&activated.f_detach()?)?;
-    Ok(activated)
 }
 
 #[cfg(test)]
@@ -174,9 +163,9 @@ mod tests {
         let bits: Vec<i16> = (i16::MIN..=i16::MAX).filter(|bits| bits & 0x7FFF <= 0x7F80).collect();
         let numbers = || Tensor::from_slice(&bits).view_dtype(Kind::BFloat16);
         assert!(pass.bits(&numbers()).unwrap().is_some() && eval.bits(&numbers()).unwrap().is_none());
-        assert!(relu(numbers(), &pass).unwrap().equal(&relu(numbers(), &eval).unwrap()));
-        assert!(relu6(numbers(), &pass).unwrap().equal(&relu6(numbers(), &eval).unwrap()));
-        let six = relu6(numbers(), &pass).unwrap().max().double_value(&[]);
+        assert!((&pass).relu(numbers()).unwrap().equal(&(&eval).relu(numbers()).unwrap()));
+        assert!((&pass).relu6(numbers()).unwrap().equal(&(&eval).relu6(numbers()).unwrap()));
+        let six = (&pass).relu6(numbers()).unwrap().max().double_value(&[]);
         assert_eq!(six, 6.0);
     }
 }

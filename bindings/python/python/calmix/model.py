@@ -1,0 +1,136 @@
+"""Exported models on onnxruntime."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calmix import _calmix
+
+_Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model answers, one row per input."""
+
+    label: NDArray[Any]
+    """The names of the most probable classes."""
+    confidence: NDArray[np.float32]
+    """Their calibrated probabilities."""
+    probabilities: NDArray[np.float32]
+    """The calibrated probabilities of all classes, in the order of `Model.classes`."""
+    set: NDArray[np.bool_] | None
+    """Which classes are in the prediction set; None without held-out labels."""
+    abstain: NDArray[np.bool_] | None
+    """Whether the model abstains; None without held-out labels."""
+
+
+class Model:
+    """A model that `calmix export` wrote, on onnxruntime and without PyTorch.
+
+    Images are decoded and resized by the code that trained the model, so that the answers are those of `calmix predict --f32`.
+
+    Parameters
+    ----------
+    folder : path
+        The folder that `calmix export RUN --to FOLDER` wrote.
+    threads : int or None
+        The threads of onnxruntime; by default one per core.
+
+    Examples
+    --------
+    >>> model = Model("pets")                                      # doctest: +SKIP
+    >>> answers = model.predict(["photo.jpg"])                     # doctest: +SKIP
+    >>> answers.label[0], answers.confidence[0]                    # doctest: +SKIP
+    """
+
+    classes: list[str]
+    coverage: float | None
+    precision: float | None
+
+    def __init__(self, folder: _Path, *, threads: int | None = None) -> None:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise ImportError('calmix.Model runs on onnxruntime: pip install "calmix[onnx]"') from error
+        file = Path(folder) / "model.onnx"
+        if not file.is_file():
+            raise FileNotFoundError(f"{file}: there is no exported model; calmix export RUN --to {folder} writes one")
+        options = onnxruntime.SessionOptions()
+        if threads is not None:
+            options.intra_op_num_threads = threads
+        self._session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        notes: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        if "calmix_version" not in notes:
+            raise ValueError(f"{file}: calmix did not write this model")
+        self.classes = json.loads(notes["classes"])
+        self.coverage = float(notes["coverage"]) if "coverage" in notes else None
+        self.precision = float(notes["precision"]) if "precision" in notes else None
+        [entrance] = self._session.get_inputs()
+        self._input: str = entrance.name
+        self._width: int = entrance.shape[-1]
+        self._view = None
+        if self._input == "images":
+            sizes = [int(notes["size"]), int(notes["resize"]), json.loads(notes["shrink"]) or 0]
+            self._view = _calmix.ImageView(sizes[0], sizes[1], notes["filter"], sizes[2])
+
+    def predict(self, inputs: _Path | Iterable[_Path] | Iterable[ArrayLike] | ArrayLike, *, batch: int = 64) -> Answers:
+        """Returns the answers for images or vectors.
+
+        Parameters
+        ----------
+        inputs : path, paths or arrays
+            For a model of images: files, or arrays of shape (height, width, 3), uint8, red, green and blue. For a model of vectors:
+            an array of shape (n, width).
+        batch : int
+            Images in memory at a time.
+        """
+        if batch < 1:
+            raise ValueError(f"batch is {batch}, but must be 1 or more")
+        if self._view is None:
+            rows = np.ascontiguousarray(np.asarray(inputs), dtype=np.float32)
+            if rows.ndim != 2 or rows.shape[1] != self._width:
+                raise ValueError(f"the model reads vectors of shape (n, {self._width}), but these are {rows.shape}")
+            if not np.isfinite(rows).all():
+                raise ValueError("a number of the vectors is infinite or not a number")
+            chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
+            found = [self._run(chunk) for chunk in chunks]
+        else:
+            images: Sequence[Any] = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)  # type: ignore[arg-type]
+            chunks = [images[start : start + batch] for start in range(0, len(images), batch)]
+            found = [self._run(self._pixels(chunk)) for chunk in chunks]
+        if not found:
+            raise ValueError("there is nothing to predict")
+        outputs = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        return Answers(
+            label=np.array(self.classes)[outputs["label"]],
+            confidence=outputs["confidence"],
+            probabilities=outputs["probabilities"],
+            set=outputs.get("set"),
+            abstain=outputs.get("abstain"),
+        )
+
+    def _run(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        names = [output.name for output in self._session.get_outputs()]
+        return dict(zip(names, self._session.run(None, {self._input: rows})))
+
+    def _pixels(self, images: Sequence[Any]) -> NDArray[np.uint8]:
+        assert self._view is not None
+        if all(isinstance(image, (str, os.PathLike)) for image in images):
+            return self._view.of_files([os.fspath(image) for image in images])
+        views = []
+        for image in images:
+            pixels = np.ascontiguousarray(image)
+            if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+                message = f"an image is an array of shape (height, width, 3), uint8, but this is {pixels.shape}, {pixels.dtype}"
+                raise ValueError(message)
+            views.append(self._view.of_pixels(pixels))
+        return np.concatenate(views)

@@ -1,0 +1,186 @@
+//! Calibrators as nodes: from logits to calibrated logits.
+
+use calmix_metrics::calibrator::any_calibrator::{Calibrator, SHARPEST, confidence_limits};
+use calmix_metrics::calibrator::isotonic::Isotonic;
+
+use crate::graph::{Attribute, Graph, Value};
+use crate::tensor::{ElementType, Tensor};
+
+/// The steps of Newton's method that are unrolled. The library takes as many as it needs, which a graph cannot.
+const STEPS: usize = 16;
+
+/// The logits of a row beside their winner, in f64: what abstention and isotonic regression look at.
+#[derive(Debug)]
+pub struct Rivals {
+    /// Whether a class is the winner, (rows, classes).
+    is_winner: Value,
+    /// Logits minus the winner's, zero for the winner itself.
+    below: Value,
+    /// The largest of them, without the winner.
+    second: Value,
+    /// `below − second`, zero for the winner itself.
+    shifted: Value,
+    /// One for each class but the winner.
+    counts: Value,
+}
+
+impl Rivals {
+    /// Adds the nodes for logits whose winner is `label`, (rows, 1).
+    pub fn add(graph: &mut Graph, logits: &Value, label: &Value, classes: usize) -> Self {
+        let numbers: Vec<i64> = (0..).take(classes).collect();
+        let numbers = graph.constant(Tensor::i64("classes", &[classes], &numbers));
+        let is_winner = graph.node("Equal", &[label, &numbers]);
+        let zero = scalar(graph, "zero.f64", 0.0);
+        let one = scalar(graph, "one.f64", 1.0);
+        let lowest = scalar(graph, "lowest.f64", f64::MIN);
+        let logits = graph.cast(logits, ElementType::F64);
+        let top = largest(graph, &logits);
+        let below = graph.node("Sub", &[&logits, &top]);
+        let others = graph.node("Where", &[&is_winner, &lowest, &below]);
+        let second = largest(graph, &others);
+        let below = graph.node("Where", &[&is_winner, &zero, &below]);
+        let shifted = graph.node("Sub", &[&below, &second]);
+        let shifted = graph.node("Where", &[&is_winner, &zero, &shifted]);
+        let counts = graph.node("Where", &[&is_winner, &zero, &one]);
+        Self { is_winner, below, second, shifted, counts }
+    }
+
+    /// Whether a class is the winner, (rows, classes).
+    pub fn is_winner(&self) -> &Value {
+        &self.is_winner
+    }
+
+    /// The log-odds of the winner, (rows, 1): −ln Σ exp(below).
+    pub fn log_odds(&self, graph: &mut Graph) -> Value {
+        let masses = self.masses(graph, &self.shifted);
+        let mass = sum(graph, &masses);
+        let logarithm = graph.node("Log", &[&mass]);
+        let total = graph.node("Add", &[&logarithm, &self.second]);
+        graph.node("Neg", &[&total])
+    }
+
+    /// `exp(exponents)` of each class but the winner, whose mass is zero.
+    fn masses(&self, graph: &mut Graph, exponents: &Value) -> Value {
+        let masses = graph.node("Exp", &[exponents]);
+        graph.node("Mul", &[&masses, &self.counts])
+    }
+}
+
+/// Adds a calibrator; returns the calibrated logits. `rivals` are of the logits.
+pub fn add_calibrator(
+    graph: &mut Graph,
+    calibrator: &Calibrator,
+    logits: &Value,
+    rivals: &Rivals,
+    classes: usize,
+) -> Value {
+    match calibrator {
+        Calibrator::Temperature { temperature } => {
+            let temperature = Tensor::f32("temperature", &[], &[temperature.value() as f32]);
+            let temperature = graph.constant(temperature);
+            graph.node("Div", &[logits, &temperature])
+        }
+        Calibrator::Vector(map) => {
+            let numbers = |numbers: &[f64]| numbers.iter().map(|&number| number as f32).collect::<Vec<_>>();
+            let scale = Tensor::f32("calibrator.scale", &[map.scale().len()], &numbers(map.scale()));
+            let bias = Tensor::f32("calibrator.bias", &[map.bias().len()], &numbers(map.bias()));
+            let scale = graph.constant(scale);
+            let bias = graph.constant(bias);
+            let scaled = graph.node("Mul", &[logits, &scale]);
+            graph.node("Add", &[&scaled, &bias])
+        }
+        Calibrator::Isotonic(map) => {
+            let odds = wanted_log_odds(graph, map, rivals, classes);
+            let sharpness = sharpness(graph, rivals, &odds);
+            let calibrated = graph.node("Mul", &[&rivals.below, &sharpness]);
+            graph.cast(&calibrated, ElementType::F32)
+        }
+    }
+}
+
+/// The log-odds that an isotonic map gives the winner, (rows, 1).
+fn wanted_log_odds(graph: &mut Graph, map: &Isotonic, rivals: &Rivals, classes: usize) -> Value {
+    let one = scalar(graph, "one.f64", 1.0);
+    // The confidence of the winner: 1 / (1 + exp(−log-odds)).
+    let odds = rivals.log_odds(graph);
+    let confidence = graph.node("Sigmoid", &[&odds]);
+    // A knot on either side makes the map constant beyond its own knots.
+    let knots: Vec<(f64, f64)> = map.knots().collect();
+    let first = knots.first().map(|&(_, value)| (-1.0, value));
+    let last = knots.last().map(|&(_, value)| (2.0, value));
+    let knots: Vec<(f64, f64)> = first.into_iter().chain(knots).chain(last).collect();
+    let scores: Vec<f64> = knots.iter().map(|&(score, _)| score).collect();
+    let values: Vec<f64> = knots.iter().map(|&(_, value)| value).collect();
+    let scores = graph.constant(Tensor::f64("calibrator.scores", &[knots.len()], &scores));
+    let values = graph.constant(Tensor::f64("calibrator.values", &[knots.len()], &values));
+    let reached = graph.node("LessOrEqual", &[&scores, &confidence]);
+    let reached = graph.cast(&reached, ElementType::I64);
+    let after = sum(graph, &reached);
+    let step = graph.constant(Tensor::i64("one.i64", &[], &[1]));
+    let before = graph.node("Sub", &[&after, &step]);
+    let [x0, x1] = [&before, &after].map(|place| graph.node("Gather", &[&scores, place]));
+    let [y0, y1] = [&before, &after].map(|place| graph.node("Gather", &[&values, place]));
+    let along = graph.node("Sub", &[&confidence, &x0]);
+    let gap = graph.node("Sub", &[&x1, &x0]);
+    let share = graph.node("Div", &[&along, &gap]);
+    let rise = graph.node("Sub", &[&y1, &y0]);
+    let rise = graph.node("Mul", &[&rise, &share]);
+    let value = graph.node("Add", &[&y0, &rise]);
+    let (least, most) = confidence_limits(map, classes);
+    let least = scalar(graph, "calibrator.least", least);
+    let most = scalar(graph, "calibrator.most", most);
+    let wanted = graph.node("Max", &[&value, &least]);
+    let wanted = graph.node("Min", &[&wanted, &most]);
+    let rest = graph.node("Sub", &[&one, &wanted]);
+    let odds = graph.node("Div", &[&wanted, &rest]);
+    graph.node("Log", &[&odds])
+}
+
+/// The β at which softmax(β·logits) gives the winner these log-odds, by Newton's method from zero as in the library.
+fn sharpness(graph: &mut Graph, rivals: &Rivals, odds: &Value) -> Value {
+    let zero = scalar(graph, "zero.f64", 0.0);
+    let one = scalar(graph, "one.f64", 1.0);
+    let flattest = scalar(graph, "calibrator.flattest", 1e-300);
+    let sharpest = scalar(graph, "calibrator.sharpest", SHARPEST);
+    let mut beta = zero.clone();
+    for _ in 0..STEPS {
+        let exponents = graph.node("Mul", &[&rivals.shifted, &beta]);
+        let masses = rivals.masses(graph, &exponents);
+        let mass = sum(graph, &masses);
+        let weighted = graph.node("Mul", &[&masses, &rivals.below]);
+        let slope = sum(graph, &weighted);
+        let slope = graph.node("Neg", &[&slope]);
+        let slope = graph.node("Div", &[&slope, &mass]);
+        let slope = graph.node("Max", &[&slope, &flattest]);
+        // The logarithm of the mass, which is that of the shifted logits plus β·second.
+        let logarithm = graph.node("Log", &[&mass]);
+        let shift = graph.node("Mul", &[&rivals.second, &beta]);
+        let excess = graph.node("Add", &[&logarithm, &shift]);
+        let excess = graph.node("Add", &[&excess, odds]);
+        let excess = graph.node("Max", &[&excess, &zero]);
+        let step = graph.node("Div", &[&excess, &slope]);
+        let next = graph.node("Add", &[&beta, &step]);
+        beta = graph.node("Min", &[&next, &sharpest]);
+    }
+    let is_positive = graph.node("Greater", &[&beta, &zero]);
+    graph.node("Where", &[&is_positive, &beta, &one])
+}
+
+fn scalar(graph: &mut Graph, name: &str, number: f64) -> Value {
+    graph.constant(Tensor::f64(name, &[], &[number]))
+}
+
+/// The sum over the classes, (rows, 1).
+fn sum(graph: &mut Graph, x: &Value) -> Value {
+    let axes = graph.constant(Tensor::i64("class.axis", &[1], &[1]));
+    graph.node_with("ReduceSum", &[x, &axes], vec![("keepdims", Attribute::Int(1))])
+}
+
+/// The largest over the classes, (rows, 1).
+pub(crate) fn largest(graph: &mut Graph, x: &Value) -> Value {
+    graph.node_with(
+        "ReduceMax",
+        &[x],
+        vec![("axes", Attribute::Ints(vec![1])), ("keepdims", Attribute::Int(1))],
+    )
+}

@@ -1,0 +1,27 @@
+//! Why a model has no ONNX file.
+
+use calmix_recipe::network::weights::WeightsProblem;
+
+/// Why a model has no ONNX file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OnnxError {
+    /// The weights are not those of the network.
+    #[error("{0}")]
+    Weights(WeightsProblem),
+    /// The parts of the model contradict each other.
+    #[error("{0}")]
+    Model(String),
+}
+
+impl From<WeightsProblem> for OnnxError {
+    fn from(problem: WeightsProblem) -> Self {
+        Self::Weights(problem)
+    }
+}
+
+impl From<safetensors::SafeTensorError> for OnnxError {
+    fn from(error: safetensors::SafeTensorError) -> Self {
+        Self::Weights(error.into())
+    }
+}

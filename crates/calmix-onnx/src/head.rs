@@ -1,0 +1,55 @@
+//! A head on vectors as nodes: centring, unit length, principal directions, layers.
+
+use calmix_head::model::HeadModel;
+use calmix_head::projection::SHORTEST;
+
+use crate::graph::{Attribute, Graph, Value};
+use crate::network::affine;
+use crate::tensor::{ElementType, Tensor};
+
+/// Adds the rounding to half precision that the features of a backbone go through before a head reads them.
+pub fn rounded(graph: &mut Graph, features: &Value) -> Value {
+    let halved = graph.cast(features, ElementType::F16);
+    graph.cast(&halved, ElementType::F32)
+}
+
+/// Adds a head; returns its logits.
+pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value {
+    let projection = model.projection();
+    let width = projection.width();
+    let mean = graph.constant(Tensor::f32("features.mean", &[width], projection.mean()));
+    let centred = graph.node("Sub", &[vectors, &mean]);
+    let along_row = || vec![("axes", Attribute::Ints(vec![1])), ("keepdims", Attribute::Int(1))];
+    let length = graph.node_with("ReduceL2", &[&centred], along_row());
+    let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[SHORTEST]));
+    let length = graph.node("Max", &[&length, &shortest]);
+    let mut x = graph.node("Div", &[&centred, &length]);
+    if !projection.rotation().is_empty() {
+        // Transposed here, so that runtimes have nothing to transpose.
+        let dimensions = projection.dimensions();
+        let rotation = projection.rotation();
+        let mut columns = Vec::with_capacity(rotation.len());
+        for feature in 0..width {
+            columns.extend((0..dimensions).map(|direction| rotation[direction * width + feature]));
+        }
+        let rotation = graph.constant(Tensor::f32("features.rotation", &[width, dimensions], &columns));
+        x = graph.node("MatMul", &[&x, &rotation]);
+    }
+    let head = model.head();
+    let parameters = head.shape().parameters();
+    let values: Vec<Value> = parameters
+        .into_iter()
+        .map(|parameter| {
+            let numbers = head.numbers().get(parameter.place).unwrap_or_default();
+            graph.constant(Tensor::f32(format!("head.{}", parameter.name), &parameter.shape, numbers))
+        })
+        .collect();
+    let layers = values.len() / 2;
+    for (n, layer) in values.chunks_exact(2).enumerate() {
+        x = affine(graph, &x, &layer[0], &layer[1]);
+        if n + 1 < layers {
+            x = graph.node("Relu", &[&x]);
+        }
+    }
+    x
+}

@@ -1,0 +1,21 @@
+//! ONNX files of calibrated models, without libtorch: pixels or vectors in, calibrated answers out.
+//!
+//! | question | module |
+//! |---|---|
+//! | what does a file contain, from input to outputs? | [`model`] |
+//! | how is a network's `forward` recorded? | [`network`] |
+//! | how does a head read features? | [`head`] |
+//! | how does a calibrator become nodes? | [`calibrator`] |
+//! | how are labels, prediction sets and abstention computed? | [`decision`] |
+//! | what is a graph, and how does it become bytes? | [`graph`], [`tensor`] |
+//! | what can go wrong? | [`error`] |
+#![forbid(unsafe_code)]
+
+pub mod calibrator;
+pub mod decision;
+pub mod error;
+pub mod graph;
+pub mod head;
+pub mod model;
+pub mod network;
+pub mod tensor;

@@ -1,0 +1,97 @@
+//! A whole model as the bytes of an ONNX file.
+
+use calmix_head::model::HeadModel;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::weights::Part;
+
+use crate::decision::{Thresholds, add_decision};
+use crate::error::OnnxError;
+use crate::graph::Graph;
+use crate::head::{add_head, rounded};
+use crate::network::{add_network, normalised_images};
+use crate::tensor::ElementType;
+
+/// What turns the input of a model into logits.
+#[derive(Debug, Clone, Copy)]
+pub enum ModelBody<'a> {
+    /// A network that was trained as a whole, with the safetensors file of its weights.
+    Network(&'a ModelSpec, &'a [u8]),
+    /// A head on a frozen backbone, with the safetensors file of the backbone.
+    HeadOnBackbone(&'a ModelSpec, &'a [u8], &'a HeadModel),
+    /// A head on vectors of the user's own.
+    HeadOnVectors(&'a HeadModel),
+}
+
+/// A calibrated model.
+#[derive(Debug, Clone, Copy)]
+pub struct OnnxModel<'a> {
+    /// What turns its input into logits.
+    pub body: ModelBody<'a>,
+    /// The number of classes.
+    pub classes: usize,
+    /// What turns logits into calibrated ones.
+    pub calibrator: &'a Calibrator,
+    /// The thresholds of sets and answers; `None` without held-out labels.
+    pub thresholds: Option<&'a Thresholds>,
+    /// Notes in the file, key and value.
+    pub metadata: &'a [(String, String)],
+}
+
+impl OnnxModel<'_> {
+    /// The bytes of `model.onnx`.
+    ///
+    /// # Errors
+    /// If the weights are not of the network, or the parts of the model contradict each other.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, OnnxError> {
+        self.check()?;
+        let mut graph = Graph::default();
+        let logits = match self.body {
+            ModelBody::Network(model, file) => {
+                let images = normalised_images(&mut graph, model);
+                add_network(&mut graph, model, self.classes, Part::Network, file, &images)?.logits
+            }
+            ModelBody::HeadOnBackbone(model, file, head) => {
+                let images = normalised_images(&mut graph, model);
+                let features = add_network(&mut graph, model, 1, Part::Backbone, file, &images)?.features;
+                let features = rounded(&mut graph, &features);
+                add_head(&mut graph, head, &features)
+            }
+            ModelBody::HeadOnVectors(head) => {
+                let vectors = graph.input("vectors", ElementType::F32, &[head.projection().width()]);
+                add_head(&mut graph, head, &vectors)
+            }
+        };
+        add_decision(&mut graph, self.calibrator, self.thresholds, &logits, self.classes);
+        Ok(graph.to_bytes(self.metadata))
+    }
+
+    fn check(&self) -> Result<(), OnnxError> {
+        let classes = self.classes;
+        let outputs = match self.body {
+            ModelBody::Network(..) => classes,
+            ModelBody::HeadOnBackbone(_, _, head) | ModelBody::HeadOnVectors(head) => {
+                head.head().shape().classes
+            }
+        };
+        let of_calibrator = match self.calibrator {
+            Calibrator::Vector(map) => map.scale().len(),
+            Calibrator::Temperature { .. } | Calibrator::Isotonic(_) => classes,
+        };
+        let of_sets = self.thresholds.map_or(classes, |thresholds| thresholds.sets.len());
+        for (what, found) in [("head", outputs), ("calibrator", of_calibrator), ("prediction sets", of_sets)]
+        {
+            if found != classes {
+                return Err(OnnxError::Model(format!(
+                    "{classes} classes, but the {what} of the model have {found}"
+                )));
+            }
+        }
+        if classes < 2 {
+            return Err(OnnxError::Model(format!(
+                "a model needs two classes or more, and this one has {classes}"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! A network of the engine as nodes: its `forward` is recorded with the weights of a file.
+
+use std::convert::Infallible;
+
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
+use calmix_recipe::network::layers::NetworkLayers;
+use calmix_recipe::network::layout::{Layout, ParameterId};
+use calmix_recipe::network::operations::{LEAKY_SLOPE, NetworkOutput, Operations};
+use calmix_recipe::network::weights::{self, Part, WeightsProblem};
+use safetensors::SafeTensors;
+
+use crate::error::OnnxError;
+use crate::graph::{Attribute, Graph, Value};
+use crate::tensor::{ElementType, Tensor};
+
+/// Adds the input `images` (u8, rows × side × side × 3) and its normalisation: (rows, 3, side, side) in f32.
+pub fn normalised_images(graph: &mut Graph, model: &ModelSpec) -> Value {
+    let side = model.size as usize;
+    let images = graph.input("images", ElementType::U8, &[side, side, 3]);
+    let channel = |of: &dyn Fn(usize) -> f64| [0, 1, 2].map(|channel| of(channel) as f32);
+    let scale = channel(&|c| 1.0 / (255.0 * model.std[c]));
+    let shift = channel(&|c| -model.mean[c] / model.std[c]);
+    let scale = graph.constant(Tensor::f32("pixels.scale", &[3], &scale));
+    let shift = graph.constant(Tensor::f32("pixels.shift", &[3], &shift));
+    let pixels = graph.cast(&images, ElementType::F32);
+    let scaled = graph.node("Mul", &[&pixels, &scale]);
+    let shifted = graph.node("Add", &[&scaled, &shift]);
+    graph.node_with("Transpose", &[&shifted], vec![("perm", Attribute::Ints(vec![0, 3, 1, 2]))])
+}
+
+/// Adds a network with the weights of a safetensors file. The classifier of a backbone is neither read nor used.
+///
+/// # Errors
+/// If the file is not of this network.
+pub fn add_network(
+    graph: &mut Graph,
+    model: &ModelSpec,
+    classes: usize,
+    part: Part,
+    file: &[u8],
+    images: &Value,
+) -> Result<NetworkOutput<Value>, OnnxError> {
+    let (layers, layout) = NetworkLayers::of(model, classes);
+    let weights = NetworkWeights::read(&layout, part, file)?;
+    let images = Activations { value: images.clone(), side: i64::from(model.size) };
+    let mut recording = Recording { graph, layout: &layout, weights, epsilon: model.norm_eps };
+    let Ok(NetworkOutput { logits, features }) = layers.forward(&images, &mut recording);
+    Ok(NetworkOutput { logits: logits.value, features: features.value })
+}
+
+/// The numbers of a network's file.
+struct NetworkWeights {
+    parameters: Vec<Vec<f32>>,
+    /// The mean and the variance of each BatchNorm.
+    statistics: Vec<[Vec<f32>; 2]>,
+}
+
+impl NetworkWeights {
+    fn read(layout: &Layout, part: Part, file: &[u8]) -> Result<Self, WeightsProblem> {
+        let file = SafeTensors::deserialize(file)?;
+        weights::check_names(layout, part, &file, true)?;
+        let mut parameters = Vec::new();
+        for parameter in &layout.parameters {
+            let is_unused = part == Part::Backbone && layout.is_of_classifier(&parameter.name);
+            parameters.push(if is_unused {
+                Vec::new()
+            } else {
+                weights::numbers(&file, &parameter.name, &parameter.shape)?
+            });
+        }
+        let mut statistics = Vec::new();
+        for layer in &layout.statistics {
+            let [mean, variance, _] = weights::statistics_names(&layer.name);
+            let numbers = |name: &str| weights::numbers(&file, name, &[layer.channels]);
+            statistics.push([numbers(&mean)?, numbers(&variance)?]);
+        }
+        Ok(Self { parameters, statistics })
+    }
+}
+
+/// A value with the side of its images, on which the padding of a convolution may depend.
+struct Activations {
+    value: Value,
+    side: i64,
+}
+
+/// Records the operations of a network as nodes.
+struct Recording<'a> {
+    graph: &'a mut Graph,
+    layout: &'a Layout,
+    weights: NetworkWeights,
+    epsilon: Option<f64>,
+}
+
+impl Recording<'_> {
+    fn name(&self, id: ParameterId) -> &str {
+        &self.layout.parameters[id.0].name
+    }
+
+    /// The scale and the shift of a BatchNorm in evaluation: `γ/√(σ² + ε)` and `β − μ·γ/√(σ² + ε)`.
+    fn scale_and_shift(&self, layer: &BatchNormLayer) -> (Vec<f64>, Vec<f64>) {
+        let epsilon = self.epsilon.unwrap_or(layer.epsilon);
+        let [mean, variance] = &self.weights.statistics[layer.statistics.0];
+        let weight = &self.weights.parameters[layer.weight.0];
+        let bias = &self.weights.parameters[layer.bias.0];
+        let of_weight = weight.iter().zip(variance);
+        let scale: Vec<f64> = of_weight
+            .map(|(&weight, &variance)| f64::from(weight) / (f64::from(variance) + epsilon).sqrt())
+            .collect();
+        let of_bias = bias.iter().zip(mean).zip(&scale);
+        let shift =
+            of_bias.map(|((&bias, &mean), scale)| f64::from(bias) - f64::from(mean) * scale).collect();
+        (scale, shift)
+    }
+
+    fn parameter(&mut self, id: ParameterId, numbers: &[f32]) -> Value {
+        let name = self.name(id).to_owned();
+        let shape = &self.layout.parameters[id.0].shape;
+        self.graph.constant(Tensor::f32(name, shape, numbers))
+    }
+
+    fn convolution(
+        &mut self,
+        x: &Activations,
+        layer: &Conv,
+        weight: &[f32],
+        bias: Option<&Value>,
+    ) -> Activations {
+        let weight = self.parameter(layer.weight, weight);
+        let pads = match layer.padding {
+            Padding::Around(padding) => vec![padding; 4],
+            Padding::Same => {
+                let zeros = layer.same_padding(x.side);
+                let (before, after) = (zeros / 2, zeros - zeros / 2);
+                vec![before, before, after, after]
+            }
+        };
+        let both = pads.first().zip(pads.last()).map_or(0, |(before, after)| before + after);
+        let side = (x.side + both - layer.side) / layer.stride + 1;
+        let attributes = vec![
+            ("group", Attribute::Int(layer.groups)),
+            ("kernel_shape", Attribute::Ints(vec![layer.side; 2])),
+            ("pads", Attribute::Ints(pads)),
+            ("strides", Attribute::Ints(vec![layer.stride; 2])),
+        ];
+        let inputs: Vec<&Value> = [&x.value, &weight].into_iter().chain(bias).collect();
+        Activations { value: self.graph.node_with("Conv", &inputs, attributes), side }
+    }
+
+    fn unary(&mut self, operator: &'static str, x: &Activations) -> Activations {
+        Activations { value: self.graph.node(operator, &[&x.value]), side: x.side }
+    }
+}
+
+/// Recording cannot fail: the weights have been read.
+impl Operations for Recording<'_> {
+    type Value = Activations;
+    type Error = Infallible;
+
+    fn conv(&mut self, x: &Activations, layer: &Conv) -> Result<Activations, Infallible> {
+        let weight = self.weights.parameters[layer.weight.0].clone();
+        let bias = layer.bias.map(|bias| {
+            let numbers = self.weights.parameters[bias.0].clone();
+            self.parameter(bias, &numbers)
+        });
+        Ok(self.convolution(x, layer, &weight, bias.as_ref()))
+    }
+
+    fn batch_norm(&mut self, x: &Activations, layer: &BatchNormLayer) -> Result<Activations, Infallible> {
+        let (scale, shift) = self.scale_and_shift(layer);
+        let channels = scale.len();
+        let name = self.name(layer.weight).to_owned();
+        let constant = |what: &str, numbers: Vec<f64>| {
+            let numbers: Vec<f32> = numbers.into_iter().map(|number| number as f32).collect();
+            Tensor::f32(format!("{name}.{what}"), &[channels, 1, 1], &numbers)
+        };
+        let scale = self.graph.constant(constant("scale", scale));
+        let shift = self.graph.constant(constant("shift", shift));
+        let scaled = self.graph.node("Mul", &[&x.value, &scale]);
+        Ok(Activations { value: self.graph.node("Add", &[&scaled, &shift]), side: x.side })
+    }
+
+    fn conv_norm(&mut self, x: &Activations, layer: &ConvNorm) -> Result<Activations, Infallible> {
+        let (scale, shift) = self.scale_and_shift(&layer.norm);
+        let kernels = &self.weights.parameters[layer.conv.weight.0];
+        let each = kernels.len() / scale.len().max(1);
+        let folded = kernels.chunks_exact(each.max(1)).zip(&scale);
+        let weight: Vec<f32> = folded
+            .flat_map(|(kernel, scale)| kernel.iter().map(move |&number| (f64::from(number) * scale) as f32))
+            .collect();
+        let bias: Vec<f32> = shift.into_iter().map(|number| number as f32).collect();
+        let bias = self.parameter(layer.norm.bias, &bias);
+        Ok(self.convolution(x, &layer.conv, &weight, Some(&bias)))
+    }
+
+    fn linear(&mut self, x: &Activations, layer: &Linear) -> Result<Activations, Infallible> {
+        let weight = self.weights.parameters[layer.weight.0].clone();
+        if weight.is_empty() {
+            // The classifier of a backbone; no output depends on it.
+            return Ok(Activations { value: x.value.clone(), side: 1 });
+        }
+        let bias = self.weights.parameters[layer.bias.0].clone();
+        let weight = self.parameter(layer.weight, &weight);
+        let bias = self.parameter(layer.bias, &bias);
+        let value = affine(self.graph, &x.value, &weight, &bias);
+        Ok(Activations { value, side: 1 })
+    }
+
+    fn relu(&mut self, x: Activations) -> Result<Activations, Infallible> {
+        Ok(self.unary("Relu", &x))
+    }
+
+    fn relu6(&mut self, x: Activations) -> Result<Activations, Infallible> {
+        let least = self.graph.constant(Tensor::f32("zero", &[], &[0.0]));
+        let most = self.graph.constant(Tensor::f32("six", &[], &[6.0]));
+        Ok(Activations { value: self.graph.node("Clip", &[&x.value, &least, &most]), side: x.side })
+    }
+
+    fn leaky_relu(&mut self, x: Activations) -> Result<Activations, Infallible> {
+        let alpha = vec![("alpha", Attribute::Float(LEAKY_SLOPE as f32))];
+        Ok(Activations { value: self.graph.node_with("LeakyRelu", &[&x.value], alpha), side: x.side })
+    }
+
+    fn add(&mut self, x: Activations, other: &Activations) -> Result<Activations, Infallible> {
+        Ok(Activations { value: self.graph.node("Add", &[&x.value, &other.value]), side: x.side })
+    }
+
+    fn max_pool(&mut self, x: &Activations) -> Result<Activations, Infallible> {
+        let attributes = vec![
+            ("kernel_shape", Attribute::Ints(vec![3; 2])),
+            ("pads", Attribute::Ints(vec![1; 4])),
+            ("strides", Attribute::Ints(vec![2; 2])),
+        ];
+        let side = (x.side - 1) / 2 + 1;
+        Ok(Activations { value: self.graph.node_with("MaxPool", &[&x.value], attributes), side })
+    }
+
+    fn mean_of_pixels(&mut self, x: &Activations) -> Result<Activations, Infallible> {
+        let attributes = vec![("axes", Attribute::Ints(vec![2, 3])), ("keepdims", Attribute::Int(0))];
+        Ok(Activations { value: self.graph.node_with("ReduceMean", &[&x.value], attributes), side: 1 })
+    }
+}
+
+/// `x · weightᵀ + bias`.
+pub(crate) fn affine(graph: &mut Graph, x: &Value, weight: &Value, bias: &Value) -> Value {
+    graph.node_with("Gemm", &[x, weight, bias], vec![("transB", Attribute::Int(1))])
+}

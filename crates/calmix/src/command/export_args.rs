@@ -1,0 +1,70 @@
+//! The arguments of `calmix export`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::predict_args::{SetKind, check_shares};
+use crate::error::CliError;
+use crate::export::export_folder;
+use crate::export::thresholds::check_rule;
+use crate::model_options::ModelOptions;
+
+/// Export a model as ONNX: pixels or vectors in, calibrated answers out
+///
+/// Writes a new folder with `model.onnx`, a model card, and an example with its outputs. The graph has the normalisation, the
+/// network or the head, the calibrator, and the thresholds of prediction sets and answers in it: nothing is left to configure.
+/// Resizing stays outside, because runtimes disagree about it; the model card has the lines that do it.
+#[derive(Debug, Args)]
+#[command(after_long_help = OUTPUTS)]
+pub struct ExportArgs {
+    /// Folder of the run
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// New folder for the files
+    #[arg(long, value_name = "FOLDER")]
+    pub to: PathBuf,
+    /// Probability with which a prediction set must contain the true class
+    #[arg(long, default_value_t = ModelOptions::default().coverage)]
+    pub coverage: f64,
+    /// How prediction sets are formed; aps cannot be exported
+    #[arg(long, value_enum, default_value = "lac")]
+    pub sets: SetKind,
+    /// Share of the answers that must be right; the model abstains from less confident ones
+    #[arg(long, default_value_t = ModelOptions::default().precision)]
+    pub precision: f64,
+    /// Export although the graph, which computes in f32, answers differently from the run, which computes in bf16 or f16
+    #[arg(long)]
+    pub accept_precision: bool,
+}
+
+const OUTPUTS: &str = "\
+Input:
+  images         u8, N × side × side × 3: resized images, red, green and blue from 0 to 255
+  vectors        float32, N × width, for a run on vectors
+
+Outputs:
+  logits         float32, N × C: before calibration
+  probabilities  float32, N × C: calibrated
+  label          int64, N: number of the most probable class
+  confidence     float32, N: its calibrated probability
+  set            bool, N × C: classes of the prediction set, for --coverage
+  abstain        bool, N: whether the confidence is too low for --precision
+
+`set` and `abstain` need labels that were held out from training. The names of the classes, the
+thresholds and the hashes of the weights are in the metadata of the file.";
+
+impl ExportArgs {
+    /// The options of the model: the backbone computes in f32, as the graph does.
+    ///
+    /// # Errors
+    /// If an option is out of range, or the folder exists already.
+    pub fn options(&self) -> Result<ModelOptions, CliError> {
+        check_shares(self.coverage, self.precision)?;
+        let sets = self.sets.rule();
+        check_rule(sets)?;
+        export_folder::check(&self.to)?;
+        let (coverage, precision) = (self.coverage, self.precision);
+        Ok(ModelOptions { coverage, sets, precision, backbone_in_f32: true, ..ModelOptions::default() })
+    }
+}

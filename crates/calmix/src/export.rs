@@ -1,0 +1,144 @@
+//! `calmix export`: a model as files that other programs run, without calmix and nothing to configure.
+//!
+//! The graph is built from the files of the run, so that a network needs no libtorch for it; whoever exports computes the
+//! logits of the examples, with the same code that predicts.
+
+pub mod card;
+pub mod example;
+pub mod export_folder;
+pub mod metadata;
+pub mod model_parts;
+pub mod pytorch;
+pub mod thresholds;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix_io::safe_open;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
+use calmix_onnx::error::OnnxError;
+use calmix_onnx::model::OnnxModel;
+use calmix_run::model_info::ModelInfo;
+use calmix_run::pretrained_config::CONFIG;
+use calmix_run::read;
+use calmix_run::run::RunFile;
+
+use self::card::Card;
+use self::example::ExampleInput;
+use self::metadata::metadata;
+use self::model_parts::ModelParts;
+use self::thresholds::thresholds;
+use crate::error::CliError;
+use crate::format::shell_quoted;
+use crate::model_files::ModelFiles;
+use crate::model_options::ModelOptions;
+use crate::predict::prediction_rule::PredictionRule;
+use crate::terminal::{print, warn};
+
+/// The name of the graph.
+pub const MODEL: &str = "model.onnx";
+/// The name of the model card.
+const CARD: &str = "README.md";
+
+/// A model that is being exported, with the example beside it.
+#[derive(Debug)]
+pub struct Exported<'a> {
+    /// The folder of the run.
+    pub run: &'a Path,
+    /// The files of its model.
+    pub files: &'a ModelFiles,
+    /// What turns its logits into predictions.
+    pub rule: &'a PredictionRule,
+    /// The coverage and the precision that were asked for.
+    pub options: &'a ModelOptions,
+    /// The inputs of the example.
+    pub input: ExampleInput<'a>,
+    /// The logits that calmix computes for them, in f32.
+    pub logits: &'a [f32],
+}
+
+impl Exported<'_> {
+    /// Writes all files into a new folder, and prints which.
+    ///
+    /// # Errors
+    /// If the model cannot be exported, or the folder cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let parts = ModelParts::read(self.files)?;
+        let metadata = metadata(self.rule, self.options)?;
+        let graph = onnx(&parts, self.rule, &metadata).map_err(|error| self.refused(&error))?;
+        let mut files = vec![(PathBuf::from(MODEL), graph)];
+        match pytorch::files(self.rule.info(), &parts, parts.weight_files(self.files)?) {
+            Ok(more) => files.extend(more),
+            Err(why) => warn(&format!("no files for PyTorch are written: {why}")),
+        }
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        // A model may have been copied without them.
+        let has_summary = safe_open::exists(&self.files.path(RunFile::Summary)?);
+        let summary = has_summary.then(|| read::summary(self.run)).transpose()?;
+        let result = read::result(self.run)?;
+        let card = Card {
+            name: &name,
+            rule: self.rule,
+            options: self.options,
+            summary: summary.as_ref(),
+            result: result.as_ref(),
+        };
+        files.push((PathBuf::from(CARD), card.text().into_bytes()));
+        for (name, bytes) in example::files(self.input, self.logits, self.rule)? {
+            files.push((Path::new(example::FOLDER).join(name), bytes));
+        }
+        export_folder::write(folder, &files)?;
+        print(&written(folder, self.rule))
+    }
+
+    fn refused(&self, error: &OnnxError) -> CliError {
+        CliError::failed(self.files.wrong(error.to_string()).to_string())
+    }
+}
+
+/// The bytes of `model.onnx`.
+fn onnx(
+    parts: &ModelParts,
+    rule: &PredictionRule,
+    metadata: &[(String, String)],
+) -> Result<Vec<u8>, OnnxError> {
+    let info = rule.info();
+    let thresholds = thresholds(rule.guarantee(), info.classes.len());
+    let model = OnnxModel {
+        body: parts.body(),
+        classes: info.classes.len(),
+        calibrator: calibrator_of(info),
+        thresholds: thresholds.as_ref(),
+        metadata,
+    };
+    model.to_bytes()
+}
+
+/// The calibrator of a model; the identity if it has none.
+fn calibrator_of(info: &ModelInfo) -> &Calibrator {
+    let fitted: Option<&FittedCalibrator> = info.calibration.as_ref();
+    fitted.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator)
+}
+
+/// Describes what was written.
+fn written(folder: &Path, rule: &PredictionRule) -> String {
+    let info = rule.info();
+    let classes = info.classes.len();
+    let input = match (&info.model, &info.head) {
+        (Some(model), _) => format!("images, u8, N × {0} × {0} × 3", model.size),
+        (None, head) => format!("vectors, float32, N × {}", head.as_ref().map_or(0, |head| head.features)),
+    };
+    let guaranteed = if rule.guarantee().sets().is_some() { ", set, abstain" } else { "" };
+    let mut lines = vec![
+        (MODEL, format!("input {input};")),
+        ("", format!("outputs logits, probabilities, label, confidence{guaranteed}; {classes} classes")),
+        (CARD, "model card: how to use it, what its outputs mean, metrics with intervals".to_owned()),
+        (pytorch::MODULE, "its logits as a PyTorch module".to_owned()),
+        (CONFIG, "for timm.create_model(\"local-dir:…\"), with model.safetensors".to_owned()),
+        (example::FOLDER, "an example: inputs, and the outputs that calmix computes".to_owned()),
+    ];
+    lines.retain(|(name, _)| name.is_empty() || folder.join(name).exists());
+    let lines: Vec<String> = lines.iter().map(|(name, what)| format!("  {name:<16} {what}\n")).collect();
+    format!("written to {}:\n{}", shell_quoted(folder), lines.concat())
+}

@@ -1,0 +1,224 @@
+//! `README.md` beside an exported model: a model card, as the Hugging Face hub reads it.
+
+use std::fmt::Write as _;
+
+use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::metrics::{ExactIntervals, Interval, Intervals, LEVEL, Metrics};
+use calmix_metrics::predictions::EvalSet;
+use calmix_run::model_info::ModelInfo;
+use calmix_run::result::RunResult;
+use calmix_run::summary::RunSummary;
+
+use super::{MODEL, calibrator_of};
+use crate::model_options::ModelOptions;
+use crate::predict::prediction_rule::PredictionRule;
+
+/// What a card is written from.
+#[derive(Debug, Clone, Copy)]
+pub struct Card<'a> {
+    /// The name of the exported folder.
+    pub name: &'a str,
+    /// The model and its guarantees.
+    pub rule: &'a PredictionRule,
+    /// The coverage and the precision that were asked for.
+    pub options: &'a ModelOptions,
+    /// `summary.json` of the run, if it is there.
+    pub summary: Option<&'a RunSummary>,
+    /// `result.json` of the run, if it is there.
+    pub result: Option<&'a RunResult>,
+}
+
+/// A metric that has an interval: its name, its value and its interval.
+type MeasuredMetric = (&'static str, f64, Interval);
+
+impl Card<'_> {
+    /// The text of the card.
+    pub fn text(&self) -> String {
+        let mut text = self.front_matter();
+        let name = one_line(self.name);
+        let _ = writeln!(text, "# {name}\n\n{}\n", self.what_it_is());
+        let _ = writeln!(text, "## Use\n\n{}", self.use_it());
+        let _ = writeln!(text, "## What the outputs mean\n\n{}", self.meaning());
+        let _ = writeln!(text, "## Metrics\n\n{}", self.metrics());
+        text
+    }
+
+    fn info(&self) -> &ModelInfo {
+        self.rule.info()
+    }
+
+    /// The evaluation on test samples.
+    fn test(&self) -> Option<&Evaluation> {
+        self.result?.evaluations.iter().find(|evaluation| evaluation.split == EvalSet::Test)
+    }
+
+    fn front_matter(&self) -> String {
+        let task =
+            if self.info().reads_vectors() { "tabular-classification" } else { "image-classification" };
+        let mut text = format!(
+            "---\nlibrary_name: onnx\npipeline_tag: {task}\ntags:\n- calmix\n- calibration\n- conformal-prediction\n- onnx\n"
+        );
+        if let Some((summary, test)) = self.summary.zip(self.test()) {
+            let name = quoted(self.name);
+            let dataset = quoted(&summary.dataset);
+            let metrics = calibrated_metrics(test);
+            let _ = write!(
+                text,
+                "model-index:\n- name: {name}\n  results:\n  - task:\n      type: {task}\n    dataset:\n      name: {dataset}\n      \
+                 type: {dataset}\n      split: test\n    metrics:\n    - type: accuracy\n      value: {}\n",
+                1.0 - metrics.error
+            );
+        }
+        text.push_str("---\n\n");
+        text
+    }
+
+    fn what_it_is(&self) -> String {
+        let info = self.info();
+        let classes = info.classes.len();
+        let body = match (&info.model, &info.head) {
+            (Some(model), None) => format!("A {} for images of {1}×{1} pixels", model.network, model.size),
+            (Some(model), Some(_)) => {
+                format!(
+                    "A head on frozen features of a {}, for images of {1}×{1} pixels",
+                    model.network, model.size
+                )
+            }
+            (None, head) => {
+                format!("A head on vectors of {} numbers", head.as_ref().map_or(0, |head| head.features))
+            }
+        };
+        let labels = self.summary.map_or_else(String::new, |summary| {
+            format!(
+                ", trained on {} labelled and {} unlabelled samples",
+                summary.labelled, summary.unlabelled
+            )
+        });
+        format!(
+            "{body}, with {classes} classes{labels}. Written by calmix; `{MODEL}` needs neither calmix nor libtorch."
+        )
+    }
+
+    fn use_it(&self) -> String {
+        let mut text = String::from("```python\nimport json\n\nimport numpy as np\nimport onnxruntime\n");
+        let info = self.info();
+        let input = if let Some(model) = &info.model {
+            let size = model.size;
+            let filter = info.filter.to_uppercase();
+            text.push_str("from PIL import Image, ImageOps\n\n");
+            let shrink = info.shrink.unwrap_or(0);
+            text.push_str("image = ImageOps.exif_transpose(Image.open(\"photo.jpg\")).convert(\"RGB\")\n");
+            if shrink > 0 {
+                let _ = writeln!(
+                    text,
+                    "if min(image.size) > {shrink}:\n    image = image.resize([(2 * side * {shrink} + min(image.size)) // (2 * min(image.size)) for side in image.size], Image.BILINEAR)"
+                );
+            }
+            let resize = info.resize;
+            let _ = writeln!(
+                text,
+                "image = image.resize([side * {resize} // min(image.size) for side in image.size], Image.{filter})\n\
+                 left, top = [round((side - {size}) / 2) for side in image.size]\n\
+                 images = np.asarray(image.crop((left, top, left + {size}, top + {size})))[None]\n"
+            );
+            "images"
+        } else {
+            let width = info.head.as_ref().map_or(0, |head| head.features);
+            let _ =
+                writeln!(text, "\nvectors = np.load(\"vectors.npy\").astype(np.float32)  # N × {width}\n");
+            "vectors"
+        };
+        let _ = writeln!(
+            text,
+            "session = onnxruntime.InferenceSession(\"{MODEL}\")\n\
+             names = [output.name for output in session.get_outputs()]\n\
+             found = dict(zip(names, session.run(None, {{\"{input}\": {input}}})))\n\
+             classes = json.loads(session.get_modelmeta().custom_metadata_map[\"classes\"])\n\
+             print(classes[found[\"label\"][0]], found[\"confidence\"][0])\n```"
+        );
+        text
+    }
+
+    fn meaning(&self) -> String {
+        let calibrator = match calibrator_of(self.info()) {
+            Calibrator::Temperature { temperature } => format!("a temperature of {:.4}", temperature.value()),
+            Calibrator::Vector(_) => CalibratorKind::Vector.name().to_owned(),
+            Calibrator::Isotonic(_) => CalibratorKind::Isotonic.name().to_owned(),
+        };
+        let mut text = format!(
+            "- `logits`: before calibration; `probabilities`: after it, by {calibrator}.\n\
+             - `label` and `confidence`: the most probable class and its probability.\n"
+        );
+        let guarantee = self.rule.guarantee();
+        let labels = self.info().held_out.as_ref().map_or(0, HeldOut::len);
+        let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
+        if guarantee.sets().is_some() {
+            let coverage = percent(self.options.coverage);
+            let precision = percent(self.options.precision);
+            let _ = write!(
+                text,
+                "- `set`: contains the true class with a probability of at least {coverage}, by {labels} labels that the \
+                 model which predicted them was not trained on.\n\
+                 - `abstain`: of the answers without it, at least {precision} are right, with a confidence of 90%.\n\n\
+                 Both hold for new samples drawn like the held-out ones: not for other cameras, other classes or other \
+                 proportions of classes, and on average over many samples, not for each class.\n"
+            );
+        }
+        for sentence in guarantee.missing() {
+            let _ = writeln!(text, "\nNote: {sentence}.");
+        }
+        text
+    }
+
+    fn metrics(&self) -> String {
+        let Some(test) = self.test() else {
+            return "There is no evaluation on test samples.\n".to_owned();
+        };
+        let mut text = format!(
+            "On {} test samples, after calibration, with {}% confidence intervals:\n\n| metric | value | interval |\n|---|---|---|\n",
+            test.samples,
+            (100.0 * LEVEL).round()
+        );
+        for (name, value, Interval { low, high }) in measured(test) {
+            let _ = writeln!(text, "| {name} | {value:.4} | {low:.4} to {high:.4} |");
+        }
+        text
+    }
+}
+
+/// The metrics after calibration; those before it if there is no calibrator.
+fn calibrated_metrics(test: &Evaluation) -> &Metrics {
+    test.calibrated.as_ref().map_or(&test.metrics, |calibrated| &calibrated.metrics)
+}
+
+/// The metrics that have an interval: the others are left out.
+fn measured(test: &Evaluation) -> Vec<MeasuredMetric> {
+    let metrics = calibrated_metrics(test);
+    let intervals = test.calibrated.as_ref().map_or(&test.intervals, |calibrated| &calibrated.intervals);
+    let mut measured = Vec::new();
+    if let Some(ExactIntervals { error, confidence_gap, .. }) =
+        ExactIntervals::of(metrics, test.samples, LEVEL)
+    {
+        measured.push(("error", metrics.error, error));
+        measured.push(("mean confidence − accuracy", metrics.confidence_gap, confidence_gap));
+    }
+    if let Some(Intervals { ece_15, class_wise_ece, nll, brier, .. }) = intervals {
+        measured.push(("ECE, 15 bins", metrics.ece_15, *ece_15));
+        measured.push(("class-wise ECE", metrics.class_wise_ece, *class_wise_ece));
+        measured.push(("NLL", metrics.nll, *nll));
+        measured.push(("Brier score", metrics.brier, *brier));
+    }
+    measured
+}
+
+/// A name in a line of Markdown.
+fn one_line(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// A name as YAML reads it, whatever is in it: JSON strings are YAML.
+fn quoted(name: &str) -> String {
+    serde_json::Value::from(one_line(name)).to_string()
+}

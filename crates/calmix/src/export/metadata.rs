@@ -1,0 +1,73 @@
+//! The notes in an exported model: what it is, and what its thresholds guarantee.
+
+use calmix_metrics::held_out::{HeldOut, SetRule};
+use calmix_onnx::decision::Thresholds;
+use calmix_run::model_info::ModelInfo;
+use serde_json::{Value, json};
+
+use super::calibrator_of;
+use super::thresholds::thresholds;
+use crate::model_options::ModelOptions;
+use crate::predict::prediction_rule::PredictionRule;
+use crate::version::{COMMIT, VERSION};
+
+/// The notes, key and value; values that are not words or numbers are JSON.
+///
+/// # Errors
+/// If the calibrator cannot be written as JSON.
+pub fn metadata(
+    rule: &PredictionRule,
+    options: &ModelOptions,
+) -> Result<Vec<(String, String)>, serde_json::Error> {
+    let info = rule.info();
+    let mut notes = vec![
+        ("calmix_version", json!(VERSION)),
+        ("calmix_commit", json!(COMMIT)),
+        ("classes", json!(info.classes)),
+        ("calibrator", serde_json::to_value(calibrator_of(info))?),
+        ("weights_blake3", json!(info.blake3)),
+        ("calibration_blake3", json!(info.calibration_blake3)),
+    ];
+    notes.extend(of_input(info)?);
+    if let Some(Thresholds { sets, answers }) = thresholds(rule.guarantee(), info.classes.len()) {
+        let finite = |threshold: &f64| threshold.is_finite().then_some(*threshold);
+        let by_class: Vec<Option<f64>> = sets.iter().map(finite).collect();
+        notes.push(("held_out_labels", json!(info.held_out.as_ref().map_or(0, HeldOut::len))));
+        notes.push(("coverage", json!(options.coverage)));
+        notes.push(("sets", json!(if options.sets == SetRule::LacByClass { "lac-by-class" } else { "lac" })));
+        // null: every set has the class.
+        notes.push(("set_thresholds", json!(by_class)));
+        notes.push(("precision", json!(options.precision)));
+        // null: the model always abstains.
+        notes.push(("answer_threshold", json!(finite(&answers))));
+    }
+    let word = |value: Value| match value {
+        Value::String(word) => word,
+        other => other.to_string(),
+    };
+    Ok(notes.into_iter().map(|(key, value)| (key.to_owned(), word(value))).collect())
+}
+
+/// What the model is applied to.
+fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::Error> {
+    let mut notes = Vec::new();
+    if let Some(model) = &info.model {
+        notes.push(("network", serde_json::to_value(model.network)?));
+        notes.push(("size", json!(model.size)));
+        notes.push(("resize", json!(info.resize)));
+        notes.push(("filter", json!(info.filter)));
+        notes.push(("shrink", json!(info.shrink)));
+        notes.push(("mean", json!(model.mean)));
+        notes.push(("std", json!(model.std)));
+    }
+    if let Some(head) = &info.head {
+        notes.push(("features", json!(head.features)));
+        notes.push(("dimensions", json!(head.dimensions)));
+        notes.push(("projection_blake3", json!(head.projection)));
+        if !head.backbone.is_empty() {
+            notes.push(("backbone_blake3", json!(head.backbone)));
+            notes.push(("backbone_precision", serde_json::to_value(head.precision)?));
+        }
+    }
+    Ok(notes)
+}

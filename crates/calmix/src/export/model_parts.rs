@@ -1,0 +1,92 @@
+//! The parts of a model from the files of its run: weights, backbone, head.
+
+use std::path::PathBuf;
+
+use calmix_head::model::HeadModel;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_onnx::model::ModelBody;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::layout::Layout;
+use calmix_recipe::network::weights;
+use calmix_run::head_files::{longest_head, longest_projection};
+use calmix_run::run::RunFile;
+
+use crate::model_files::ModelFiles;
+
+/// The parts of a model.
+#[derive(Debug)]
+pub enum ModelParts {
+    /// A network that was trained as a whole, and the bytes of `model.safetensors`.
+    Network(ModelSpec, Vec<u8>),
+    /// A head, and the bytes of `backbone.safetensors` below it.
+    HeadOnBackbone(ModelSpec, Vec<u8>, HeadModel),
+    /// A head on vectors.
+    HeadOnVectors(HeadModel),
+}
+
+impl ModelParts {
+    /// Reads them, and checks them against `model.json`.
+    ///
+    /// # Errors
+    /// If they are missing, were changed, or contradict each other.
+    pub fn read(files: &ModelFiles) -> Result<Self, FileError> {
+        let info = files.info();
+        let Some(spec) = info.model else {
+            let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
+                return Err(files.wrong("neither a network nor a head on vectors".to_owned()));
+            };
+            return Ok(Self::HeadOnVectors(files.head_on_vectors(head)?));
+        };
+        let Some(head) = &info.head else {
+            let layout = Layout::of_network(spec.network, spec.block, info.classes.len());
+            let weights = files.weights(weights::longest(&layout))?;
+            let path = files.path(RunFile::Model)?;
+            let wrong = |problem: weights::WeightsProblem| {
+                FileError::new(&path, FileProblem::Format(problem.to_string()))
+            };
+            weights::check(&layout, &weights).map_err(wrong)?;
+            return Ok(Self::Network(spec, weights));
+        };
+        let layout = Layout::of_network(spec.network, spec.block, 1);
+        let longest = weights::longest_backbone(&layout);
+        let backbone = files.below_head(RunFile::Backbone, longest, &head.backbone)?;
+        let head = files.head(head, layout.feature_width())?;
+        Ok(Self::HeadOnBackbone(spec, backbone, head))
+    }
+
+    /// The files of the run that have the weights, by name.
+    ///
+    /// # Errors
+    /// If one of them cannot be read any more.
+    pub fn weight_files(&self, files: &ModelFiles) -> Result<Vec<(PathBuf, Vec<u8>)>, FileError> {
+        let info = files.info();
+        let mut copies = Vec::new();
+        let mut add = |name: &str, bytes: Vec<u8>| copies.push((PathBuf::from(name), bytes));
+        match (self, &info.head) {
+            (Self::Network(_, weights), _) => add("model.safetensors", weights.clone()),
+            (_, None) => {}
+            (_, Some(head)) => {
+                let shape = head.shape(info.classes.len());
+                add("model.safetensors", files.weights(longest_head(shape))?);
+                let longest = longest_projection(head.features as usize);
+                add(
+                    "projection.safetensors",
+                    files.below_head(RunFile::Projection, longest, &head.projection)?,
+                );
+            }
+        }
+        if let Self::HeadOnBackbone(_, backbone, _) = self {
+            add("backbone.safetensors", backbone.clone());
+        }
+        Ok(copies)
+    }
+
+    /// What a graph is built from.
+    pub(super) fn body(&self) -> ModelBody<'_> {
+        match self {
+            Self::Network(spec, weights) => ModelBody::Network(spec, weights),
+            Self::HeadOnBackbone(spec, backbone, head) => ModelBody::HeadOnBackbone(spec, backbone, head),
+            Self::HeadOnVectors(head) => ModelBody::HeadOnVectors(head),
+        }
+    }
+}
