@@ -1,5 +1,5 @@
 //! How well the prediction sets and answers of heads keep their guarantees on test images: `head_guarantees RUN…`, each a
-//! finished head run with a test split.
+//! finished head run with a test split; with `--csv` first, a line for each run instead of means.
 //!
 //! The out-of-fold predictions calibrate, as at the end of a run, and the test images evaluate; means over the runs.
 //! `cargo run --release --no-default-features -p calmix-bench --example head_guarantees runs/*`
@@ -26,6 +26,9 @@ struct Kept {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some("--csv") {
+        return each_run(std::env::args().skip(2));
+    }
     let runs: Vec<Kept> =
         std::env::args().skip(1).map(|run| evaluate(Path::new(&run))).collect::<Result<_, _>>()?;
     let mean = |of: &dyn Fn(&Kept) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
@@ -47,6 +50,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             100.0 * answering.iter().sum::<f64>() / answering.len().max(1) as f64,
             answering.iter().filter(|&&right| right < precision).count()
         );
+    }
+    Ok(())
+}
+
+/// Prints a line of CSV for each run.
+fn each_run(runs: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+    println!("run,coverage,set_size,answered_90,right_90,answered_95,right_95");
+    for run in runs {
+        let Kept { coverage, size, answers } = evaluate(Path::new(&run))?;
+        let columns = answers.map(|(answered, right)| {
+            let right = right.map_or_else(String::new, |right| format!("{right:.4}"));
+            format!("{answered:.4},{right}")
+        });
+        let name = Path::new(&run).file_name().unwrap_or_default().to_string_lossy();
+        println!("{name},{coverage:.4},{size:.3},{}", columns.join(","));
     }
     Ok(())
 }

@@ -31,6 +31,10 @@ section! {
         fixed pair_weight: PairWeight = PairWeight::One;
         /// The minimum confidence of a pseudo-labelled image in a mixture; 0 for no minimum, as in Algorithm 1.
         fixed min_confidence: f64 = 0.0, SHARE;
+        /// Whether a mixture of features is scaled to unit length, as all features of a head are.
+        ///
+        /// Not in the paper. It has no effect on mixtures of images.
+        fixed unit_length: bool = false;
         /// The loss between a mixture and its target.
         fixed loss: MixLoss = MixLoss::CrossEntropy;
         /// When the mixup term starts.
@@ -59,6 +63,11 @@ rule! {
         /// there are labelled rows. The paper does not specify when random mixup starts; here `start` decides, as for guided
         /// pairs.
         Random = "random",
+        /// Each labelled image with a random unlabelled one.
+        ///
+        /// The control of CalibrateMix: the same kind of pairs, without guidance. Not in the paper. Without unlabelled data,
+        /// labelled images with each other.
+        Crossed = "crossed",
     }
     PairingKeys {
         pairing: PairingName = CalibrateMix;
@@ -231,7 +240,7 @@ impl Pairing {
     pub fn guidance(&self) -> Option<&Guidance> {
         match self {
             Self::CalibrateMix(guidance) | Self::All { guidance, .. } => Some(guidance),
-            Self::None | Self::Random => None,
+            Self::None | Self::Random | Self::Crossed => None,
         }
     }
 

@@ -7,9 +7,9 @@ use crate::error::CoreError;
 use crate::feedback::{Feedback, Total};
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
-use crate::mixup::{Mix, Pairing, Row};
+use crate::mixup::{Guidance, Mix, Pairing, Row};
 use crate::observation::{Known, RowMargins};
-use crate::pair::{Candidate, PairRule, SameSource};
+use crate::pair::{Candidate, Dissimilar, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed, occurrences};
 use crate::schedule::RunStep;
@@ -97,6 +97,7 @@ pub fn plan_step(
     let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
+        (Pairing::Crossed, _) => vec![crossed_pairs(&mixer)],
         (_, None) => return Err(CoreError::NotKept { what: "margins" }),
         (pairing, Some(difficulty)) => {
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
@@ -108,9 +109,9 @@ pub fn plan_step(
             };
             let pairs = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {
                 let most = if u.ids.is_empty() { None } else { pairing.most_anchors(kind, x.ids.len()) };
-                guided_pairs(&mixer, kind as u64, anchors, pool, most)
+                pairing.guidance().map(|rule| guided_pairs(&mixer, rule, kind as u64, anchors, pool, most))
             };
-            kinds.iter().enumerate().map(pairs).collect()
+            kinds.iter().enumerate().filter_map(pairs).collect()
         }
     };
 
@@ -126,14 +127,12 @@ pub fn plan_step(
 /// are left out.
 fn guided_pairs(
     mixer: &Mixer<'_>,
+    guidance: &Guidance,
     kind: u64,
     anchors: &[Row],
     pool: &[Row],
     most: Option<usize>,
 ) -> Vec<(Row, Row)> {
-    let Some(guidance) = mixer.mixup.pairing.guidance() else {
-        return Vec::new();
-    };
     let candidate = |row: Row| {
         let vector = match row {
             Row::Labelled(i) => mixer.seen.labelled.vector(guidance.space, i),
@@ -155,6 +154,16 @@ fn guided_pairs(
         mixer.step,
     );
     anchors.iter().zip(partners).filter_map(|(&a, partner)| Some((a, pool[partner?]))).collect()
+}
+
+/// Pairs each labelled row with any unlabelled one, or with another labelled one if there are none.
+fn crossed_pairs(mixer: &Mixer<'_>) -> Vec<(Row, Row)> {
+    let (x, u) = (mixer.seen.labelled.ids.len(), mixer.seen.unlabelled.ids.len());
+    let labelled: Vec<Row> = (0..x).map(Row::Labelled).collect();
+    let unlabelled: Vec<Row> = (0..u).map(Row::Unlabelled).collect();
+    let pool = if unlabelled.is_empty() { &labelled } else { &unlabelled };
+    let any = Guidance { dissimilar: Dissimilar::Any, ..Guidance::default() };
+    guided_pairs(mixer, &any, 0, &labelled, pool, None)
 }
 
 /// Draws some of these rows at random, in their order; the drawn samples do not depend on their order in the batch.

@@ -286,6 +286,27 @@ fn random_mixup_has_as_many_pairs_as_labels() {
 }
 
 #[test]
+fn crossed_mixup_gives_each_label_any_unlabelled_partner() {
+    let mut method = at_once(Base::FixMatch(FixMatch::default()));
+    method.mixup.pairing = Pairing::Crossed;
+    let mut run = planner(method, 3);
+    let mut partners = BTreeSet::new();
+    for step in 0..60 {
+        let plan = advance(&mut run, &ordinary([8, 30, 3, 4]), step);
+        assert!(plan.difficulty.is_none());
+        let anchors: Vec<Row> = plan.mixes.iter().map(|mix| mix.a).collect();
+        assert_eq!(anchors, (0..8).map(Row::Labelled).collect::<Vec<_>>());
+        partners.extend(plan.mixes.iter().map(|mix| mix.b));
+    }
+    // Of 480 draws, all 30 partners are missed with a probability of 3e-6.
+    assert_eq!(partners, (0..30).map(Row::Unlabelled).collect());
+    let labels_alone = Method { base: Base::Supervised, ..method };
+    let plan = advance(&mut planner(labels_alone, 3), &ordinary([8, 0, 3, 4]), 0);
+    assert_eq!(plan.mixes.len(), 8);
+    assert!(plan.mixes.iter().all(|mix| mix.a != mix.b && matches!(mix.b, Row::Labelled(_))));
+}
+
+#[test]
 fn margins_before_mixup_follow_apm_from() {
     let batch = ordinary([8, 30, 3, 4]);
     let mut run = planner(paper(Base::FixMatch(FixMatch::default())), 3);

@@ -110,10 +110,14 @@ impl Projection {
 fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) {
     let start = into.len();
     into.extend(row.iter().zip(mean).map(|(number, mean)| number - mean));
-    let centred = &mut into[start..];
-    let squares = calmix_core::lanes::sum(centred, |number| f64::from(number) * f64::from(number));
+    scale_to_unit_length(&mut into[start..]);
+}
+
+/// Divides a vector by its length.
+pub(crate) fn scale_to_unit_length(vector: &mut [f32]) {
+    let squares = calmix_core::lanes::sum(vector, |number| f64::from(number) * f64::from(number));
     let length = (libm::sqrt(squares) as f32).max(SHORTEST);
-    for number in centred {
+    for number in vector {
         *number /= length;
     }
 }

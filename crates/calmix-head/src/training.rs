@@ -18,6 +18,7 @@ use crate::loss::{LossRows, Losses};
 use crate::network::{Head, HeadOutput, HeadShape};
 use crate::optimiser::{Optimiser, norm};
 use crate::progress::FitProgress;
+use crate::projection::scale_to_unit_length;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
 
@@ -205,7 +206,8 @@ impl<'a> Training<'a> {
         let seen = observation(batch, &observed, self.optimiser.live.shape(), space)?;
         let planned = self.planner.plan(&seen, &batch.slots, at)?;
 
-        set_inputs(batch, &planned.plan, self.optimiser.live.shape().width, &mut last.inputs);
+        let width = self.optimiser.live.shape().width;
+        set_inputs(batch, &planned.plan, width, settings.method.mixup.unit_length, &mut last.inputs);
         let output = self.optimiser.live.forward(&last.inputs)?;
         let rows = LossRows {
             classes: self.optimiser.live.shape().classes,
@@ -274,7 +276,7 @@ fn observation<'a>(
 }
 
 /// Sets the rows with a loss: labelled rows, mixtures, strong rows.
-fn set_inputs(batch: &Batch, plan: &StepPlan, width: usize, inputs: &mut Vec<f32>) {
+fn set_inputs(batch: &Batch, plan: &StepPlan, width: usize, unit_length: bool, inputs: &mut Vec<f32>) {
     let labelled = batch.labelled_ids.len();
     let vector = |row: Row| {
         let row = match row {
@@ -287,7 +289,47 @@ fn set_inputs(batch: &Batch, plan: &StepPlan, width: usize, inputs: &mut Vec<f32
     inputs.extend_from_slice(&batch.weak[..labelled * width]);
     for mix in &plan.mixes {
         let pair = vector(mix.a).iter().zip(vector(mix.b));
+        let begin = inputs.len();
         inputs.extend(pair.map(|(a, b)| mix.lambda * a + (1.0 - mix.lambda) * b));
+        if unit_length {
+            scale_to_unit_length(&mut inputs[begin..]);
+        }
     }
     inputs.extend_from_slice(&batch.strong);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calmix_core::mixup::Mix;
+
+    #[test]
+    fn mixtures_are_between_labelled_and_strong_rows_and_have_unit_length_on_request() {
+        let batch = Batch {
+            labelled_ids: vec![1],
+            weak: vec![0.6, 0.8, 0.0, -1.0],
+            strong: vec![1.0, 0.0],
+            ..Batch::default()
+        };
+        let mix = Mix {
+            a: Row::Labelled(0),
+            b: Row::Unlabelled(0),
+            lambda: 0.5,
+            class_a: 0,
+            class_b: 1,
+            weight: 1.0,
+        };
+        let plan = StepPlan { mixes: vec![mix], ..StepPlan::default() };
+        let inputs = |unit_length| {
+            let mut inputs = Vec::new();
+            set_inputs(&batch, &plan, 2, unit_length, &mut inputs);
+            inputs
+        };
+        let near = |found: Vec<f32>, expected: [f32; 6]| {
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
+        };
+        near(inputs(false), [0.6, 0.8, 0.3, -0.1, 1.0, 0.0]);
+        // √(0.3² + 0.1²) = 0.316228.
+        near(inputs(true), [0.6, 0.8, 0.948_683, -0.316_228, 1.0, 0.0]);
+    }
 }

@@ -167,6 +167,9 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
             "labels.validation",
             format!("{why}, and every label is held out from one of its folds instead"),
         ));
+    } else {
+        let why = "network.train is all, and mixtures of images have no unit length";
+        unused.push(("method.mixup.unit_length", why.to_owned()));
     }
     if !network.name.to_string().starts_with("wrn-") {
         unused.push(("network.block", format!("network.name is {}", network.name)));

@@ -66,7 +66,8 @@ pub(crate) fn methods() -> impl Strategy<Value = Method> {
             guidance,
             anchors: if every { Anchors::Every } else { Anchors::Batch },
         }),
-        1 => Just(Pairing::Random)
+        1 => Just(Pairing::Random),
+        1 => Just(Pairing::Crossed)
     ];
     let lambdas = prop_oneof![
         (0.0..3.0).prop_map(LambdaSource::BetaPerGroup),
@@ -105,6 +106,7 @@ pub(crate) fn methods() -> impl Strategy<Value = Method> {
                     pseudo_target,
                     pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
                     min_confidence,
+                    unit_length: false,
                     weight: 0.5,
                     loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
                 },

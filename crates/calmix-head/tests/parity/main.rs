@@ -96,7 +96,7 @@ fn bases() -> [(&'static str, Base); 5] {
     ]
 }
 
-/// No mixup, random pairs, CalibrateMix with hard and with soft targets.
+/// No mixup, random pairs, CalibrateMix with hard and with soft targets, crossed pairs.
 fn mixups(base: Base) -> Vec<(&'static str, Method)> {
     let paper = preset::paper(base);
     let begun = |mixup: Mixup| Method { mixup: Mixup { start: Start::at(2), ..mixup }, ..paper };
@@ -106,6 +106,7 @@ fn mixups(base: Base) -> Vec<(&'static str, Method)> {
         ("random", begun(Mixup { pairing: Pairing::Random, ..paper.mixup })),
         ("hard", begun(paper.mixup)),
         ("soft", soft),
+        ("crossed", begun(Mixup { pairing: Pairing::Crossed, ..paper.mixup })),
     ]
 }
 
@@ -141,7 +142,7 @@ fn every_base_and_mixup_of_a_hidden_layer() {
 fn penalty_smoothing_and_binary_loss() {
     let mut peer = Peer::start();
     let [_, _, _, _, (_, freematch)] = bases();
-    let [_, _, (_, calibratemix), _] = mixups(freematch)[..] else { panic!("four kinds") };
+    let [_, _, (_, calibratemix), ..] = mixups(freematch)[..] else { panic!("five kinds") };
     let penalised = Method { logit_penalty: LogitPenalty { weight: 0.3, margin: 0.2 }, ..calibratemix };
     check(&mut peer, "penalty", penalised, None);
     check(&mut peer, "smoothing", Method { smoothing: Smoothing::Uniform(0.1), ..calibratemix }, Some(256));

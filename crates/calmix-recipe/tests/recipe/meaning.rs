@@ -88,6 +88,7 @@ fn mixup() {
     };
     let guidance = |settings: &[&str]| *mixup(settings).pairing.guidance().unwrap();
     assert_eq!(mixup(&["pairing=random"]).pairing, Pairing::Random);
+    assert_eq!(mixup(&["pairing=crossed"]).pairing, Pairing::Crossed);
     assert!(matches!(mixup(&["pairing=all"]).pairing, Pairing::All { anchors: Anchors::Batch, .. }));
     assert!(set(&["method.mixup.pairing=none"]).unwrap().recipe.method.mixup().is_none());
 

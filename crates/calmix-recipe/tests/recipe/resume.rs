@@ -83,7 +83,8 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         | "network.dimensions"
         | "network.folds"
         | "network.labels_alone"
-        | "network.cache" => &["network.train=head"],
+        | "network.cache"
+        | "method.mixup.unit_length" => &["network.train=head"],
         "network.stride" => &["network.name=resnet50"],
         "method.logit_penalty.margin" => &["method.logit_penalty.weight=0.1"],
         "method.mixup.anchors" => &["method.mixup.pairing=all"],

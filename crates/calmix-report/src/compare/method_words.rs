@@ -20,9 +20,10 @@ const BASES: [(&str, &str); 6] = [
     ("supervised-pseudo-mixup", "Supervised, pseudo mixup"),
 ];
 
-const PAIRINGS: [(&str, &str); 4] = [
+const PAIRINGS: [(&str, &str); 5] = [
     ("none", ""),
     ("random", " + RandomMixup"),
+    ("crossed", " + crossed mixup"),
     ("all", " + mixup all"),
     ("calibratemix", " + CalibrateMix"),
 ];

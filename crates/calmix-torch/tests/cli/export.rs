@@ -69,6 +69,71 @@ fn check(workspace: &Workspace, run_folder: &str, images: &str, more: &[&str], m
         assert!(answer["change"].as_f64().unwrap() <= most && answer["same"] == true, "{answer}");
     }
     metadata_is_of_the_run(&workspace.path(run_folder), &found["metadata"]);
+    let card = fs::read_to_string(workspace.path(&to).join("README.md")).unwrap();
+    card_is_of_the_run(&workspace.path(run_folder), &to, &card);
+}
+
+/// Every number and name of the model card is compared with the files of the run.
+fn card_is_of_the_run(run: &Path, name: &str, card: &str) {
+    let read = |file: &str| -> Value { serde_json::from_slice(&fs::read(run.join(file)).unwrap()).unwrap() };
+    let (info, summary, result) = (read("model.json"), read("summary.json"), read("result.json"));
+    let number = |of: &Value| of.as_f64().unwrap_or_else(|| panic!("{of} is not a number"));
+    let evaluations = result["evaluations"].as_array().unwrap();
+    let held_out = info["held_out"]["label"].as_array().unwrap().len();
+    let what = if info.get("head").is_some() { "A head on frozen features of a" } else { "A" };
+    let mut parts = vec![
+        format!("# {name}\n\n{what} {}", info["network"].as_str().unwrap()),
+        format!(
+            "for images of {0}×{0} pixels, with {1} classes",
+            info["size"],
+            info["classes"].as_array().unwrap().len()
+        ),
+        format!(
+            "trained on {} labelled and {} unlabelled samples",
+            summary["labelled"], summary["unlabelled"]
+        ),
+        format!("at least 90%, by {held_out} labels"),
+        format!("a temperature of {:.4}", number(&info["calibration"]["calibrator"]["temperature"])),
+        "for side in image.size], Image.".to_owned() + &info["filter"].as_str().unwrap().to_uppercase(),
+        format!("side * {} // min(image.size)", info["resize"]),
+    ];
+    let test = evaluations.iter().find(|evaluation| evaluation["split"] == "test");
+    if test.is_none() {
+        parts.push("There is no evaluation on test samples.".to_owned());
+    }
+    for part in parts {
+        assert!(card.contains(&part), "{part} is not in {card}");
+    }
+    let Some(test) = test else { return };
+    let calibrated = test.get("calibrated").unwrap_or(test);
+    let accuracy = 1.0 - number(&calibrated["metrics"]["error"]);
+    let dataset = &summary["dataset"];
+    for part in [
+        format!("- name: \"{name}\"\n"),
+        format!("      name: {dataset}\n      type: {dataset}\n      split: test\n"),
+        format!("    - type: accuracy\n      value: {accuracy}\n"),
+        format!("On {} test samples", test["samples"]),
+    ] {
+        assert!(card.contains(&part), "{part} is not in {card}");
+    }
+    let keys = ["error", "confidence_gap", "ece_15", "class_wise_ece", "nll", "brier"];
+    let rows: Vec<&str> = card.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert_eq!(rows.len(), keys.len(), "a row for each metric: {rows:?}");
+    for (row, key) in rows.into_iter().zip(keys) {
+        let value = number(&calibrated["metrics"][key]);
+        let between = match calibrated["intervals"].get(key) {
+            Some(interval) => {
+                format!("{:.4} to {:.4}", number(&interval["low"]), number(&interval["high"]))
+            }
+            // Exact intervals are not stored.
+            None => row.rsplit('|').nth(1).unwrap().trim().to_owned(),
+        };
+        assert!(row.ends_with(&format!("| {value:.4} | {between} |")), "{key}: {row}");
+        let ends: Vec<f64> = between.split(" to ").map(|end| end.parse().unwrap()).collect();
+        // The row has four digits.
+        let inside = (ends[0] - 5e-5..=ends[1] + 5e-5).contains(&value);
+        assert!(ends[0] <= ends[1] && inside, "{key}: {row}");
+    }
 }
 
 /// Every field of the metadata is compared with `model.json`.
@@ -106,9 +171,9 @@ fn metadata_is_of_the_run(run: &Path, metadata: &Value) {
 fn network_answers_as_predict_does() {
     let workspace = Fixture::Photos.copy();
     check(&workspace, "run", "photos", &[], 1e-5);
-    // A card with its metrics, and no second export over the first.
     let card = fs::read_to_string(workspace.path("run-onnx/README.md")).unwrap();
     assert!(card.starts_with("---\nlibrary_name: onnx\npipeline_tag: image-classification\n"), "{card}");
+    // No second export over the first.
     workspace.run(&["export", "run", "--to", "run-onnx"]).with_code(2).reports(&["run-onnx: exists already"]);
 }
 

@@ -27,7 +27,7 @@ fn every_method_trains_and_its_loss_falls() {
     let bench = Bench::new();
     let mut smoothings = ["none", "uniform", "other-classes"].into_iter().cycle();
     for (b, base) in BASES.iter().enumerate() {
-        for pairing in ["none", "calibratemix", "all", "random"] {
+        for pairing in ["none", "calibratemix", "all", "random", "crossed"] {
             let smoothing = smoothings.next().unwrap();
             let name = format!("{b}-{pairing}-{smoothing}");
             let settings =
@@ -75,7 +75,7 @@ fn both_readings_of_the_paper_are_reproducible() {
 #[test]
 fn supervised_training_loads_no_unlabelled_batch() {
     let bench = Bench::new();
-    for pairing in ["none", "calibratemix", "all", "random"] {
+    for pairing in ["none", "calibratemix", "all", "random", "crossed"] {
         let pairing_key = format!("method.mixup.pairing={pairing}");
         let supervised = ["method.base=supervised", &pairing_key];
         let run = |name: &str, ratio| {
