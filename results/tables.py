@@ -1,0 +1,241 @@
+"""Rebuilds every number of README.md and its plots from the CSV files beside it: `tables.py`, or `tables.py --check`.
+
+A table stands between `<!-- NAME -->` and `<!-- end -->`. With `--check` nothing is written, and a difference ends with 1.
+"""
+
+import csv
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import scipy.stats
+
+from plot import plot
+
+HERE = Path(__file__).parent
+# Differences that make no odds, in NLL and in error: with fewer than ten labels per class, and with more.
+EQUAL = {"few": (0.03, 0.01), "many": (0.01, 0.003)}
+LEVEL = 0.95
+
+
+class Runs:
+    """The runs of one CSV file, by setting and seed."""
+
+    def __init__(self, file):
+        self.rows = defaultdict(dict)
+        self.failed = []
+        with open(file) as lines:
+            for line in csv.DictReader(lines):
+                if line["failed"]:
+                    self.failed.append(line)
+                    continue
+                setting = (line["data"], line["backbone"], line["head"], int(line["labels"]), line["base"], line["arm"])
+                self.rows[setting][int(line["seed"])] = line
+
+    def values(self, setting, metric):
+        """The metric of each run of a setting, by seed."""
+        return {seed: float(line[metric]) for seed, line in self.rows.get(setting, {}).items() if line[metric]}
+
+    def differences(self, setting, metric, against, against_metric):
+        """The metric minus that of the run with the same seed in another setting."""
+        of, other = self.values(setting, metric), self.values(against, against_metric)
+        return np.array([of[seed] - other[seed] for seed in sorted(of.keys() & other.keys())])
+
+
+def interval(differences):
+    """Mean, half of the interval, and the p-value of no difference."""
+    count, spread = len(differences), differences.std(ddof=1)
+    half = scipy.stats.t.ppf((1 + LEVEL) / 2, count - 1) * spread / np.sqrt(count)
+    p = scipy.stats.ttest_1samp(differences, 0.0).pvalue if spread > 0 else 1.0
+    return differences.mean(), half, p
+
+
+def holm(p_values):
+    """Holm's correction."""
+    order = np.argsort(p_values)
+    corrected = np.empty(len(p_values))
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def verdict(mean, half, p, margin):
+    if p < 1 - LEVEL:
+        return "lower" if mean < 0 else "higher"
+    return "equal" if abs(mean) + half <= margin else "not separable"
+
+
+def signed(value, digits):
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def mean_of(values, digits, factor=1.0):
+    numbers = factor * np.array(list(values.values()))
+    spread = numbers.std(ddof=1) if len(numbers) > 1 else 0.0
+    return f"{numbers.mean():.{digits}f} ± {spread:.{digits}f}"
+
+
+# The arms of the confirmation were fixed after five seeds on CIFAR-10.
+# Primary comparisons, fixed before the runs: name, labels per class, a setting with its metric, and what it is compared with.
+# "at T" is after the temperature that calmix fits to out-of-fold labels, and applies only if it helps there.
+PRIMARY = [
+    ("P1 soft − hard targets, guided pairs", 4, ("guided soft", ""), ("guided hard", "")),
+    ("P2 guided − crossed pairs, soft", 4, ("guided soft", ""), ("crossed soft", "")),
+    ("P3 guided − crossed pairs, soft", 25, ("guided soft", ""), ("crossed soft", "")),
+    ("P4 guided soft, raw − no mixture at T", 4, ("guided soft", ""), ("none", "_at_t")),
+    ("P5 guided soft at T − no mixture at T", 25, ("guided soft", "_at_t"), ("none", "_at_t")),
+]
+
+
+def primary(runs, cells):
+    """The comparisons of heads, in every cell of data, backbone and base."""
+    found = []
+    for name, labels, (arm, after), (other, other_after) in PRIMARY:
+        for data, backbone, base in cells:
+            of, against = [(data, backbone, "linear", labels, base, one) for one in (arm, other)]
+            for metric, place in [("nll", 0), ("error", 1)]:
+                # The temperature does not change the error.
+                left, right = (metric + after, metric + other_after) if metric == "nll" else (metric, metric)
+                differences = runs.differences(of, left, against, right)
+                if len(differences) > 2:
+                    margin = EQUAL["few" if labels < 10 else "many"][place]
+                    found.append((name, labels, (data, backbone, base), metric, differences, margin))
+    corrected = holm([interval(differences)[2] for *_, differences, _ in found])
+    table = ["| comparison | labels | data, base | metric | n | difference (95%) | p, Holm | verdict |", "|" + "---|" * 8]
+    for (name, labels, cell, metric, differences, margin), p in zip(found, corrected):
+        mean, half, _ = interval(differences)
+        digits, factor, unit = (3, 1.0, "NLL") if metric == "nll" else (2, 100.0, "error, points")
+        shown = f"{signed(factor * mean, digits)} ± {factor * half:.{digits}f}"
+        row = [name, labels, f"{cell[0]}, {cell[2]}", unit, len(differences), shown, f"{p:.2g}", verdict(mean, half, p, margin)]
+        table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
+def means(runs, data, backbone, head, labels):
+    """Every arm of a cell."""
+    table = ["| base | arm | n | error | NLL | NLL at T | ECE | ECE at T | T applied |", "|" + "---|" * 9]
+    settings = [setting for setting in runs.rows if setting[:4] == (data, backbone, head, labels)]
+    for setting in sorted(settings, key=lambda one: (one[5] == "clean", one[4], np.mean(list(runs.values(one, "nll_at_t").values())))):
+        of = lambda metric, digits, factor=1.0: mean_of(runs.values(setting, metric), digits, factor)
+        applied = sum(temperature != 1.0 for temperature in runs.values(setting, "temperature").values())
+        row = [setting[4], setting[5], len(runs.rows[setting]), of("error", 1, 100), of("nll", 3), of("nll_at_t", 3)]
+        table.append("| " + " | ".join(map(str, row + [of("ece", 1, 100), of("ece_at_t", 1, 100), applied])) + " |")
+    return table
+
+
+def crossover(runs, data, backbone, base, arm, draws=2000):
+    """The labels per class above which no mixture at T has a lower NLL than the arm, with an interval over draws of seeds."""
+    counts = sorted({setting[3] for setting in runs.rows if setting[:3] == (data, backbone, "linear")})
+    cells = []
+    for labels in counts:
+        of, against = [(data, backbone, "linear", labels, base, one) for one in (arm, "none")]
+        differences = runs.differences(of, "nll", against, "nll_at_t")
+        if len(differences) > 2:
+            cells.append((np.log(labels), differences))
+    rng = np.random.default_rng(0)
+    found = []
+    for draw in range(draws + 1):
+        # The first one is of the runs themselves.
+        take = lambda values: values if draw == 0 else rng.choice(values, len(values))
+        points = [(at, take(values).mean()) for at, values in cells]
+        found.append(np.exp(zero(points)))
+    return found[0], *np.quantile(found[1:], [0.025, 0.975])
+
+
+def zero(points):
+    """Where a line through these points crosses zero upwards; the ends are below and above all of them."""
+    for (left, low), (right, high) in zip(points, points[1:]):
+        if low < 0 <= high:
+            return left + (right - left) * -low / (high - low)
+    return -np.inf if points[0][1] >= 0 else np.inf
+
+
+def guarantees(runs):
+    """How sets and answers keep their guarantees on test images."""
+    table = ["| data | labels | runs | coverage of 90% sets (lowest, highest run) | classes in a set | runs that answer at 90% | answered | right | runs below 90% |", "|" + "---|" * 9]
+    cells = defaultdict(list)
+    for setting, of in runs.rows.items():
+        cells[setting[0], setting[1], setting[3]] += [line for line in of.values() if line["coverage"]]
+    for (data, _, labels), lines in sorted(cells.items()):
+        column = lambda key: np.array([float(line[key]) for line in lines if line[key]])
+        cover, right = 100 * column("coverage"), column("right_90")
+        answers = [f"{100 * column('answered_90').mean():.1f}%", f"{100 * right.mean():.1f}%" if len(right) else "", (right < 0.9).sum()]
+        row = [data, labels, len(lines), f"{cover.mean():.1f}% ({cover.min():.1f}, {cover.max():.1f})"]
+        row += [f"{column('set_size').mean():.2f}", len(right), *answers]
+        table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
+def premise(runs):
+    """The share of wrong pseudo-labels where mixtures take them from."""
+    table = ["| data | labels | base | arm | n | easy half | hard half | in mixtures |", "|" + "---|" * 8]
+    for setting in sorted(runs.rows):
+        if setting[2] == "linear" and setting[5] in ("guided hard", "crossed hard", "guided soft", "crossed soft"):
+            of = lambda key: mean_of(runs.values(setting, key), 1, 100) if runs.values(setting, key) else ""
+            row = [setting[0], setting[3], setting[4], setting[5], len(runs.rows[setting]), of("easy"), of("hard"), of("mixtures")]
+            table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
+def curves(runs, data, backbone, base, metric):
+    """No mixture, crossed and guided pairs with soft targets, raw and at T, over the labels per class."""
+    lines = []
+    for colour, arm in enumerate(["none", "crossed soft", "guided soft"]):
+        for after, dash in [("", "4 3"), ("_at_t", "")] if metric == "nll" else [("", "")]:
+            points = []
+            for labels in sorted({setting[3] for setting in runs.rows if setting[:3] == (data, backbone, "linear")}):
+                values = runs.values((data, backbone, "linear", labels, base, arm), metric + after)
+                if len(values) > 2:
+                    mean, half, _ = interval((100 if metric == "error" else 1) * np.array(list(values.values())))
+                    points.append((labels, mean, half))
+            lines.append((arm + (", raw" if metric == "nll" and not after else " at T" if after else ""), dash, colour, points))
+    return plot({"nll": "NLL", "error": "error, %"}[metric] + f" on {data}, {base}", lines)
+
+
+def parts():
+    """Every table by its name, and every plot by its file."""
+    runs = Runs(HERE / "heads" / "runs.csv")
+    cells = sorted({(setting[0], setting[1], setting[4]) for setting in runs.rows if setting[5] == "none"})
+    tables = {"primary": primary(runs, cells), "guarantees": guarantees(runs), "premise": premise(runs)}
+    plots = {}
+    crossings = ["| data, base | arm | crossover, labels per class (95%) |", "|---|---|---|"]
+    for data, backbone, base in cells:
+        for arm in ["guided soft", "crossed soft"]:
+            at, low, high = crossover(runs, data, backbone, base, arm)
+            crossings.append(f"| {data}, {base} | {arm} | {number_of_labels(at)} ({number_of_labels(low)} to {number_of_labels(high)}) |")
+        for metric in ["nll", "error"]:
+            plots[f"heads/{data}-{base}-{metric}.svg"] = curves(runs, data, backbone, base, metric)
+    tables["crossover"] = crossings
+    for data, backbone, head, labels in sorted({setting[:4] for setting in runs.rows}):
+        tables[f"means {data} {head} {labels}"] = means(runs, data, backbone, head, labels)
+    count = sum(len(seeds) for setting, seeds in runs.rows.items() if setting[5] != "clean")
+    tables["count"] = [f"{count:,} heads, each with ten more on its folds; {len(runs.failed)} runs failed."]
+    return tables, plots
+
+
+def number_of_labels(count):
+    return "below all" if count == 0 else "above all" if np.isinf(count) else f"{count:.0f}"
+
+
+def main():
+    tables, plots = parts()
+    page = (HERE / "README.md").read_text()
+    for name in re.findall(r"<!-- (?!end)(.*?) -->", page):
+        place = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)", re.S)
+        page = place.sub(lambda found: found[1] + "\n".join(tables[name]) + "\n" + found[2], page)
+    texts = {"README.md": page, **plots}
+    stale = [name for name, text in texts.items() if not (HERE / name).exists() or (HERE / name).read_text() != text]
+    if "--check" in sys.argv:
+        for name in stale:
+            print(f"results/{name} is not what results/tables.py writes from the CSV files: run it, and commit the result")
+        sys.exit(1 if stale else 0)
+    for name in stale:
+        (HERE / name).write_text(texts[name])
+
+
+if __name__ == "__main__":
+    main()
