@@ -2,12 +2,13 @@
 //!
 //! Nothing is prepared, and memory holds only the names of one folder per level, so a list may have any length. The
 //! order is fixed: paths as they are given, the files below a folder in the order of the bytes of their paths, the
-//! members of a shard in archive order. What cannot be read keeps its place in that order.
+//! members of a tar in archive order. What cannot be read keeps its place in that order.
 
 mod bad_file;
+mod file_shard;
 mod pending;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
 use std::path::PathBuf;
 
@@ -18,15 +19,14 @@ use crate::image::Image;
 use crate::loader::ImageSource;
 use crate::shrink::decode_shrunk;
 use bad_file::FailingFiles;
+pub use file_shard::FileShard;
 use pending::PendingImages;
 
 /// One image of a list.
 #[derive(Debug)]
 pub struct ListedImage {
-    /// Its path as given, or below the given folder; for a member of a shard, the path of the shard followed by its name.
+    /// Its path as given, or below the given folder; for a member of a tar, the path of the tar followed by its name.
     pub path: OsString,
-    /// The part of its path that does not depend on where the folder is.
-    pub relative: OsString,
     place: ImagePlace,
 }
 
@@ -34,7 +34,7 @@ pub struct ListedImage {
 enum ImagePlace {
     File(PathBuf),
     Member {
-        shard: PathBuf,
+        tar: PathBuf,
         offset: u64,
         length: u64,
     },
@@ -45,19 +45,19 @@ enum ImagePlace {
 /// The images of paths and lists, in order.
 #[derive(Debug, Default)]
 pub struct ImageList {
-    /// The innermost folder or shard is the last one.
+    /// The innermost folder or tar is the last one.
     open: Vec<PendingImages>,
 }
 
 impl ImageList {
-    /// The images of these paths: files, folders and shards (`.tar`).
+    /// The images of these paths: files, folders and WebDataset's shards (`.tar`).
     pub fn of_paths(paths: Vec<PathBuf>) -> Self {
-        Self { open: vec![PendingImages::Paths(paths.into_iter())] }
+        Self { open: vec![PendingImages::Paths(paths.into_iter(), None)] }
     }
 
     /// The images of paths that stand in a list, one per line.
     pub fn of_lines(lines: Box<dyn BufRead + Send>) -> Self {
-        Self { open: vec![PendingImages::Lines(lines)] }
+        Self { open: vec![PendingImages::Lines(lines, None)] }
     }
 
     /// Appends `others` to this list.
@@ -65,6 +65,15 @@ impl ImageList {
     pub fn then(mut self, mut others: Self) -> Self {
         others.open.append(&mut self.open);
         others
+    }
+
+    /// Leaves only the images whose files are in `shard`; the other files are not opened.
+    #[must_use]
+    pub fn only(mut self, shard: FileShard) -> Self {
+        for pending in &mut self.open {
+            pending.share(shard);
+        }
+        self
     }
 }
 
@@ -89,8 +98,13 @@ impl Iterator for ImageList {
 }
 
 impl ListedImage {
-    fn nowhere(path: OsString, relative: OsString, problem: String) -> Self {
-        Self { path, relative, place: ImagePlace::Nowhere(problem) }
+    fn nowhere(path: &OsStr, problem: String) -> Self {
+        Self { path: path.to_owned(), place: ImagePlace::Nowhere(problem) }
+    }
+
+    /// Whether it is a member of a tar.
+    pub fn is_in_tar(&self) -> bool {
+        matches!(self.place, ImagePlace::Member { .. })
     }
 
     /// Decodes the image, to a fraction of its size if its shorter side is then still at least `side`
@@ -101,7 +115,7 @@ impl ListedImage {
     pub fn image(&self, limits: &DecodeLimits, side: u32, shrink: u32) -> Result<Image, DataError> {
         let bytes = match &self.place {
             ImagePlace::File(path) => EncodedFile::read(path, limits),
-            ImagePlace::Member { shard, offset, length } => pending::read(shard, *offset, *length, limits),
+            ImagePlace::Member { tar, offset, length } => pending::read(tar, *offset, *length, limits),
             ImagePlace::Nowhere(problem) => Err(DataProblem::Format(problem.clone())),
         };
         let decoded = |bytes: &[u8]| match shrink {

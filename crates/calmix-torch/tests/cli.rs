@@ -83,6 +83,9 @@ mod parquet;
 #[path = "cli/predict.rs"]
 mod predict;
 #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+#[path = "cli/predict_shards.rs"]
+mod predict_shards;
 #[path = "cli/predict_waits.rs"]
 mod predict_waits;
 #[path = "cli/prepared_tables.rs"]

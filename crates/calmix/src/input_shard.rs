@@ -4,11 +4,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use calmix_data::image_list::ListedImage;
-use calmix_run::model_info::ModelInfo;
+use calmix_data::image_list::FileShard;
 
-/// One of `count` shards of the input. The hash of its relative path puts an image into a shard, so the shards depend
-/// neither on the order of the images nor on the place of the folder.
+/// One of `count` shards of the input: whole files of images, or a range of the rows of vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputShard {
     /// From 1 to `count`.
@@ -39,12 +37,9 @@ impl InputShard {
         ((self.index - 1) as usize, self.count as usize)
     }
 
-    /// Whether an image is in this shard.
-    pub fn has(self, image: &ListedImage) -> bool {
-        // The first bytes of a hash, which are as good as all of them.
-        let hash = ModelInfo::hash(image.relative.as_encoded_bytes());
-        let number = hash.get(..15).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
-        number % self.count == self.index - 1
+    /// The files of this shard.
+    pub fn files(self) -> FileShard {
+        FileShard { index: self.index - 1, count: self.count }
     }
 
     /// The rows of this shard, if `total` rows are shared out in ranges of equal length.

@@ -66,7 +66,7 @@ fn gives_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool 
 impl ImagePlace {
     fn file(&self) -> Option<&Path> {
         match self {
-            Self::File(path) | Self::Member { shard: path, .. } => Some(path),
+            Self::File(path) | Self::Member { tar: path, .. } => Some(path),
             Self::Nowhere(_) => None,
         }
     }
@@ -75,7 +75,7 @@ impl ImagePlace {
     fn can_be_read(&self) -> bool {
         let (path, offset) = match self {
             Self::File(path) => (path, 0),
-            Self::Member { shard, offset, .. } => (shard, *offset),
+            Self::Member { tar, offset, .. } => (tar, *offset),
             Self::Nowhere(_) => return false,
         };
         // Opening a pipe could block forever.
@@ -159,7 +159,7 @@ mod tests {
             "its folder has files that can be read"
         );
         let gone = ImagePlace::File("/nowhere/1.png".into());
-        let away = [ListedImage { path: "1.png".into(), relative: "1.png".into(), place: gone }];
+        let away = [ListedImage { path: "1.png".into(), place: gone }];
         assert!(failing.evaluated(0, error(), &away).is_transient());
     }
 }

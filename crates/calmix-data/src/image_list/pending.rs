@@ -1,11 +1,12 @@
-//! The remainder of a list: paths, lines, the rest of a folder or of a shard.
+//! The remainder of a list: paths, lines, the rest of a folder or of a tar.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
+use super::file_shard::FileShard;
 use super::{ImagePlace, ListedImage};
 use crate::decode::{DecodeLimits, kind};
 use crate::encoded_file::EncodedFile;
@@ -21,23 +22,26 @@ const LONGEST_LINE: u64 = 64 << 10;
 /// Bytes at the start of a file that are enough to recognise an image.
 const HEAD: u64 = 64;
 
-/// A source of images: paths, lines, a folder or a shard.
+/// A source of images: paths, lines, a folder or a tar. With a `shard`, the files of other shards are passed.
 pub(super) enum PendingImages {
-    Paths(IntoIter<PathBuf>),
-    Lines(Box<dyn BufRead + Send>),
-    Folder {
-        /// The canonical path of the folder; its files must lie below it.
-        real: PathBuf,
+    Paths(IntoIter<PathBuf>, Option<FileShard>),
+    Lines(Box<dyn BufRead + Send>, Option<FileShard>),
+    Folder(PendingFolder),
+    Tar {
         path: PathBuf,
-        relative: OsString,
-        entries: IntoIter<Entry>,
+        /// Not buffered: a header is 512 bytes, and a buffer would be discarded by the step to the next one.
+        members: TarMembers<File>,
     },
-    Shard {
-        file: PathBuf,
-        path: OsString,
-        relative: OsString,
-        members: TarMembers<BufReader<File>>,
-    },
+}
+
+/// The rest of a folder.
+pub(super) struct PendingFolder {
+    /// The canonical path of the folder; its files must lie below it.
+    real: PathBuf,
+    path: PathBuf,
+    relative: OsString,
+    entries: IntoIter<Entry>,
+    shard: Option<FileShard>,
 }
 
 /// A name in a folder.
@@ -50,9 +54,9 @@ pub(super) struct Entry {
 /// The next step through a list.
 pub(super) enum ListStep {
     Image(ListedImage),
-    /// A folder or shard to descend into.
+    /// A folder or tar to descend into.
     Into(PendingImages),
-    /// An entry that is not an image.
+    /// An entry that is not an image, or in another shard.
     Passed,
     /// No more.
     Over,
@@ -63,39 +67,47 @@ pub(super) enum ListStep {
 impl std::fmt::Debug for PendingImages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Paths(_) => "Paths",
-            Self::Lines(_) => "Lines",
-            Self::Folder { .. } => "Folder",
-            Self::Shard { .. } => "Shard",
+            Self::Paths(..) => "Paths",
+            Self::Lines(..) => "Lines",
+            Self::Folder(_) => "Folder",
+            Self::Tar { .. } => "Tar",
         })
     }
 }
 
 impl PendingImages {
+    /// Takes the files of a shard only.
+    pub(super) fn share(&mut self, wanted: FileShard) {
+        match self {
+            Self::Paths(_, shard) | Self::Lines(_, shard) => *shard = Some(wanted),
+            Self::Folder(folder) => folder.shard = Some(wanted),
+            // One file, which was chosen before it was opened.
+            Self::Tar { .. } => {}
+        }
+    }
+
     pub(super) fn step(&mut self, depth: usize) -> ListStep {
         match self {
-            Self::Paths(paths) => paths.next().map_or(ListStep::Over, |path| of_path(&path)),
-            Self::Lines(lines) => of_line(lines),
-            Self::Folder { real, path, relative, entries } => {
-                let Some(entry) = entries.next() else { return ListStep::Over };
-                let (path, relative) = (path.join(&entry.name), joined(relative, &entry.name));
-                of_entry(&entry, real, path, relative, depth)
-            }
-            Self::Shard { file, path, relative, members } => match members.next() {
+            Self::Paths(paths, shard) => paths.next().map_or(ListStep::Over, |path| of_path(&path, *shard)),
+            Self::Lines(lines, shard) => of_line(lines, *shard),
+            Self::Folder(folder) => match folder.entries.next() {
+                Some(entry) => folder.of_entry(&entry, depth),
+                None => ListStep::Over,
+            },
+            Self::Tar { path, members } => match members.next() {
                 None => ListStep::Over,
                 Some(Ok(member)) if !is_image_member(&member.name) => ListStep::Passed,
                 Some(Ok(member)) => ListStep::Image(ListedImage {
-                    path: joined(path, member.name.as_ref()),
-                    relative: joined(relative, member.name.as_ref()),
+                    path: joined(path.as_os_str(), member.name.as_ref()),
                     place: ImagePlace::Member {
-                        shard: file.clone(),
+                        tar: path.clone(),
                         offset: member.offset,
                         length: member.length,
                     },
                 }),
                 Some(Err(error)) => {
                     let problem = format!("the rest of the shard cannot be read: {error}");
-                    ListStep::Broken(ListedImage::nowhere(path.clone(), relative.clone(), problem))
+                    ListStep::Broken(ListedImage::nowhere(path.as_os_str(), problem))
                 }
             },
         }
@@ -103,23 +115,38 @@ impl PendingImages {
 }
 
 /// A path that the user gave: it may lead anywhere.
-fn of_path(path: &Path) -> ListStep {
-    let name = path.as_os_str().to_owned();
+fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
+    let is_wanted = is_in(shard, path.as_os_str());
+    let is_named_like_a_file = is_named_like_an_image(&path.to_string_lossy()) || is_named_like_a_tar(path);
+    // Without a system call: a list may have millions of lines for each of many processes.
+    if !is_wanted && is_named_like_a_file {
+        return ListStep::Passed;
+    }
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => match fs::canonicalize(path) {
-            Ok(real) => of_folder(&real, path.to_owned(), OsString::new()),
-            Err(error) => ListStep::Image(ListedImage::nowhere(name.clone(), name, error.to_string())),
-        },
-        Ok(_) => of_file(path.to_owned(), name),
-        Err(error) => ListStep::Image(ListedImage::nowhere(name.clone(), name, error.to_string())),
+        Ok(found) if found.is_dir() => {
+            // The other shards have passed a folder with the name of a file, so this one takes all of it.
+            let shard = if is_named_like_a_file { None } else { shard };
+            match fs::canonicalize(path) {
+                Ok(real) => of_folder(real, path.to_owned(), OsString::new(), shard),
+                Err(error) => nowhere_if(is_wanted, path, &error.to_string()),
+            }
+        }
+        Ok(_) if is_wanted => of_file(path.to_owned()),
+        Ok(_) => ListStep::Passed,
+        Err(error) => nowhere_if(is_wanted, path, &error.to_string()),
     }
 }
 
-fn of_line(lines: &mut Box<dyn BufRead + Send>) -> ListStep {
+fn of_line(lines: &mut Box<dyn BufRead + Send>, shard: Option<FileShard>) -> ListStep {
     let mut line = Vec::new();
     let broken = |problem: String| {
-        let name = OsString::from("the list of paths");
-        ListStep::Broken(ListedImage::nowhere(name.clone(), name, problem))
+        let name = OsStr::new("the list of paths");
+        // One row says so, not one in every shard.
+        if is_in(shard, name) {
+            ListStep::Broken(ListedImage::nowhere(name, problem))
+        } else {
+            ListStep::Over
+        }
     };
     match lines.take(LONGEST_LINE).read_until(b'\n', &mut line) {
         Ok(0) => return ListStep::Over,
@@ -134,7 +161,7 @@ fn of_line(lines: &mut Box<dyn BufRead + Send>) -> ListStep {
     if end.is_empty() {
         return ListStep::Passed;
     }
-    of_path(&path_of_bytes(end))
+    of_path(&path_of_bytes(end), shard)
 }
 
 fn path_of_bytes(bytes: &[u8]) -> PathBuf {
@@ -142,35 +169,55 @@ fn path_of_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-fn of_entry(entry: &Entry, root: &Path, path: PathBuf, relative: OsString, depth: usize) -> ListStep {
-    let nowhere = |path: PathBuf, relative: OsString, problem: &str| {
-        ListStep::Image(ListedImage::nowhere(path.into_os_string(), relative, problem.to_owned()))
-    };
-    if entry.is_link {
-        let leads_out = fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(root));
-        if leads_out {
-            return nowhere(path, relative, "a link that leads out of the folder; calmix does not follow it");
+impl PendingFolder {
+    fn of_entry(&self, entry: &Entry, depth: usize) -> ListStep {
+        let path = self.path.join(&entry.name);
+        let relative = joined(&self.relative, &entry.name);
+        let is_wanted = is_in(self.shard, &relative);
+        if entry.is_folder {
+            if depth > DEEPEST {
+                return nowhere_if(is_wanted, &path, "the folders are nested too deeply");
+            }
+            return of_folder(self.real.clone(), path, relative, self.shard);
         }
-        if path.is_dir() {
-            return nowhere(path, relative, "a link to a folder; calmix does not follow it");
+        // Before anything of the file is read: its kind may follow from its first bytes only.
+        if !is_wanted {
+            return ListStep::Passed;
         }
+        if entry.is_link {
+            if fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(&self.real)) {
+                let problem = "a link that leads out of the folder; calmix does not follow it";
+                return nowhere_if(true, &path, problem);
+            }
+            if path.is_dir() {
+                return nowhere_if(true, &path, "a link to a folder; calmix does not follow it");
+            }
+        }
+        if is_image_file(&path) || is_tar(&path) { of_file(path) } else { ListStep::Passed }
     }
-    if entry.is_folder {
-        if depth > DEEPEST {
-            return nowhere(path, relative, "the folders are nested too deeply");
-        }
-        return of_folder(root, path, relative);
+}
+
+fn is_in(shard: Option<FileShard>, relative: &OsStr) -> bool {
+    shard.is_none_or(|shard| shard.has(relative))
+}
+
+/// A row that says why nothing can be read at `path`, in the shard that has the path.
+fn nowhere_if(is_wanted: bool, path: &Path, problem: &str) -> ListStep {
+    if is_wanted {
+        ListStep::Image(ListedImage::nowhere(path.as_os_str(), problem.to_owned()))
+    } else {
+        ListStep::Passed
     }
-    if is_image_file(&path) || is_shard(&path) { of_file(path, relative) } else { ListStep::Passed }
 }
 
 /// Files and folders in the order of the bytes of the paths below.
-fn of_folder(root: &Path, path: PathBuf, relative: OsString) -> ListStep {
+fn of_folder(real: PathBuf, path: PathBuf, relative: OsString, shard: Option<FileShard>) -> ListStep {
     let entries = fs::read_dir(&path).and_then(|entries| {
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry?;
-            let (name, kind) = (entry.file_name(), entry.file_type()?);
+            let name = entry.file_name();
+            let kind = entry.file_type()?;
             if !is_system_file(&name.to_string_lossy()) {
                 found.push(Entry { name, is_folder: kind.is_dir(), is_link: kind.is_symlink() });
             }
@@ -185,27 +232,25 @@ fn of_folder(root: &Path, path: PathBuf, relative: OsString) -> ListStep {
                 key.extend(entry.is_folder.then_some(b'/'));
                 key
             });
-            ListStep::Into(PendingImages::Folder {
-                real: root.to_owned(),
-                path,
-                relative,
-                entries: entries.into_iter(),
-            })
+            let entries = entries.into_iter();
+            ListStep::Into(PendingImages::Folder(PendingFolder { real, path, relative, entries, shard }))
         }
         Err(error) => {
-            ListStep::Image(ListedImage::nowhere(path.into_os_string(), relative, error.to_string()))
+            // The name of the folder itself, if it is the given one.
+            let name = if relative.is_empty() { path.as_os_str() } else { &relative };
+            nowhere_if(is_in(shard, name), &path, &error.to_string())
         }
     }
 }
 
-fn of_file(path: PathBuf, relative: OsString) -> ListStep {
-    let name = path.as_os_str().to_owned();
-    if !is_shard(&path) {
-        return ListStep::Image(ListedImage { path: name, relative, place: ImagePlace::File(path) });
+fn of_file(path: PathBuf) -> ListStep {
+    if !is_tar(&path) {
+        let name = path.as_os_str().to_owned();
+        return ListStep::Image(ListedImage { path: name, place: ImagePlace::File(path) });
     }
-    match File::open(&path).and_then(|file| TarMembers::new(BufReader::new(file))) {
-        Ok(members) => ListStep::Into(PendingImages::Shard { file: path, path: name, relative, members }),
-        Err(error) => ListStep::Image(ListedImage::nowhere(name, relative, error.to_string())),
+    match File::open(&path).and_then(TarMembers::new) {
+        Ok(members) => ListStep::Into(PendingImages::Tar { path, members }),
+        Err(error) => nowhere_if(true, &path, &error.to_string()),
     }
 }
 
@@ -219,8 +264,12 @@ fn joined(parent: &OsStr, child: &OsStr) -> OsString {
     path
 }
 
-fn is_shard(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar")) && path.is_file()
+fn is_tar(path: &Path) -> bool {
+    is_named_like_a_tar(path) && path.is_file()
+}
+
+fn is_named_like_a_tar(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar"))
 }
 
 /// Recognises an image by its name or by its first bytes.
@@ -242,14 +291,14 @@ fn is_image_member(name: &str) -> bool {
     ending.is_some_and(|ending| known.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// The bytes of a member of a shard.
+/// The bytes of a member of a tar.
 pub(super) fn read(
-    shard: &Path,
+    tar: &Path,
     offset: u64,
     length: u64,
     limits: &DecodeLimits,
 ) -> Result<EncodedFile, DataProblem> {
-    let mut file = File::open(shard)?;
+    let mut file = File::open(tar)?;
     file.seek(SeekFrom::Start(offset))?;
     EncodedFile::read_member(file, length, limits)
 }

@@ -25,7 +25,7 @@ pub(crate) struct ImageInput {
     pub(crate) paths: Vec<PathBuf>,
     /// A file with more of them.
     pub(crate) list: Option<PathBuf>,
-    /// Only the images of this shard, if set.
+    /// Only the files of this shard, if set.
     pub(crate) shard: Option<InputShard>,
 }
 
@@ -47,7 +47,8 @@ impl ImageInput {
         Ok(ListReader { images, stop }.fuse())
     }
 
-    /// Counts the images; `None` if a pipe names them, which can be read only once, or if the command has to stop.
+    /// Counts the images; `None` if a pipe names them, which can be read only once, if a shard has some in a tar, or if the
+    /// command has to stop.
     pub(crate) fn count(&self, stop: &AtomicBool) -> Result<Option<u64>> {
         let is_pipe = |list: &PathBuf| !list.is_file();
         if self.paths.iter().any(|path| is_stdin(path)) || self.list.as_ref().is_some_and(is_pipe) {
@@ -55,7 +56,11 @@ impl ImageInput {
         }
         let mut count = 0;
         for image in self.read(stop)? {
-            image?;
+            let is_in_tar = image?.is_in_tar();
+            // Many processes would read the headers of many members for nothing but the time that is left.
+            if is_in_tar && self.shard.is_some() {
+                return Ok(None);
+            }
             count += 1;
         }
         Ok((!stop.load(Ordering::Relaxed)).then_some(count))
@@ -66,8 +71,7 @@ impl ImageInput {
             Ok(images) => images,
             Err(error) => return drop(sender.send(Err(error))),
         };
-        let wanted = images.filter(|image| self.shard.is_none_or(|shard| shard.has(image)));
-        for image in wanted.map(Some).chain([None]) {
+        for image in images.map(Some).chain([None]) {
             // A reader that is gone needs no more.
             if sender.send(Ok(image)).is_err() {
                 return;
@@ -90,7 +94,10 @@ impl ImageInput {
             let file = File::open(list).with_context(|| shown(list.display()))?;
             all = all.then(ImageList::of_lines(Box::new(BufReader::new(file))));
         }
-        Ok(all)
+        Ok(match self.shard {
+            Some(shard) => all.only(shard.files()),
+            None => all,
+        })
     }
 }
 

@@ -257,7 +257,7 @@ fn lost_rows_are_a_failure() {
 }
 
 /// A tar archive of files.
-fn shard(path: &Path, members: &[(&str, &[u8])]) {
+pub(crate) fn shard(path: &Path, members: &[(&str, &[u8])]) {
     let mut archive = Vec::new();
     for (name, bytes) in members {
         let mut header = [0_u8; 512];

@@ -57,8 +57,8 @@ pub struct PredictArgs {
     /// Also write the probabilities of all classes
     #[arg(long)]
     pub probabilities: bool,
-    /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts an image into a
-    /// shard [default: the rank, under torchrun or srun]. A shard of vectors is a range of rows
+    /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts a file into a
+    /// shard, a .tar with all its images [default: the rank, under torchrun or srun]. A shard of vectors is a range of rows
     #[arg(long, value_name = "I/N")]
     pub shard: Option<InputShard>,
     /// Column, array or tensor that holds the vectors [default: embedding, vector, features, …]
