@@ -4,6 +4,7 @@
 //! billion samples need as much memory as a thousand. Bytes are checked whenever they are read: bytes that differ
 //! from those that were prepared are an error that names the part and the sample, never an image.
 
+mod open_parts;
 mod parts;
 mod read_at;
 mod records;

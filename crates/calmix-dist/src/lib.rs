@@ -53,7 +53,6 @@ mod error;
 pub mod gpu;
 mod liveness;
 mod neighbour;
-mod open_files;
 mod process_group;
 pub mod traffic;
 pub mod tree;

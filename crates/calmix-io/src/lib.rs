@@ -11,6 +11,7 @@
 //! | how is a file in an untrusted folder opened? | [`safe_open`] |
 //! | how does only one process write to a folder? | [`lock`] |
 //! | which process of a job is this, as a launcher says? | [`launch`] |
+//! | how much memory and how many open files may a process have? | [`available_memory`], [`open_files`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
 //! | how are messages of TensorBoard and ONNX written? | [`protobuf`] |
 //! | how many classes may a file name? | [`class_names`] |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
+pub mod available_memory;
 pub mod class_names;
 pub mod confined_path;
 pub mod counted;
@@ -26,6 +28,7 @@ pub mod disk;
 pub mod error;
 pub mod launch;
 pub mod lock;
+pub mod open_files;
 pub mod protobuf;
 pub mod safe_open;
 pub mod safe_path;

@@ -1,18 +1,16 @@
-//! The files that hold samples: found by index, checked, and a few of them kept open.
+//! The files that hold samples: found by index, checked, and kept open.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use calmix_io::safe_path::LONGEST;
 
+use super::open_parts::OpenParts;
 use super::read_at::ReadAt;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
 use crate::vectors::VectorPlace;
-
-/// How many parts are kept open: all of most sharded datasets, and few of what a process may open.
-const OPEN: usize = 64;
 
 /// Bytes of a part in the table: where its name begins, its length, its kind, its own length.
 const BYTES: u64 = 24;
@@ -25,7 +23,7 @@ pub(super) struct PartTable {
     count: u32,
     source: VectorPlace,
     prepared: PathBuf,
-    open: Mutex<Open>,
+    open: Mutex<OpenParts>,
     shrunk: OnceLock<Arc<OpenPart>>,
 }
 
@@ -33,13 +31,6 @@ pub(super) struct PartTable {
 #[derive(Debug)]
 pub(super) struct OpenPart {
     pub(super) file: ReadAt,
-    index: u32,
-}
-
-#[derive(Debug, Default)]
-struct Open {
-    // The most recently used last; few enough that a scan costs less than any map.
-    parts: Vec<Arc<OpenPart>>,
 }
 
 impl PartTable {
@@ -53,8 +44,8 @@ impl PartTable {
         }
         super::check_hash(&table, &header.tables.parts)?;
         super::check_hash(&names, &header.tables.names)?;
-        let parts =
-            Self { table, names, count, source, prepared, open: Mutex::default(), shrunk: OnceLock::new() };
+        let open = Mutex::new(OpenParts::new(count, header.samples));
+        let parts = Self { table, names, count, source, prepared, open, shrunk: OnceLock::new() };
         parts.check()?;
         Ok(parts)
     }
@@ -80,9 +71,12 @@ impl PartTable {
 
     /// The part, open: one of those kept open, or anew.
     pub(super) fn opened(&self, index: u32) -> Result<Arc<OpenPart>, DataError> {
-        if let Some(part) = self.take(index) {
+        // What is open stays valid if a thread panics while it holds the lock.
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = open.take(index) {
             return Ok(part);
         }
+        drop(open);
         let part = self.part(index)?;
         if part.shrunk {
             return self.opened_shrunk();
@@ -99,8 +93,8 @@ impl PartTable {
             let error = DataError::new(file.path(), DataProblem::Changed(problem));
             return Err(error.hint("prepare the dataset again"));
         }
-        let opened = Arc::new(OpenPart { file, index });
-        self.cache(&opened);
+        let opened = Arc::new(OpenPart { file });
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).keep(index, &opened);
         Ok(opened)
     }
 
@@ -111,7 +105,7 @@ impl PartTable {
         }
         let file = ReadAt::open(&self.prepared, SHRUNK_FILE)?;
         // Two threads may open it at once; one of the two is kept.
-        Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(OpenPart { file, index: u32::MAX }))))
+        Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(OpenPart { file }))))
     }
 
     /// Whether the file of a shrunk image is the one that the image, stored as `bytes`, was made from.
@@ -124,24 +118,6 @@ impl PartTable {
         let mut original = vec![0; part.length as usize];
         file.read(&mut original, 0)?;
         Ok(crc32c::crc32c(&original) == checksum)
-    }
-
-    fn take(&self, index: u32) -> Option<Arc<OpenPart>> {
-        // The list stays valid if a thread panics while it holds the lock.
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = open.parts.iter().rposition(|part| part.index == index)?;
-        let part = open.parts.remove(place);
-        open.parts.push(Arc::clone(&part));
-        Some(part)
-    }
-
-    fn cache(&self, part: &Arc<OpenPart>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.parts.retain(|other| other.index != part.index);
-        if open.parts.len() >= OPEN {
-            open.parts.remove(0);
-        }
-        open.parts.push(Arc::clone(part));
     }
 
     /// Names must follow each other without gap or overlap and be paths that stay below their root.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use calmix_io::open_files::raise_limit;
 use tch::Device;
 
 use super::handshake::{Handshake, Met};
@@ -16,7 +17,6 @@ use crate::error::{DistError, Failure, Operation};
 use crate::launch::LaunchInfo;
 use crate::liveness::{GroupMember, Liveness, LivenessReport, acknowledge, arrive, missing_ranks};
 use crate::neighbour::Neighbour;
-use crate::open_files::raise_limit;
 
 /// A process that joins a group.
 struct Rendezvous<'a> {

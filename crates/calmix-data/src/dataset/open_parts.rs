@@ -1,0 +1,102 @@
+//! The parts of a dataset that stay open: all of most sharded datasets, and the most recently used of those with more files
+//! than a process may open.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use calmix_io::open_files;
+
+use super::parts::OpenPart;
+
+/// The least number of parts that stay open, however few the system allows.
+const LEAST: u64 = 64;
+/// The most: more would only take memory of the system.
+const MOST: u64 = 1 << 16;
+/// The least samples per part for which it is worth it to keep many open: a file with one image is read once per epoch.
+const SAMPLES_PER_PART: u64 = 8;
+
+/// Open parts by their index.
+#[derive(Debug)]
+pub(super) struct OpenParts {
+    /// With the time of their last use, which counts uses.
+    parts: HashMap<u32, (u64, Arc<OpenPart>)>,
+    /// The indices by that time.
+    by_use: BTreeMap<u64, u32>,
+    uses: u64,
+    most: usize,
+}
+
+impl OpenParts {
+    /// None yet, of `count` parts that have as many `samples`.
+    pub(super) fn new(count: u32, samples: u64) -> Self {
+        let count = u64::from(count);
+        let mut most = LEAST;
+        if count > LEAST && samples / count >= SAMPLES_PER_PART {
+            open_files::raise_limit();
+            // The other half is for everything else that a process opens.
+            most = open_files::limit().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
+        }
+        Self::with_room(most as usize)
+    }
+
+    fn with_room(most: usize) -> Self {
+        Self { parts: HashMap::new(), by_use: BTreeMap::new(), uses: 0, most }
+    }
+
+    /// A part that is open.
+    pub(super) fn take(&mut self, index: u32) -> Option<Arc<OpenPart>> {
+        let (used, part) = self.parts.get_mut(&index)?;
+        self.by_use.remove(used);
+        self.uses += 1;
+        *used = self.uses;
+        self.by_use.insert(self.uses, index);
+        Some(Arc::clone(part))
+    }
+
+    /// Keeps a part open; closes the one that was not used for the longest time if there are too many.
+    pub(super) fn keep(&mut self, index: u32, part: &Arc<OpenPart>) {
+        self.uses += 1;
+        if let Some((used, _)) = self.parts.insert(index, (self.uses, Arc::clone(part))) {
+            self.by_use.remove(&used);
+        }
+        self.by_use.insert(self.uses, index);
+        if self.parts.len() > self.most
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.parts.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_at::ReadAt;
+    use super::*;
+
+    #[test]
+    fn part_that_was_not_used_for_the_longest_time_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("part"), b"bytes").unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let part = || Arc::new(OpenPart { file: ReadAt::open(&root, "part").unwrap() });
+        let mut open = OpenParts::with_room(3);
+        for index in [5, 6, 7] {
+            open.keep(index, &part());
+        }
+        assert!(open.take(5).is_some());
+        open.keep(7, &part());
+        open.keep(8, &part());
+        let left: Vec<bool> = [5, 6, 7, 8].into_iter().map(|index| open.take(index).is_some()).collect();
+        assert_eq!(left, [true, false, true, true]);
+        assert_eq!(open.by_use.len(), open.parts.len());
+    }
+
+    #[test]
+    fn dataset_of_many_parts_keeps_as_many_open_as_the_system_allows() {
+        assert_eq!(OpenParts::new(10, 1_000_000).most, 64);
+        // A folder of single images.
+        assert_eq!(OpenParts::new(1_000_000, 1_000_000).most, 64);
+        let most = OpenParts::new(1_000, 1_000_000).most as u64;
+        assert!(open_files::limit().is_none_or(|limit| most == (limit / 2).clamp(LEAST, MOST)), "{most}");
+    }
+}
