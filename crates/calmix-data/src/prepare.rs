@@ -8,7 +8,7 @@ mod report;
 mod source_stamp;
 mod warning;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_io::atomic_file::rename_folder;
@@ -156,10 +156,11 @@ fn shrinks_alike(side: u32, other: u32) -> bool {
 /// If the files do not match `source`, or nothing can be written to `target`. Single images that cannot be
 /// read are left out and listed in the summary instead.
 pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report, DataError> {
-    prepare_watched(source, root, target, Arc::default())
+    prepare_watched(source, root, target, None, Arc::default())
 }
 
-/// Prepares as [`prepare`] does, and counts the files read in `progress`.
+/// Prepares as [`prepare`] does, and counts the files read in `progress`. With a folder for `scans`, a preparation of shards
+/// that was killed continues with those that it has not read.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -167,6 +168,7 @@ pub fn prepare_watched(
     source: &SourceSpec,
     root: &Path,
     target: &Path,
+    scans: Option<PathBuf>,
     progress: Arc<PrepareProgress>,
 ) -> Result<Report, DataError> {
     if target.exists() {
@@ -181,7 +183,7 @@ pub fn prepare_watched(
         .tempdir_in(parent)
         .map_err(|error| DataError::new(parent, error))?;
     let made = scratch.path().join("prepared");
-    let prepared = scan(source, root, &made, progress)?;
+    let prepared = scan(source, root, &made, scans, progress)?;
     let mut report = Report::new(&Dataset::open(&made, root)?, prepared.unreadable)?;
     report.warnings.splice(0..0, prepared.warnings);
     findings::write_json(&made.join(Findings::FILE), &report)?;
@@ -194,9 +196,10 @@ fn scan(
     source: &SourceSpec,
     root: &Path,
     target: &Path,
+    scans: Option<PathBuf>,
     progress: Arc<PrepareProgress>,
 ) -> Result<Prepared, DataError> {
-    let inspection = Inspection { progress: Some(progress), ..Inspection::default() };
+    let inspection = Inspection { progress: Some(progress), scans, ..Inspection::default() };
     let official = Count::Official;
     match source {
         SourceSpec::Cifar10 => cifar::prepare(root, target, cifar::Variant::Cifar10, official),

@@ -26,7 +26,7 @@ pub mod vectors;
 pub mod webdataset;
 pub mod webvision;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use image_kind::{holds_image, is_named_like_an_image};
@@ -72,6 +72,8 @@ pub struct Inspection {
     pub threads: usize,
     /// Receives the progress of the preparation.
     pub progress: Option<Arc<PrepareProgress>>,
+    /// The folder in which a preparation of shards keeps what it has read, to continue after a kill; `None` to keep nothing.
+    pub scans: Option<PathBuf>,
 }
 
 impl Inspection {

@@ -1,12 +1,18 @@
 //! WebDataset shards.
+#![allow(clippy::unwrap_used)]
 
 #[path = "golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
+use calmix_data::source::Inspection;
 use calmix_data::source::webdataset::{self, WebdatasetOptions};
 
 use golden::{Golden, crc32};
@@ -186,4 +192,114 @@ fn a_label_far_beyond_the_others_is_refused_with_its_place() {
     assert!(error.contains("0.tar, b: the label is 1048575, but only 3 different labels occur"), "{error}");
     assert!(prepared(b"1000").is_err());
     assert_eq!(prepared(b"999").unwrap(), 1_000, "a part of ImageNet under its original numbers");
+}
+
+/// A scene of ten shards with labels of three classes.
+fn ten_shards() -> Scene {
+    let scene = Scene::new();
+    for shard in 0..10 {
+        let mut names = Vec::new();
+        for sample in 0..=shard {
+            let image = scene.bytes_of(&format!("{shard} {sample}"));
+            names.push((format!("{sample}.png"), image));
+            names.push((format!("{sample}.cls"), ((shard + sample) % 3).to_string().into_bytes()));
+        }
+        let mut members: Vec<(&str, &[u8])> = Vec::new();
+        for (name, bytes) in &names {
+            members.push((name, bytes));
+        }
+        scene.file(&format!("train-{shard}.tar"), &tar(&members));
+    }
+    scene
+}
+
+/// All files of the prepared table.
+fn table(scene: &Scene) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for name in ["manifest.json", "samples.bin", "parts.bin", "names.bin"] {
+        files.push((name.to_owned(), fs::read(scene.target().join(name)).unwrap()));
+    }
+    fs::remove_dir_all(scene.target()).unwrap();
+    files
+}
+
+fn prepare_with(scene: &Scene, threads: usize, scans: Option<PathBuf>) -> Result<Prepared, DataError> {
+    let inspection = Inspection { threads, scans, ..Inspection::default() };
+    let options = WebdatasetOptions { inspection, ..WebdatasetOptions::default() };
+    webdataset::prepare(&scene.root(), &scene.target(), &options)
+}
+
+#[test]
+fn table_does_not_depend_on_threads() {
+    let scene = ten_shards();
+    prepare_with(&scene, 1, None).unwrap();
+    let alone = table(&scene);
+    for threads in [2, 3, 16] {
+        prepare_with(&scene, threads, None).unwrap();
+        assert!(table(&scene) == alone, "{threads} threads");
+    }
+    // The error is that of the first shard that has one.
+    scene.file("train-3.tar", b"broken").file("train-8.tar", b"broken");
+    for threads in [1, 4] {
+        let sentence = scene.refusal(prepare_with(&scene, threads, None));
+        assert!(sentence.starts_with("train-3.tar"), "{sentence}");
+    }
+}
+
+#[test]
+fn shards_that_were_read_are_not_read_again() {
+    let scene = ten_shards();
+    prepare(&scene).unwrap();
+    let wanted = table(&scene);
+    let scans = scene.outside().join("scans");
+    let last = fs::read(scene.root().join("train-9.tar")).unwrap();
+    scene.file("train-9.tar", b"broken");
+    prepare_with(&scene, 1, Some(scans.clone())).unwrap_err();
+    assert_eq!(fs::read_dir(&scans).unwrap().count(), 9);
+    scene.file("train-9.tar", &last);
+    // Other bytes of the same length and time are not noticed: the shard is not read.
+    let path = scene.root().join("train-2.tar");
+    let changed = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut other = fs::read(&path).unwrap();
+    let whole = other.clone();
+    // In the text of its first image.
+    other[578] ^= 1;
+    fs::write(&path, &other).unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(changed).unwrap();
+    prepare_with(&scene, 2, Some(scans.clone())).unwrap();
+    assert!(table(&scene) == wanted);
+    // Another time is.
+    File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+    prepare_with(&scene, 2, Some(scans.clone())).unwrap();
+    assert!(table(&scene) != wanted);
+    fs::write(&path, &whole).unwrap();
+    // So are scans that are damaged or of other options.
+    for entry in fs::read_dir(&scans).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let end = bytes.len() - 7;
+        bytes[end] ^= 1;
+        fs::write(path, bytes).unwrap();
+    }
+    prepare_with(&scene, 2, Some(scans.clone())).unwrap();
+    assert!(table(&scene) == wanted);
+    let inspection = Inspection { scans: Some(scans), ..Inspection::default() };
+    let classes = Some(vec!["a".to_owned(), "b".to_owned()]);
+    let options = WebdatasetOptions { inspection, classes, ..WebdatasetOptions::default() };
+    webdataset::prepare(&scene.root(), &scene.target(), &options).unwrap_err();
+}
+
+#[test]
+fn unreadable_images_are_noted_again_after_a_kill() {
+    let scene = Scene::new();
+    let image = scene.bytes_of("x");
+    let members: [(&str, &[u8]); 4] =
+        [("0.jpg", b"GIF89a"), ("0.cls", b"0"), ("1.jpg", &image), ("1.cls", b"1")];
+    scene.file("train-0.tar", &tar(&members)).file("train-1.tar", &tar(&members[2..]));
+    let scans = scene.outside().join("scans");
+    for _ in 0..2 {
+        let prepared = prepare_with(&scene, 2, Some(scans.clone())).unwrap();
+        assert_eq!((prepared.header.samples, prepared.unreadable.len()), (2, 1));
+        table(&scene);
+    }
 }

@@ -47,9 +47,9 @@ pub struct Unpacked {
 /// What a table keeps of the bytes of a sample.
 #[derive(Debug)]
 pub(crate) struct SampleDigest {
-    length: usize,
-    checksum: u32,
-    content: blake3::Hash,
+    pub(crate) length: usize,
+    pub(crate) checksum: u32,
+    pub(crate) content: blake3::Hash,
 }
 
 impl SampleDigest {

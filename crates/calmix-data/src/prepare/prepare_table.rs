@@ -1,4 +1,5 @@
-//! Preparing the table of a dataset, interruptibly: a stop ends it at once and deletes the partial table.
+//! Preparing the table of a dataset, interruptibly: a stop ends it at once and deletes the partial table. What was read of
+//! shards is kept.
 
 use std::fs;
 use std::io;
@@ -44,6 +45,8 @@ pub fn prepare_table(
         .tempdir_in(parent)
         .map_err(|error| DataError::new(parent, error))?;
     let prepared = scratch.path().join("prepared");
+    // Kept until the table is there: a preparation of shards that is stopped or killed continues.
+    let scans = parent.join(format!(".scanned-{}", target.file_name().unwrap_or_default().to_string_lossy()));
     let counter = Arc::new(PrepareProgress::default());
     counter.set_warn(warn);
     let (done, report) = channel();
@@ -51,10 +54,11 @@ pub fn prepare_table(
         let source = source.clone();
         let root = root.to_owned();
         let prepared = prepared.clone();
+        let scans = matches!(source, SourceSpec::Webdataset { .. }).then(|| scans.clone());
         let counter = Arc::clone(&counter);
         thread::spawn(move || {
             // Fails if the stop came first and the receiver is gone.
-            let _ = done.send(prepare_watched(&source, &root, &prepared, counter));
+            let _ = done.send(prepare_watched(&source, &root, &prepared, scans, counter));
         })
     };
     loop {
@@ -62,6 +66,8 @@ pub fn prepare_table(
             Ok(report) => {
                 let report = report?;
                 rename_folder(&prepared, target).map_err(|error| DataError::new(target, error))?;
+                // There is none for most sources.
+                let _ = fs::remove_dir_all(&scans);
                 return Ok(Some(report));
             }
             Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {

@@ -12,23 +12,26 @@
 //! name between `-`, `_` and `.`, names (`train`, `val`, `test`, `unlabelled` and their variants), else to
 //! `train`. Keys must be unique within a shard; between shards they are not compared.
 
+mod kept_scans;
 mod sample;
+mod shard_scan;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use calmix_io::safe_path;
 
-use super::image_files::check_image;
-use super::layout::{SPLITS, UNLABELLED, split};
+use super::Inspection;
+use super::layout::{SPLITS, split};
 use super::listing::walk;
-use super::{Check, Inspection};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
-use sample::{Label, Sample, TarSamples};
+use kept_scans::KeptScans;
+use shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
 
 /// The largest number of classes; a label beyond it is taken for a mistake.
 const MOST_CLASSES: u64 = 1 << 20;
@@ -47,15 +50,10 @@ pub struct WebdatasetOptions {
     pub unlabelled: bool,
 }
 
-struct TarShard {
-    subset: &'static str,
-    name: String,
-    path: PathBuf,
-}
-
 /// Prepares the shards below `root` and writes the dataset to `target`.
 ///
-/// Without `classes` the shards are read twice: the first time for their labels only.
+/// Each shard is read once, by one of several threads; the table is put together from what they found, in the order of the
+/// shards. With [`Inspection::scans`], a preparation that was killed continues with the shards that it has not read.
 ///
 /// # Errors
 /// If a shard is not a sound archive, members of a sample are missing, doubled or contradict each other, none of the
@@ -63,53 +61,36 @@ struct TarShard {
 pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Result<Prepared, DataError> {
     let mut left_out = Vec::new();
     let shards = find_shards(root, &mut left_out)?;
+    let kept = KeptScans::new(options.inspection.scans.as_deref(), options);
+    let scanned = scan_all(&shards, &kept, options)?;
     let classes = match &options.classes {
         Some(classes) => classes.clone(),
-        None => count_classes(&shards)?,
+        None => count_classes(&shards, &scanned)?,
     };
-    let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
+    let mut builder = ManifestBuilder::new(target, classes, Encoding::File)?;
     builder.left_out(left_out);
-    let check = options.inspection.check.unwrap_or(Check::Header);
-    let limits = &options.inspection.limits;
-    let (mut subset, mut added) = ("", 0_u64);
-    for shard in &shards {
+    let mut subset = "";
+    let mut added = 0_u64;
+    for (shard, scanned) in shards.iter().zip(scanned) {
         if subset != shard.subset {
             builder.subset(shard.subset);
             subset = shard.subset;
         }
-        let mut samples = open(shard)?;
-        let mut part = None;
-        while let Some(Sample { key, image, label }) = samples.next()? {
-            let at = |error: DataError| error.at(key.clone());
-            let Some(image) = image else {
-                let problem = DataProblem::Content("a class without an image".into());
-                return Err(at(DataError::new(&shard.path, problem)).hint("create the shard again"));
-            };
-            let label =
-                number(label, &classes).map_err(|problem| at(DataError::new(&shard.path, problem)))?;
-            if label.is_none() && !options.unlabelled && subset != UNLABELLED {
-                let problem = DataProblem::Content("an image without a class".into());
-                return Err(at(DataError::new(&shard.path, problem)).hint(
-                    "add a .cls member, or set dataset.unlabelled=true to train on it without a label",
-                ));
-            }
-            if image.length > limits.bytes {
-                let problem =
-                    format!("the image has {} bytes, expected at most {}", image.length, limits.bytes);
-                builder.unreadable(at(DataError::new(&shard.path, DataProblem::Limit(problem))));
-                continue;
-            }
-            let bytes = samples.read(&image)?;
-            if let Err(error) = check_image(&bytes, limits, check) {
-                builder.unreadable(at(error.in_file(&shard.path)));
-                continue;
-            }
-            let part = match part {
-                Some(part) => part,
-                None => *part.insert(builder.part(&shard.name, samples.length()?)?),
-            };
-            builder.sample(part, image.offset, &bytes, label)?;
-            added += 1;
+        let scan = match scanned.held.or_else(|| kept.read(shard)) {
+            Some(scan) => scan,
+            // Another process that prepared the same dataset has removed it meanwhile.
+            None => shard.scan(options, &|| {})?,
+        };
+        for error in scan.unreadable {
+            builder.unreadable(error);
+        }
+        added += scan.samples.len() as u64;
+        if scan.samples.is_empty() {
+            continue;
+        }
+        let part = builder.part(&shard.name, scan.length)?;
+        for ScannedSample { offset, digest, label } in scan.samples {
+            builder.digested_sample(part, offset, &digest, label)?;
         }
     }
     if added == 0 {
@@ -121,55 +102,88 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
     builder.finish()
 }
 
-fn open(shard: &TarShard) -> Result<TarSamples<BufReader<File>>, DataError> {
-    let file = File::open(&shard.path).map_err(|error| DataError::new(&shard.path, error))?;
-    TarSamples::new(BufReader::new(file), &shard.path)
+/// A shard that was read.
+struct ScannedShard {
+    labels: FoundLabels,
+    /// What was found, unless it is kept on disk.
+    held: Option<ShardScan>,
 }
 
-/// The number of a label among the classes.
-fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, DataProblem> {
-    let stray = |label: String| DataProblem::Content(format!("the label {label} is not a class"));
-    match label {
-        None => Ok(None),
-        Some(Label::Number(label)) if label < classes.len() as u64 => Ok(Some(label as u32)),
-        Some(Label::Number(label)) => Err(stray(label.to_string())),
-        Some(Label::Name(label)) => match classes.iter().position(|class| *class == label) {
-            Some(number) => Ok(Some(number as u32)),
-            None => Err(stray(format!("{label:?}"))),
-        },
-    }
-}
-
-fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
-    let mut seen = BTreeSet::new();
-    // The highest label, and where it is.
-    let mut highest: Option<(u64, &TarShard, String)> = None;
-    for shard in shards {
-        let mut samples = open(shard)?;
-        while let Some(sample) = samples.next()? {
-            let error = |problem| DataError::new(&shard.path, problem).at(sample.key.clone());
-            match sample.label {
-                Some(Label::Number(label)) if label >= MOST_CLASSES => {
-                    return Err(error(DataProblem::Limit(format!(
-                        "the label {label}, expected less than {MOST_CLASSES}"
-                    ))));
-                }
-                Some(Label::Number(label)) => {
-                    seen.insert(label);
-                    if highest.as_ref().is_none_or(|(other, ..)| *other < label) {
-                        highest = Some((label, shard, sample.key.clone()));
-                    }
-                }
-                Some(Label::Name(label)) => {
-                    let problem = DataProblem::Content(format!("the label {label:?} is not a number"));
-                    return Err(error(problem).hint("write the number of the class into the .cls member"));
-                }
-                None => {}
+/// Reads all shards, by several threads. The error is that of the first shard that has one, whichever thread was first.
+fn scan_all(
+    shards: &[TarShard],
+    kept: &KeptScans<'_>,
+    options: &WebdatasetOptions,
+) -> Result<Vec<ScannedShard>, DataError> {
+    let slots: Vec<OnceLock<Result<ScannedShard, DataError>>> =
+        shards.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let first_failed = AtomicUsize::new(usize::MAX);
+    let work = || {
+        while let n = next.fetch_add(1, Ordering::Relaxed)
+            && let Some((shard, slot)) = shards.get(n).zip(slots.get(n))
+            && n < first_failed.load(Ordering::Relaxed)
+        {
+            let scanned = scan_one(shard, kept, options);
+            if scanned.is_err() {
+                first_failed.fetch_min(n, Ordering::Relaxed);
             }
+            // The only thread with this number.
+            let _ = slot.set(scanned);
+        }
+    };
+    let threads = match options.inspection.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(shards.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    // Shards after one with an error may be missing.
+    slots.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
+/// Reads a shard, unless that was done before.
+fn scan_one(
+    shard: &TarShard,
+    kept: &KeptScans<'_>,
+    options: &WebdatasetOptions,
+) -> Result<ScannedShard, DataError> {
+    let progress = options.inspection.progress.as_deref();
+    if let Some(scan) = kept.read(shard) {
+        if let Some(progress) = progress {
+            progress.add_rows(scan.samples.len() as u64);
+        }
+        return Ok(ScannedShard { labels: scan.labels, held: None });
+    }
+    let mut scan = shard.scan(options, &|| {
+        if let Some(progress) = progress {
+            progress.add();
+        }
+    })?;
+    let is_kept = kept.keep(shard, &scan);
+    let labels = std::mem::take(&mut scan.labels);
+    Ok(ScannedShard { labels, held: (!is_kept).then_some(scan) })
+}
+
+/// As many classes as the highest label says, named by their numbers.
+fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<String>, DataError> {
+    let mut seen: BTreeSet<u32> = BTreeSet::new();
+    // The highest label, and where it is.
+    let mut highest: Option<(u32, &TarShard, &str)> = None;
+    for (shard, ScannedShard { labels, .. }) in shards.iter().zip(scanned) {
+        let Some(&label) = labels.numbers.last() else { continue };
+        seen.extend(&labels.numbers);
+        if highest.is_none_or(|(other, ..)| other < label) {
+            highest = Some((label, shard, &labels.highest_key));
         }
     }
     let Some((label, shard, key)) = highest else { return Ok(Vec::new()) };
-    let (classes, used) = (label + 1, seen.len() as u64);
+    let classes = u64::from(label) + 1;
+    let used = seen.len() as u64;
     // Memory grows with classes times samples, so one wrong label could exhaust it.
     if classes > FEW_CLASSES && used < classes / 10 {
         let problem = format!("the label is {label}, but only {used} different labels occur");

@@ -22,6 +22,7 @@ const INSPECTION: Inspection = Inspection {
     shrink: 0,
     threads: 0,
     progress: None,
+    scans: None,
 };
 
 type Prepare = fn(&Path, &Path) -> Result<Prepared, DataError>;

@@ -1,0 +1,169 @@
+//! Scans of shards that are kept on disk, so that a preparation continues after a kill, and memory holds few of them.
+//!
+//! A safetensors file for each shard, with a number for each sample: `offsets` (u64), `lengths`, `checksums` and `labels` (u32),
+//! and `contents` (u8, samples × 32), their BLAKE3. It is used for a shard of the same name, length and time of the last
+//! change, and only if it belongs to this user.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use calmix_io::{atomic_file, safe_open};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors, serialize};
+use serde_json::json;
+
+use super::WebdatasetOptions;
+use super::shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
+use crate::manifest::{NO_LABEL, SampleDigest};
+use crate::source::Check;
+
+/// Bytes of the longest file: of a shard of a hundred million images.
+const LONGEST: u64 = 6 << 30;
+/// The format of these files; another one is not used.
+const FORMAT: u32 = 1;
+/// Keys of the metadata.
+const STAMP: &str = "stamp";
+const HIGHEST: &str = "highest";
+const HASH: &str = "blake3";
+
+/// The folder of the scans of a source; `None` if nothing is kept.
+#[derive(Debug)]
+pub(super) struct KeptScans<'a> {
+    folder: Option<&'a Path>,
+    /// What a scan depends on besides its shard.
+    options: String,
+}
+
+impl<'a> KeptScans<'a> {
+    /// Those in `folder`, which is made if it does not exist. Without one, or if it cannot be used, none are kept.
+    pub(super) fn new(folder: Option<&'a Path>, options: &WebdatasetOptions) -> Self {
+        let own = |folder: &&Path| {
+            safe_open::make_folder(*folder).is_ok() && safe_open::check_own_folder(folder).is_ok()
+        };
+        let check = options.inspection.check.unwrap_or(Check::Header);
+        let limits = &options.inspection.limits;
+        let options = json!({
+            "format": FORMAT,
+            "check": format!("{check:?}"),
+            "limits": format!("{limits:?}"),
+            "classes": options.classes,
+            "unlabelled": options.unlabelled,
+        });
+        Self { folder: folder.filter(own), options: options.to_string() }
+    }
+
+    /// Keeps a scan, and returns whether that was possible. One with images that are left out is not kept: their errors are
+    /// not stored.
+    pub(super) fn keep(&self, shard: &TarShard, scan: &ShardScan) -> bool {
+        let Some(path) = self.path(shard).filter(|_| scan.unreadable.is_empty()) else { return false };
+        let bytes = self.stamp(shard, scan.length).and_then(|stamp| to_bytes(scan, stamp));
+        bytes.is_some_and(|bytes| atomic_file::write(&path, &bytes).is_ok())
+    }
+
+    /// The scan of a shard that was kept, if the shard is still the same.
+    pub(super) fn read(&self, shard: &TarShard) -> Option<ShardScan> {
+        let bytes = safe_open::read_own(&*self.path(shard)?, LONGEST).ok()?;
+        let length = fs::metadata(&shard.path).ok()?.len();
+        let scan = from_bytes(&bytes, &self.stamp(shard, length)?)?;
+        Some(ShardScan { length, ..scan })
+    }
+
+    fn path(&self, shard: &TarShard) -> Option<PathBuf> {
+        let name: String = blake3::hash(shard.name.as_bytes()).to_hex().chars().take(32).collect();
+        Some(self.folder?.join(format!("{name}.safetensors")))
+    }
+
+    /// What a kept scan is of; `None` if the shard does not have this length any more.
+    fn stamp(&self, shard: &TarShard, length: u64) -> Option<String> {
+        let found = fs::metadata(&shard.path).ok().filter(|found| found.len() == length)?;
+        let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let stamp = json!({
+            "options": self.options,
+            "name": shard.name,
+            "subset": shard.subset,
+            "length": length,
+            "changed": changed.as_nanos().to_string(),
+        });
+        Some(stamp.to_string())
+    }
+}
+
+fn to_bytes(scan: &ShardScan, stamp: String) -> Option<Vec<u8>> {
+    let mut offsets = Vec::new();
+    let mut lengths = Vec::new();
+    let mut checksums = Vec::new();
+    let mut labels = Vec::new();
+    let mut contents = Vec::new();
+    for ScannedSample { offset, digest, label } in &scan.samples {
+        offsets.extend(offset.to_le_bytes());
+        lengths.extend(u32::try_from(digest.length).ok()?.to_le_bytes());
+        checksums.extend(digest.checksum.to_le_bytes());
+        labels.extend(label.unwrap_or(NO_LABEL).to_le_bytes());
+        contents.extend(digest.content.as_bytes());
+    }
+    let count = scan.samples.len();
+    let hash = hash_of([&offsets, &lengths, &checksums, &labels, &contents]);
+    let tensors = [
+        ("offsets", TensorView::new(Dtype::U64, vec![count], &offsets).ok()?),
+        ("lengths", TensorView::new(Dtype::U32, vec![count], &lengths).ok()?),
+        ("checksums", TensorView::new(Dtype::U32, vec![count], &checksums).ok()?),
+        ("labels", TensorView::new(Dtype::U32, vec![count], &labels).ok()?),
+        ("contents", TensorView::new(Dtype::U8, vec![count, blake3::OUT_LEN], &contents).ok()?),
+    ];
+    let metadata = HashMap::from([
+        (STAMP.to_owned(), stamp),
+        (HIGHEST.to_owned(), scan.labels.highest_key.clone()),
+        (HASH.to_owned(), hash),
+    ]);
+    serialize(tensors, Some(metadata)).ok()
+}
+
+fn from_bytes(bytes: &[u8], stamp: &str) -> Option<ShardScan> {
+    let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
+    let metadata = header.metadata().as_ref()?;
+    if metadata.get(STAMP)? != stamp {
+        return None;
+    }
+    let tensors = SafeTensors::deserialize(bytes).ok()?;
+    let data = |name: &str, dtype: Dtype| {
+        tensors.tensor(name).ok().filter(|tensor| tensor.dtype() == dtype).map(|tensor| tensor.data())
+    };
+    let offsets = data("offsets", Dtype::U64)?;
+    let lengths = data("lengths", Dtype::U32)?;
+    let checksums = data("checksums", Dtype::U32)?;
+    let labels = data("labels", Dtype::U32)?;
+    let contents = data("contents", Dtype::U8)?;
+    if *metadata.get(HASH)? != hash_of([offsets, lengths, checksums, labels, contents]) {
+        return None;
+    }
+    let numbers = |bytes: &'_ [u8]| -> Vec<u32> {
+        bytes.as_chunks().0.iter().map(|&number| u32::from_le_bytes(number)).collect()
+    };
+    let lengths = numbers(lengths);
+    let checksums = numbers(checksums);
+    let labels = numbers(labels);
+    let mut scan = ShardScan::default();
+    for (n, &offset) in offsets.as_chunks().0.iter().enumerate() {
+        let content: [u8; blake3::OUT_LEN] = *contents.as_chunks().0.get(n)?;
+        let digest = SampleDigest {
+            length: *lengths.get(n)? as usize,
+            checksum: *checksums.get(n)?,
+            content: blake3::Hash::from_bytes(content),
+        };
+        let label = Some(*labels.get(n)?).filter(|&label| label != NO_LABEL);
+        scan.samples.push(ScannedSample { offset: u64::from_le_bytes(offset), digest, label });
+    }
+    let numbers = labels.into_iter().filter(|&label| label != NO_LABEL).collect();
+    scan.labels = FoundLabels { numbers, highest_key: metadata.get(HIGHEST)?.clone() };
+    Some(scan)
+}
+
+fn hash_of(parts: [&[u8]; 5]) -> String {
+    let mut hash = blake3::Hasher::new();
+    for part in parts {
+        hash.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    hash.finalize().to_hex().to_string()
+}

@@ -1,0 +1,131 @@
+//! Everything that a table keeps of a shard, found in one pass over it and without the other shards.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::PathBuf;
+
+use super::sample::{Label, Sample, TarSamples};
+use super::{MOST_CLASSES, WebdatasetOptions};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::SampleDigest;
+use crate::source::Check;
+use crate::source::image_files::check_image;
+use crate::source::layout::UNLABELLED;
+
+/// A shard of the source.
+#[derive(Debug)]
+pub(super) struct TarShard {
+    pub(super) subset: &'static str,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+}
+
+/// A sample that goes into the table.
+#[derive(Debug)]
+pub(super) struct ScannedSample {
+    /// Where its image begins in the shard.
+    pub(super) offset: u64,
+    pub(super) digest: SampleDigest,
+    pub(super) label: Option<u32>,
+}
+
+/// What was found in a shard.
+#[derive(Debug, Default)]
+pub(super) struct ShardScan {
+    /// Bytes of the whole shard.
+    pub(super) length: u64,
+    pub(super) samples: Vec<ScannedSample>,
+    /// Images that are left out.
+    pub(super) unreadable: Vec<DataError>,
+    pub(super) labels: FoundLabels,
+}
+
+/// The labels of a shard, also of images that are left out.
+#[derive(Debug, Default)]
+pub(super) struct FoundLabels {
+    pub(super) numbers: BTreeSet<u32>,
+    /// The key of the first sample with the highest of them.
+    pub(super) highest_key: String,
+}
+
+impl FoundLabels {
+    fn add(&mut self, label: u32, key: &str) {
+        if self.numbers.last().is_none_or(|&highest| highest < label) {
+            key.clone_into(&mut self.highest_key);
+        }
+        self.numbers.insert(label);
+    }
+}
+
+impl TarShard {
+    /// Reads the shard. `count` is called for each sample.
+    ///
+    /// # Errors
+    /// If it is not a sound archive, or members of a sample are missing, doubled or contradict each other.
+    pub(super) fn scan(&self, options: &WebdatasetOptions, count: &dyn Fn()) -> Result<ShardScan, DataError> {
+        let check = options.inspection.check.unwrap_or(Check::Header);
+        let limits = &options.inspection.limits;
+        // Not buffered: a header is 512 bytes, and a buffer would be discarded by the step to the next one.
+        let file = File::open(&self.path).map_err(|error| DataError::new(&self.path, error))?;
+        let mut samples = TarSamples::new(file, &self.path)?;
+        let mut scan = ShardScan { length: samples.length()?, ..ShardScan::default() };
+        while let Some(Sample { key, image, label }) = samples.next()? {
+            count();
+            let at = |error: DataError| error.at(key.clone());
+            let wrong = |problem: DataProblem| at(DataError::new(&self.path, problem));
+            let label = self.number(label, options.classes.as_deref()).map_err(at)?;
+            if let Some(label) = label {
+                scan.labels.add(label, &key);
+            }
+            let Some(image) = image else {
+                let problem = DataProblem::Content("a class without an image".into());
+                return Err(wrong(problem).hint("create the shard again"));
+            };
+            if label.is_none() && !options.unlabelled && self.subset != UNLABELLED {
+                let problem = DataProblem::Content("an image without a class".into());
+                return Err(wrong(problem).hint(
+                    "add a .cls member, or set dataset.unlabelled=true to train on it without a label",
+                ));
+            }
+            if image.length > limits.bytes {
+                let problem =
+                    format!("the image has {} bytes, expected at most {}", image.length, limits.bytes);
+                scan.unreadable.push(wrong(DataProblem::Limit(problem)));
+                continue;
+            }
+            let bytes = samples.read(&image)?;
+            if let Err(error) = check_image(&bytes, limits, check) {
+                scan.unreadable.push(at(error.in_file(&self.path)));
+                continue;
+            }
+            let digest = SampleDigest::new(&bytes);
+            scan.samples.push(ScannedSample { offset: image.offset, digest, label });
+        }
+        Ok(scan)
+    }
+
+    /// The number of a label: among `classes`, or as it stands if there are none.
+    fn number(&self, label: Option<Label>, classes: Option<&[String]>) -> Result<Option<u32>, DataError> {
+        let error = |problem: DataProblem| DataError::new(&self.path, problem);
+        let stray = |label: String| error(DataProblem::Content(format!("the label {label} is not a class")));
+        match (label, classes) {
+            (None, _) => Ok(None),
+            (Some(Label::Number(label)), None) if label >= MOST_CLASSES => Err(error(DataProblem::Limit(
+                format!("the label {label}, expected less than {MOST_CLASSES}"),
+            ))),
+            (Some(Label::Number(label)), None) => Ok(Some(label as u32)),
+            (Some(Label::Name(label)), None) => {
+                let problem = DataProblem::Content(format!("the label {label:?} is not a number"));
+                Err(error(problem).hint("write the number of the class into the .cls member"))
+            }
+            (Some(Label::Number(label)), Some(classes)) if label < classes.len() as u64 => {
+                Ok(Some(label as u32))
+            }
+            (Some(Label::Number(label)), Some(_)) => Err(stray(label.to_string())),
+            (Some(Label::Name(label)), Some(classes)) => {
+                let number = classes.iter().position(|class| *class == label);
+                number.map(|number| Some(number as u32)).ok_or_else(|| stray(format!("{label:?}")))
+            }
+        }
+    }
+}
