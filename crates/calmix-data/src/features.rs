@@ -7,13 +7,14 @@
 
 mod cache;
 mod page;
+mod page_map;
 mod pixels;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
 
-pub use cache::{FeatureCache, PageNeed};
+pub use cache::{FeatureCache, PageNeed, by_page};
 pub use pixels::ViewPixels;
 
 /// The numbers of vectors as f32.

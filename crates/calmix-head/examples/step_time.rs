@@ -30,7 +30,14 @@ fn main() -> Result<(), HeadError> {
     let classes: Vec<String> = (0..CLASSES).map(|class| class.to_string()).collect();
     let vectors =
         Matrix::new(&numbers, SAMPLES, VIEWS * WIDTH).map_err(|error| HeadError::Input(error.to_string()))?;
-    let samples = HeadSamples { ids: &ids, vectors, weak: 2, strong: 2, labels: &labels, classes: &classes };
+    let samples = HeadSamples {
+        ids: &ids,
+        vectors: vectors.into(),
+        weak: 2,
+        strong: 2,
+        labels: &labels,
+        classes: &classes,
+    };
     let rows = TrainingRows { labelled: (0..250).collect(), unlabelled: (0..SAMPLES).collect() };
     let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));
     method.mixup.start = Start::at(0);

@@ -98,7 +98,7 @@ impl<'a> Batches<'a> {
     }
 
     /// Draws the batch of a step into the place of the one before.
-    pub(crate) fn draw(&mut self, step: u64, batch: &mut Batch) {
+    pub(crate) fn draw(&mut self, step: u64, batch: &mut Batch) -> Result<(), HeadError> {
         batch.clear();
         let samples = self.samples;
         // Labelled and unlabelled visits of one sample draw different views.
@@ -110,9 +110,9 @@ impl<'a> Batches<'a> {
             batch.labels.push(samples.label(row).unwrap_or_default());
             let mut stream = labelled_seed.stream(Domain::FeatureView, epoch, id);
             let view = drawn_view(1, samples.weak, &mut stream);
-            batch.weak.extend_from_slice(samples.vector(row, view));
+            samples.read(row, view, &mut batch.weak)?;
         }
-        let Some((stage, membership)) = &mut self.unlabelled else { return };
+        let Some((stage, membership)) = &mut self.unlabelled else { return Ok(()) };
         for (epoch, slot) in stage.visits(step) {
             let index = membership.sample(0, slot).unwrap_or_default();
             let row = self.rows.unlabelled.get(index as usize).copied().unwrap_or_default();
@@ -123,9 +123,10 @@ impl<'a> Batches<'a> {
             let mut stream = self.seed.stream(Domain::FeatureView, epoch, id);
             let weak = drawn_view(1, samples.weak, &mut stream);
             let strong = drawn_view(1 + samples.weak, samples.strong, &mut stream);
-            batch.weak.extend_from_slice(samples.vector(row, weak));
-            batch.strong.extend_from_slice(samples.vector(row, strong));
+            samples.read(row, weak, &mut batch.weak)?;
+            samples.read(row, strong, &mut batch.strong)?;
         }
+        Ok(())
     }
 }
 

@@ -21,6 +21,9 @@ pub enum HeadError {
         /// The name of the number.
         what: &'static str,
     },
+    /// Vectors that are not in memory cannot be read.
+    #[error("{0}")]
+    Read(String),
     /// The caller requested a stop.
     #[error("stopped before the head was trained")]
     Stopped,

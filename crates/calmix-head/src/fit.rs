@@ -171,7 +171,7 @@ fn by_candidate(
             if job.held_out.is_empty() {
                 variant.own = Some(trained);
             } else {
-                let logits = trained.average.forward(&samples.clean(&job.held_out))?.logits;
+                let logits = trained.average.forward(&samples.clean(&job.held_out)?)?.logits;
                 let logits = logits.chunks_exact(samples.classes.len().max(1)).map(<[f32]>::to_vec);
                 variant.of_folds.extend(job.held_out.iter().copied().zip(logits));
             }

@@ -37,7 +37,7 @@ const BELOW_OTHERS: f64 = 10.0;
 /// Rows whose products are added in f32 before they go into a sum of f64.
 const BLOCK: usize = 256;
 /// The most probabilities that are kept at once, 128 MiB; of more rows a regular sample is read.
-const MOST_PROBABILITIES: usize = 1 << 25;
+pub const MOST_PROBABILITIES: u64 = 1 << 25;
 
 /// How the rows without labels count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,7 +66,7 @@ pub fn gaussian_mixture(
     settings: GaussianMixture,
     progress: &FitProgress<'_>,
 ) -> Result<Head, HeadError> {
-    let data = MixtureData::new(samples, rows, settings);
+    let data = MixtureData::new(samples, rows, settings)?;
     let mut mixture = data.maximise(&data.labelled, 0.0)?;
     let mut previous = None;
     for _ in 0..ITERATIONS {
@@ -123,7 +123,11 @@ struct Mixture {
 }
 
 impl<'a> MixtureData<'a> {
-    fn new(samples: HeadSamples<'a>, rows: &TrainingRows, settings: GaussianMixture) -> Self {
+    fn new(
+        samples: HeadSamples<'a>,
+        rows: &TrainingRows,
+        settings: GaussianMixture,
+    ) -> Result<Self, HeadError> {
         let dimensions =
             rows.labelled.len().clamp(*DIMENSIONS.start(), *DIMENSIONS.end()).min(samples.width());
         let mut labelled_rows = rows.labelled.clone();
@@ -138,20 +142,21 @@ impl<'a> MixtureData<'a> {
         unlabelled.sort_unstable();
         // A row that has its label is not guessed too.
         unlabelled.retain(|row| labelled_rows.binary_search(row).is_err());
-        let stride = (unlabelled.len() * present.len()).div_ceil(MOST_PROBABILITIES).max(1);
+        let stride = (unlabelled.len() * present.len()).div_ceil(MOST_PROBABILITIES as usize).max(1);
         let unlabelled: Vec<usize> = unlabelled.into_iter().step_by(stride).collect();
         let count = labelled_rows.len() as f64;
         let weight = settings.unlabelled_weight * count / unlabelled.len().max(1) as f64;
         let mut labelled = ClassSums::new(present.len(), dimensions);
-        for (&row, &class) in labelled_rows.iter().zip(&labels) {
+        let vectors = samples.first_dimensions(&labelled_rows, dimensions)?;
+        for (vector, &class) in vectors.chunks_exact(dimensions).zip(&labels) {
             labelled.counts[class] += 1.0;
             let sums = &mut labelled.vectors[class * dimensions..(class + 1) * dimensions];
-            sums.iter_mut().zip(samples.vector(row, 0)).for_each(|(sum, &number)| *sum += f64::from(number));
+            sums.iter_mut().zip(vector).for_each(|(sum, &number)| *sum += f64::from(number));
         }
         let shares = labelled.counts.iter().map(|labels| labels / count.max(1.0)).collect();
         let moments =
-            [moments(&samples, &labelled_rows, dimensions), moments(&samples, &unlabelled, dimensions)];
-        Self {
+            [moments(&samples, &labelled_rows, dimensions)?, moments(&samples, &unlabelled, dimensions)?];
+        Ok(Self {
             samples,
             settings,
             dimensions,
@@ -163,7 +168,7 @@ impl<'a> MixtureData<'a> {
             labelled,
             shares,
             moments,
-        }
+        })
     }
 
     /// The sums over all rows by the probabilities that a mixture gives them, and the mean log-likelihood of the rows.
@@ -191,7 +196,7 @@ impl<'a> MixtureData<'a> {
         let mut products = vec![0.0_f32; classes * self.dimensions];
         for (rows, probabilities) in self.unlabelled.chunks(BLOCK).zip(probabilities.chunks(BLOCK * classes))
         {
-            let block = block(&self.samples, rows, self.dimensions);
+            let block = self.samples.first_dimensions(rows, self.dimensions)?;
             by_weight(probabilities, &block, classes, &mut products);
             let added = sums.vectors.iter_mut().zip(&products);
             added.for_each(|(sum, &number)| *sum += self.weight * f64::from(number));
@@ -302,29 +307,24 @@ impl Mixture {
     }
 }
 
-/// The modelled dimensions of some rows.
-fn block(samples: &HeadSamples<'_>, rows: &[usize], dimensions: usize) -> Vec<f32> {
-    rows.iter().flat_map(|&row| &samples.vector(row, 0)[..dimensions]).copied().collect()
-}
-
 fn logits(
     head: &Head,
     samples: &HeadSamples<'_>,
     rows: &[usize],
     dimensions: usize,
 ) -> Result<Vec<f32>, HeadError> {
-    Ok(head.forward(&block(samples, rows, dimensions))?.logits)
+    Ok(head.forward(&samples.first_dimensions(rows, dimensions)?)?.logits)
 }
 
 /// `Σ xᵀx` over some rows: blocks of rows in f32, their sum in f64.
-fn moments(samples: &HeadSamples<'_>, rows: &[usize], dimensions: usize) -> Vec<f64> {
+fn moments(samples: &HeadSamples<'_>, rows: &[usize], dimensions: usize) -> Result<Vec<f64>, HeadError> {
     let mut sum = vec![0.0_f64; dimensions * dimensions];
     let mut product = vec![0.0_f32; dimensions * dimensions];
     for rows in rows.chunks(BLOCK) {
-        let block = block(samples, rows, dimensions);
+        let block = samples.first_dimensions(rows, dimensions)?;
         let vectors = Operand::new(&block, rows.len(), dimensions);
         multiply(vectors.transposed(), vectors, 0.0, &mut product);
         sum.iter_mut().zip(&product).for_each(|(sum, &number)| *sum += f64::from(number));
     }
-    sum
+    Ok(sum)
 }

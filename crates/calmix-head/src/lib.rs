@@ -9,7 +9,7 @@
 //!
 //! # Modules
 //!
-//! - what is trained on: [`samples`], [`projection`];
+//! - what is trained on: [`samples`], [`sample_vectors`], [`projection`];
 //! - one head: [`network`], [`model`] with its projection, [`settings`], [`training`];
 //! - heads without steps: [`mod@logistic_regression`] on the labels alone, [`mod@gaussian_mixture`] on all samples;
 //! - which head: [`mod@fit`], and how far it is: [`progress`].
@@ -33,6 +33,7 @@ pub mod parallel;
 mod product;
 pub mod progress;
 pub mod projection;
+pub mod sample_vectors;
 pub mod samples;
 pub mod settings;
 mod sinkhorn;

@@ -30,7 +30,7 @@ pub fn logistic_regression(
     progress: &FitProgress<'_>,
 ) -> Result<Vec<Head>, HeadError> {
     let shape = HeadShape { width: samples.width(), hidden: None, classes: samples.classes.len() };
-    let mut problem = Problem::new(samples, rows, shape);
+    let mut problem = Problem::new(samples, rows, shape)?;
     let mut point = vec![0.0; shape.numbers()];
     let mut heads = Vec::with_capacity(strengths.len());
     for &strength in strengths {
@@ -54,8 +54,9 @@ pub fn logistic_regression(
 }
 
 /// The objective, divided by C and the number of labels: its scale is that of a mean loss, whatever C is.
-struct Problem<'a> {
-    vectors: Vec<&'a [f32]>,
+struct Problem {
+    /// Those of the labelled rows, one after the other.
+    vectors: Vec<f32>,
     labels: Vec<usize>,
     shape: HeadShape,
     penalty: f64,
@@ -64,12 +65,12 @@ struct Problem<'a> {
     logits: Vec<f64>,
 }
 
-impl<'a> Problem<'a> {
-    fn new(samples: HeadSamples<'a>, rows: &TrainingRows, shape: HeadShape) -> Self {
-        let vectors = rows.labelled.iter().map(|&row| samples.vector(row, 0)).collect();
+impl Problem {
+    fn new(samples: HeadSamples<'_>, rows: &TrainingRows, shape: HeadShape) -> Result<Self, HeadError> {
+        let vectors = samples.clean(&rows.labelled)?;
         let label = |&row: &usize| samples.label(row).unwrap_or_default() as usize;
         let labels = rows.labelled.iter().map(label).collect();
-        Self { vectors, labels, shape, penalty: 0.0, block: Vec::new(), logits: Vec::new() }
+        Ok(Self { vectors, labels, shape, penalty: 0.0, block: Vec::new(), logits: Vec::new() })
     }
 
     /// The value at a point, matrix then biases, and its gradient.
@@ -83,19 +84,19 @@ impl<'a> Problem<'a> {
         by_bias.fill(0.0);
         let weight = Operand::new(weight, classes, width).transposed();
         let mut loss = 0.0;
-        for (vectors, labels) in self.vectors.chunks(BLOCK).zip(self.labels.chunks(BLOCK)) {
+        for (vectors, labels) in self.vectors.chunks((BLOCK * width).max(1)).zip(self.labels.chunks(BLOCK)) {
             self.block.clear();
-            self.block.extend(vectors.iter().copied().flatten().map(|&number| f64::from(number)));
+            self.block.extend(vectors.iter().map(|&number| f64::from(number)));
             self.logits.clear();
-            self.logits.resize(vectors.len() * classes, 0.0);
-            let block = Operand::new(&self.block, vectors.len(), width);
+            self.logits.resize(labels.len() * classes, 0.0);
+            let block = Operand::new(&self.block, labels.len(), width);
             multiply(block, weight, 0.0, &mut self.logits);
             for (logits, &label) in self.logits.chunks_exact_mut(classes).zip(labels) {
                 logits.iter_mut().zip(bias).for_each(|(z, bias)| *z += bias);
                 loss += share * slopes(logits, label, share);
                 by_bias.iter_mut().zip(&*logits).for_each(|(by, slope)| *by += slope);
             }
-            let by_logits = Operand::new(&self.logits, vectors.len(), classes);
+            let by_logits = Operand::new(&self.logits, labels.len(), classes);
             multiply(by_logits.transposed(), block, 1.0, by_weight);
         }
         loss + 0.5 * self.penalty * squares

@@ -1,8 +1,7 @@
 //! The vectors that heads are trained on.
 
-use calmix_core::matrix::Matrix;
-
 use crate::error::HeadError;
+use crate::sample_vectors::SampleVectors;
 
 /// The vectors of samples, in one view or several, and their labels.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +9,7 @@ pub struct HeadSamples<'a> {
     /// The samples, ascending. What is drawn for a sample depends on its id, not on its row.
     pub ids: &'a [u64],
     /// One row for each sample: its vector without augmentation, then the weak views, then the strong ones.
-    pub vectors: Matrix<'a>,
+    pub vectors: SampleVectors<'a>,
     /// The number of weak views; 0 to train on the vector without augmentation.
     pub weak: u8,
     /// The number of strong views; likewise.
@@ -30,7 +29,7 @@ pub struct TrainingRows {
     pub unlabelled: Vec<usize>,
 }
 
-impl<'a> HeadSamples<'a> {
+impl HeadSamples<'_> {
     /// The length of a vector.
     pub fn width(&self) -> usize {
         self.vectors.width() / self.views()
@@ -40,15 +39,27 @@ impl<'a> HeadSamples<'a> {
         1 + usize::from(self.weak) + usize::from(self.strong)
     }
 
-    /// A view of the sample in a row: 0 is the one without augmentation.
-    pub(crate) fn vector(&self, row: usize, view: usize) -> &'a [f32] {
+    /// Appends a view of the sample in a row: 0 is the one without augmentation.
+    pub(crate) fn read(&self, row: usize, view: usize, into: &mut Vec<f32>) -> Result<(), HeadError> {
         let width = self.width();
-        self.vectors.row(row).get(view * width..(view + 1) * width).unwrap_or_default()
+        self.vectors.read(row, view * width..(view + 1) * width, into)
     }
 
     /// The vectors without augmentation of some rows, one after the other.
-    pub fn clean(&self, rows: &[usize]) -> Vec<f32> {
-        rows.iter().flat_map(|&row| self.vector(row, 0)).copied().collect()
+    ///
+    /// # Errors
+    /// If a row does not exist or cannot be read.
+    pub fn clean(&self, rows: &[usize]) -> Result<Vec<f32>, HeadError> {
+        self.first_dimensions(rows, self.width())
+    }
+
+    /// The first numbers of these vectors.
+    pub(crate) fn first_dimensions(&self, rows: &[usize], dimensions: usize) -> Result<Vec<f32>, HeadError> {
+        let mut numbers = Vec::with_capacity(rows.len() * dimensions);
+        for &row in rows {
+            self.vectors.read(row, 0..dimensions, &mut numbers)?;
+        }
+        Ok(numbers)
     }
 
     /// The label of the sample in a row.
@@ -87,8 +98,7 @@ impl<'a> HeadSamples<'a> {
                 self.classes.len()
             )));
         }
-        let broken = |numbers: &[f32]| numbers.iter().any(|number| !number.is_finite());
-        if let Some(row) = self.vectors.iter().position(broken) {
+        if let Some(row) = self.vectors.first_infinite() {
             return Err(HeadError::Input(format!(
                 "row {row}: a number of its vector is infinite or not a number"
             )));

@@ -200,7 +200,7 @@ impl<'a> Training<'a> {
         let settings = &self.settings;
         let at = RunStep { step, steps: settings.steps };
         let Self { batch, last, .. } = self;
-        self.batches.draw(step, batch);
+        self.batches.draw(step, batch)?;
         let observed = self.optimiser.live.forward(&batch.weak)?;
         let space = settings.method.similarity_space();
         let seen = observation(batch, &observed, self.optimiser.live.shape(), space)?;

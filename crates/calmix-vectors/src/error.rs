@@ -83,6 +83,22 @@ pub enum VectorsError {
         /// The file with the split.
         path: PathBuf,
     },
+    /// The run does not fit into memory.
+    #[error(
+        "training on {samples} samples takes about {} MB of memory ({} MB for vectors, the rest for what is kept of each \
+         sample), but {} MB are available; train on fewer unlabelled samples (labels.unlabelled_count), on fewer threads \
+         (train.threads) or in fewer folds (network.folds)", vectors.saturating_add(*state) >> 20, vectors >> 20, available >> 20
+    )]
+    Memory {
+        /// Samples that are trained on.
+        samples: u64,
+        /// Bytes of vectors.
+        vectors: u64,
+        /// Bytes of everything else that grows with the samples.
+        state: u64,
+        /// Bytes of available memory.
+        available: u64,
+    },
     /// The run has to stop. Nothing is lost but time: its heads are trained again.
     #[error("the run was stopped before its heads were trained; resume it")]
     Stopped,
@@ -119,6 +135,7 @@ impl VectorsError {
             | Self::OtherDataset { .. }
             | Self::OtherSplit { .. }
             | Self::Unfinished { .. }
+            | Self::Memory { .. }
             | Self::Unsupported(_)
             | Self::Method(CoreError::Memory { .. }) => ErrorKind::Mistake,
             // The paths of a run are its own: one that is wrong is damage.

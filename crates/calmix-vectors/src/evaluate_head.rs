@@ -14,6 +14,7 @@ use crate::error::VectorsError;
 use crate::evaluation::{EvalOutput, LeftOut, evaluate_predictions};
 use crate::head_vectors::HeadVectors;
 use crate::run_samples::RunSamples;
+use crate::vector_projection::ROWS;
 
 /// What heads are evaluated on.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +65,18 @@ impl HeadEvaluator<'_> {
 
     /// The quality of the labels that the live weights give to all unlabelled samples whose class is known.
     pub(crate) fn pseudo_labels(&self, live: &Head) -> Result<Option<PseudoLabelMetrics>, VectorsError> {
-        let seen = self.vectors.evaluated_unlabelled(self.samples)?;
-        let logits = live.forward(&seen.vectors)?.logits;
-        let logits = Matrix::new(&logits, seen.labels.len(), self.samples.classes.len())?;
-        let top = TopLabel::from_logits(logits, &seen.labels, 1.0)?;
+        let mut confidence = Vec::new();
+        let mut correct = Vec::new();
+        // In blocks: there may be more unlabelled samples than fit into memory.
+        for ids in self.samples.unlabelled_ids().chunks(ROWS) {
+            let seen = self.vectors.evaluated_unlabelled(self.samples, ids)?;
+            let logits = live.forward(&seen.vectors)?.logits;
+            let logits = Matrix::new(&logits, seen.labels.len(), self.samples.classes.len())?;
+            let top = TopLabel::from_logits(logits, &seen.labels, 1.0)?;
+            confidence.extend_from_slice(top.confidence());
+            correct.extend_from_slice(top.correct());
+        }
+        let top = TopLabel::new(confidence, correct)?;
         Ok(PseudoLabelMetrics::of(&reliability_bins(&top, Binning::default())))
     }
 }

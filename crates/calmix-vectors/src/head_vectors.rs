@@ -1,6 +1,5 @@
 //! The vectors that a head is trained and evaluated on: the projected features of a frozen backbone.
 
-use calmix_core::matrix::Matrix;
 use calmix_data::error::{DataError, DataProblem};
 use calmix_data::loader::{OnCorrupt, SkippedSample, Tally};
 use calmix_head::projection::Projection;
@@ -10,17 +9,7 @@ use calmix_run::model_info::HeadInfo;
 
 use crate::error::VectorsError;
 use crate::run_samples::RunSamples;
-
-/// Vectors of samples, row by row.
-#[derive(Debug)]
-pub struct VectorTable {
-    /// The samples, ascending.
-    pub ids: Vec<u64>,
-    /// Of each sample the clean view, then the others if there are any.
-    pub vectors: Vec<f32>,
-    /// Numbers of a row: all views of a sample.
-    pub width: usize,
-}
+use crate::vector_table::VectorTable;
 
 /// All vectors of a run. A sample whose image could not be read has none.
 #[derive(Debug)]
@@ -29,7 +18,7 @@ pub struct HeadVectors {
     pub projection: Projection,
     /// What the model says about the head and what is below it.
     pub info: HeadInfo,
-    /// Samples that are trained on, in all views.
+    /// Samples that are trained on: of each the clean view, then the others if there are any.
     pub training: VectorTable,
     /// Samples that are only evaluated, in their clean view.
     pub evaluation: VectorTable,
@@ -46,15 +35,18 @@ pub(crate) struct LabelledVectors {
 }
 
 impl HeadVectors {
-    /// The vector of a sample without augmentation.
-    fn clean(&self, id: u64) -> Option<&[f32]> {
+    /// Whether a sample has a vector.
+    fn has(&self, id: u64) -> bool {
+        [&self.evaluation, &self.training].iter().any(|table| table.ids.binary_search(&id).is_ok())
+    }
+
+    /// Appends the vector of a sample without augmentation, if it has one.
+    fn read_clean(&self, id: u64, into: &mut Vec<f32>) -> Result<(), VectorsError> {
         let dimensions = self.projection.dimensions();
-        let of = |table: &'_ VectorTable| {
-            let start = table.ids.binary_search(&id).ok()? * table.width;
-            Some(start..start + dimensions)
-        };
-        let evaluation = of(&self.evaluation).and_then(|place| self.evaluation.vectors.get(place));
-        evaluation.or_else(|| of(&self.training).and_then(|place| self.training.vectors.get(place)))
+        if !self.evaluation.read_first(id, dimensions, into)? {
+            self.training.read_first(id, dimensions, into)?;
+        }
+        Ok(())
     }
 
     /// The samples of a split whose class is known, with their vectors.
@@ -70,28 +62,32 @@ impl HeadVectors {
         self.labelled(&data.ids_of(split), |id| data.class_of(id), corrupt)
     }
 
-    /// The unlabelled samples whose pseudo-labels can be evaluated, with their vectors.
-    pub(crate) fn evaluated_unlabelled(&self, data: &RunSamples) -> Result<LabelledVectors, VectorsError> {
+    /// Those of some unlabelled samples whose pseudo-labels can be evaluated, with their vectors.
+    pub(crate) fn evaluated_unlabelled(
+        &self,
+        data: &RunSamples,
+        ids: &[u64],
+    ) -> Result<LabelledVectors, VectorsError> {
         let any = OnCorrupt::Skip { share: 1.0 };
-        self.labelled(&data.unlabelled_ids(), |id| data.evaluated_class(id), any)
+        self.labelled(ids, |id| data.evaluated_class(id), any)
     }
 
     fn labelled(
         &self,
         ids: &[u64],
-        class: impl Fn(u64) -> Option<u32>,
+        class: impl Fn(u64) -> Result<Option<u32>, DataError>,
         corrupt: OnCorrupt,
     ) -> Result<LabelledVectors, VectorsError> {
         let mut found = LabelledVectors::default();
         for &id in ids {
-            match (self.clean(id), class(id)) {
-                (Some(vector), Some(label)) => {
+            match class(id)? {
+                _ if !self.has(id) => found.skipped.push(without_features(id)),
+                Some(label) => {
                     found.ids.push(id);
                     found.labels.push(label);
-                    found.vectors.extend_from_slice(vector);
+                    self.read_clean(id, &mut found.vectors)?;
                 }
-                (Some(_), None) => {}
-                (None, _) => found.skipped.push(without_features(id)),
+                None => {}
             }
         }
         allowed(ids.len(), &found.skipped, corrupt)?;
@@ -124,12 +120,6 @@ impl HeadVectors {
         skipped.dedup_by_key(|sample| sample.id);
         allowed(self.training.ids.len() + skipped.len(), &skipped, corrupt)?;
         Ok((TrainingRows { labelled, unlabelled }, skipped))
-    }
-
-    /// The vectors of all training samples, one row for each.
-    pub(crate) fn training_matrix(&self) -> Result<Matrix<'_>, VectorsError> {
-        let VectorTable { ids, vectors, width } = &self.training;
-        Ok(Matrix::new(vectors, ids.len(), *width)?)
     }
 }
 

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | which samples is a run trained and evaluated on? | [`run_samples`], [`splits`]; and in which [`prepared_table`] |
 //! | how is their table found or made, and what does it decide? | [`table`], [`table_splits`], with its [`start_notice`]s |
-//! | which vectors do they have? | [`head_vectors`], through a [`vector_projection`] |
+//! | which vectors do they have? | [`head_vectors`], through a [`vector_projection`], in a [`vector_table`] |
+//! | do they fit into memory? | [`head_memory`] |
 //! | how does a run on vectors of the user start and resume? | [`vector_run`], [`read_vectors`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
 //! | how does a run train its heads, top-down? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
@@ -23,6 +24,7 @@ pub mod evaluation;
 pub mod evaluation_log;
 pub mod final_evaluation;
 pub mod first_files;
+pub mod head_memory;
 pub mod head_settings;
 pub mod head_vectors;
 pub mod prepared_table;
@@ -42,6 +44,7 @@ pub mod trained_samples;
 pub mod vector_classifier;
 pub mod vector_projection;
 pub mod vector_run;
+pub mod vector_table;
 
 pub use error::VectorsError;
 pub use table_error::TableError;

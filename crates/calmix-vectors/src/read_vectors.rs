@@ -14,9 +14,11 @@ use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, RunFile};
 
 use crate::error::VectorsError;
-use crate::head_vectors::{HeadVectors, VectorTable};
+use crate::head_memory::HeadMemory;
+use crate::head_vectors::HeadVectors;
 use crate::run_samples::NeededSamples;
-use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
+use crate::vector_projection::{ROWS, fit_projection, fitted_stride};
+use crate::vector_table::{TablePlace, TableWriter, VectorTable};
 
 /// The vectors of a sample: their number and their length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +47,8 @@ impl VectorShape {
     }
 }
 
-/// Reads the needed samples, and projects them. The projection is the run's own, or fitted to what is trained on.
+/// Reads the needed samples, and projects them into tables at `place`. The projection is the run's own, or fitted to what is
+/// trained on.
 ///
 /// # Errors
 /// If the file of the vectors has changed since it was prepared, or there are fewer views than the recipe uses;
@@ -55,6 +58,7 @@ pub fn read_vectors(
     dataset: &Dataset,
     needed: &NeededSamples,
     paths: &Paths,
+    place: TablePlace<'_>,
     stop: &AtomicBool,
 ) -> Result<HeadVectors, VectorsError> {
     let shape = VectorShape::of(dataset)?;
@@ -67,7 +71,8 @@ pub fn read_vectors(
             shape.views, network.weak_views, network.strong_views
         )));
     }
-    let reader = VectorReader { dataset, shape, stop };
+    HeadMemory::of(recipe, needed, shape.width, dataset.classes().len()).check()?;
+    let reader = VectorReader { dataset, shape, place, stop };
     let projection = reader.projection(recipe, &needed.training, paths)?;
     let info = HeadInfo {
         kind: network.head,
@@ -86,6 +91,7 @@ pub fn read_vectors(
 struct VectorReader<'a> {
     dataset: &'a Dataset,
     shape: VectorShape,
+    place: TablePlace<'a>,
     stop: &'a AtomicBool,
 }
 
@@ -100,8 +106,7 @@ impl VectorReader<'_> {
 
     /// The vectors of samples in their first views, projected block by block.
     fn table(&self, ids: &[u64], views: usize, projection: &Projection) -> Result<VectorTable, VectorsError> {
-        let width = views * projection.dimensions();
-        let mut vectors = Vec::with_capacity(ids.len() * width);
+        let mut table = TableWriter::new(ids.len(), views * projection.dimensions(), self.place)?;
         let mut numbers = Vec::new();
         for block in ids.chunks((ROWS / views).max(1)) {
             self.check_stop()?;
@@ -109,9 +114,9 @@ impl VectorReader<'_> {
             for &id in block {
                 self.add(id, views, &mut numbers)?;
             }
-            project(projection, &numbers, &mut vectors)?;
+            table.project(projection, &numbers)?;
         }
-        Ok(VectorTable { ids: ids.to_vec(), vectors, width })
+        table.finish(ids.to_vec())
     }
 
     /// The run's own projection, or one that is fitted to the clean vectors of what is trained on.

@@ -23,6 +23,7 @@ use crate::evaluation::EvalOutput;
 use crate::read_vectors::read_vectors;
 use crate::run_samples::{BeganWith, RunSamples};
 use crate::threads::threads;
+use crate::vector_table::TablePlace;
 
 /// Evaluates a finished run on vectors again, on the splits of its own dataset. Nothing is written.
 ///
@@ -47,7 +48,8 @@ pub fn evaluate_vector_run(
     let paths = Paths::new(folder);
     let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
     let samples = RunSamples::open(recipe, &paths, Some(&BeganWith { dataset, split }))?;
-    let vectors = read_vectors(recipe, &samples.dataset, &samples.needed_to_evaluate(), &paths, stop)?;
+    let needed = samples.needed_to_evaluate();
+    let vectors = read_vectors(recipe, &samples.dataset, &needed, &paths, TablePlace::MEMORY, stop)?;
     let evaluator = HeadEvaluator { recipe, samples: &samples, vectors: &vectors, stop };
     evaluate_again(folder, &result, evaluator)
 }

@@ -114,10 +114,10 @@ impl HeadRun<'_> {
             self.events.event(&Event::Note(note))?;
         }
         let ids = &vectors.training.ids;
-        let labels: Vec<Option<u32>> = ids.iter().map(|&id| data.class_of(id)).collect();
+        let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
         let samples = HeadSamples {
             ids,
-            vectors: vectors.training_matrix()?,
+            vectors: vectors.training.rows()?,
             weak: recipe.network.weak_views as u8,
             strong: recipe.network.strong_views as u8,
             labels: &labels,

@@ -21,6 +21,9 @@ use crate::error::VectorsError;
 use crate::prepared_table::prepared;
 use crate::splits::{draw_split, own_validation, unlabelled};
 
+/// The most samples whose classes every process keeps in memory: 64 MB.
+const CLASSES_IN_MEMORY: u64 = 1 << 24;
+
 /// The dataset and the split with which a run started.
 #[derive(Debug, Clone)]
 pub struct BeganWith {
@@ -59,8 +62,9 @@ pub struct RunSamples {
     /// The hash of the split.
     pub split_hash: String,
     unlabelled: SampleIds,
-    /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file.
-    classes_of: Vec<u32>,
+    /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file. `None` if there are too
+    /// many for the memory of every process; a class is then read from the table when it is needed.
+    classes_of: Option<Vec<u32>>,
     validation: SampleIds,
     fitted_on: FittedOn,
     test: Option<Range<u64>>,
@@ -120,7 +124,11 @@ impl RunSamples {
         let unlabelled = if needs { unlabelled(recipe, &split, &dataset)? } else { SampleIds::default() };
         let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
         let all = if needs || recipe.has_head() { dataset.len() } else { 0 };
-        let classes_of = dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?;
+        let classes_of = if all <= CLASSES_IN_MEMORY {
+            Some(dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?)
+        } else {
+            None
+        };
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
             let hint = match &error {
@@ -205,16 +213,23 @@ impl RunSamples {
     }
 
     /// The class of a sample, if known.
-    pub fn class_of(&self, id: u64) -> Option<u32> {
-        let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
-        class.copied().filter(|&class| class != NO_LABEL)
+    ///
+    /// # Errors
+    /// If it is not in memory and cannot be read.
+    pub fn class_of(&self, id: u64) -> Result<Option<u32>, DataError> {
+        let Some(classes) = &self.classes_of else { return self.dataset.label(id) };
+        let class = usize::try_from(id).ok().and_then(|id| classes.get(id));
+        Ok(class.copied().filter(|&class| class != NO_LABEL))
     }
 
     /// The class of an unlabelled sample whose pseudo-label can be evaluated: one that the dataset knows, of a sample that is
     /// not also trained on with its label. Other implementations count those too, although the network has memorised them.
-    pub fn evaluated_class(&self, id: u64) -> Option<u32> {
+    ///
+    /// # Errors
+    /// As [`class_of`](Self::class_of).
+    pub fn evaluated_class(&self, id: u64) -> Result<Option<u32>, DataError> {
         let labelled = self.labelled().binary_search(&id).is_ok();
-        if labelled { None } else { self.class_of(id) }
+        if labelled { Ok(None) } else { self.class_of(id) }
     }
 
     /// The samples of a split, in order.

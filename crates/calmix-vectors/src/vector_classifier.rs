@@ -91,7 +91,7 @@ impl VectorClassifier {
         let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
         let head_samples = HeadSamples {
             ids: &training.ids,
-            vectors: Matrix::new(&projected, training.ids.len(), views * projection.dimensions())?,
+            vectors: Matrix::new(&projected, training.ids.len(), views * projection.dimensions())?.into(),
             weak: recipe.network.weak_views as u8,
             strong: recipe.network.strong_views as u8,
             labels: &labels,

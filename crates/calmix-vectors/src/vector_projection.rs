@@ -6,7 +6,7 @@ use calmix_head::projection::Projection;
 use crate::error::VectorsError;
 
 /// The most samples that a projection is fitted on.
-const FITTED: usize = 20_000;
+pub(crate) const FITTED: usize = 20_000;
 /// Rows that are projected at once: of fewer, preparing the directions for the product would take as long as the product.
 pub const ROWS: usize = 2_048;
 

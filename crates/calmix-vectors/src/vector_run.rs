@@ -39,6 +39,7 @@ use crate::start_notice::StartNotice;
 use crate::table::open_table;
 use crate::table_splits::take_splits;
 use crate::threads::threads;
+use crate::vector_table::TablePlace;
 
 /// The origin of settings that the contents of the vectors' file decide.
 pub(crate) const FILE_CONTENTS: &str = "contents of the vectors' file";
@@ -220,7 +221,9 @@ impl<'a> VectorTrainer<'a> {
     ) -> Result<Outcome, VectorsError> {
         let recipe = &resolved.recipe;
         let stop = self.stop;
-        let vectors = read_vectors(recipe, &samples.dataset, &samples.needed(), run.paths(), stop)?;
+        let paths = run.paths();
+        let place = TablePlace::new(paths.folder());
+        let vectors = read_vectors(recipe, &samples.dataset, &samples.needed(), paths, place, stop)?;
         run.write(RunFile::Projection, &projection_bytes(&vectors.projection)?)?;
         let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, self.sinks)?;
         events.begins(0);

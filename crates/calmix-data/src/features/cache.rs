@@ -8,8 +8,7 @@
 //! Vectors decide what a run learns, and any process that can write a page can write other vectors with a valid hash. So only
 //! pages of the same user, or of root, are used; in a folder that users share, each user has a separate cache.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,7 +16,8 @@ use std::path::Path;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::{atomic_file, safe_open};
 
-use super::page::{self, Page, PageIndex, SAMPLES};
+use super::page::{self, Page, PageIndex};
+use super::page_map::{Location, PageKey, PageMap, StoredPage, number};
 use super::{FeatureIdentity, FeatureView};
 use crate::error::{DataError, DataProblem};
 
@@ -32,27 +32,11 @@ pub struct FeatureCache {
     folder: ConfinedPath,
     /// The length of a vector, in numbers.
     width: usize,
-    pages: Vec<StoredPage>,
-    index: HashMap<(u64, FeatureView), Location>,
+    pages: PageMap,
     /// Pages that could not be used.
     damaged: u64,
     /// A folder or page that is not used because it belongs to another user.
     foreign: Option<ConfinedPath>,
-}
-
-/// Where the vectors of a page are.
-#[derive(Debug)]
-enum StoredPage {
-    File(ConfinedPath),
-    Memory(Vec<u8>),
-}
-
-/// Where a vector is.
-#[derive(Debug, Clone, Copy)]
-struct Location {
-    page: u32,
-    /// Its number within the page.
-    vector: u32,
 }
 
 /// Samples that lack the same views: what one page is going to hold.
@@ -74,11 +58,6 @@ impl PageNeed {
     pub fn holds(&self, id: u64) -> bool {
         self.ids.is_empty() || number(id) == self.number()
     }
-}
-
-/// The number of the page that a sample is on.
-fn number(id: u64) -> u64 {
-    id / SAMPLES as u64
 }
 
 impl FeatureCache {
@@ -114,7 +93,8 @@ impl FeatureCache {
             }
             match Page::open(&path) {
                 Ok(page) if page.index.width == cache.width && path.ends_with(page.index.name()) => {
-                    cache.add(StoredPage::File(path), &page.index);
+                    let is_sound = cache.pages.add(StoredPage::File(path), &page.index);
+                    cache.damaged += u64::from(!is_sound);
                 }
                 Err(error) if error.is_transient() => return Err(error),
                 _ => cache.damaged += 1,
@@ -129,8 +109,7 @@ impl FeatureCache {
         Self {
             folder: parent.into().join(identity.folder_name()),
             width: identity.width as usize,
-            pages: Vec::new(),
-            index: HashMap::new(),
+            pages: PageMap::default(),
             damaged: 0,
             foreign: None,
         }
@@ -187,7 +166,7 @@ impl FeatureCache {
         let mut lacking: BTreeMap<(Vec<FeatureView>, u64), Vec<u64>> = BTreeMap::new();
         for id in ids {
             let lacks: Vec<_> =
-                views.iter().copied().filter(|view| !self.index.contains_key(&(id, *view))).collect();
+                views.iter().copied().filter(|&view| self.pages.find(id, view).is_none()).collect();
             if !lacks.is_empty() {
                 lacking.entry((lacks, number(id))).or_default().push(id);
             }
@@ -210,7 +189,7 @@ impl FeatureCache {
         let page = page::to_bytes(&index, vectors)
             .map_err(|error| DataError::new(&path, DataProblem::Content(error.to_string())))?;
         atomic_file::write(&path, &page)?;
-        self.add(StoredPage::File(path), &index);
+        self.pages.add(StoredPage::File(path), &index);
         Ok(())
     }
 
@@ -220,14 +199,15 @@ impl FeatureCache {
     /// If their number does not match the page.
     pub fn hold(&mut self, need: &PageNeed, vectors: Vec<u8>) -> Result<(), DataError> {
         let Some(index) = self.index_of(need, &vectors)? else { return Ok(()) };
-        self.add(StoredPage::Memory(vectors), &index);
+        self.pages.add(StoredPage::Memory(vectors), &index);
         Ok(())
     }
 
     /// The index of a page with these vectors; `None` if it is empty.
     fn index_of(&self, need: &PageNeed, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
         let index = PageIndex { width: self.width, views: need.views.clone(), ids: need.ids.clone() };
-        if index.vector_bytes() != vectors.len() || need.ids.len() > SAMPLES {
+        let is_one_page = need.ids.is_sorted_by(|a, b| a < b) && need.ids.iter().all(|&id| need.holds(id));
+        if index.vector_bytes() != vectors.len() || !is_one_page {
             let problem =
                 format!("{} bytes of vectors for a page of {} bytes", vectors.len(), index.vector_bytes());
             return Err(DataError::new(&self.folder, DataProblem::Content(problem)));
@@ -242,20 +222,19 @@ impl FeatureCache {
     /// If a page cannot be read.
     pub fn read(&mut self, ids: &[u64], views: &[FeatureView]) -> Result<(Vec<u64>, Vec<u8>), DataError> {
         let place = |id: u64| -> Option<Vec<Location>> {
-            views.iter().map(|&view| self.index.get(&(id, view)).copied()).collect()
+            views.iter().map(|&view| self.pages.find(id, view)).collect()
         };
         let found: Vec<(u64, Vec<Location>)> = ids.iter().filter_map(|&id| Some((id, place(id)?))).collect();
         let each = 2 * self.width;
         let mut out = vec![0; found.len() * views.len() * each];
         // Each page is read once: which of its vectors go where.
-        let mut moves: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
+        let mut moves: BTreeMap<PageKey, Vec<(usize, usize)>> = BTreeMap::new();
         for (to, from) in found.iter().flat_map(|(_, places)| places).enumerate() {
-            moves.entry(from.page).or_default().push((from.vector as usize, to));
+            moves.entry(from.page).or_default().push((from.vector, to));
         }
         let mut lost = Vec::new();
         for (page, moves) in moves {
-            let stored = self.pages.get(page as usize);
-            let vectors = match stored.map(StoredPage::vectors) {
+            let vectors = match self.pages.vectors(page) {
                 Some(Ok(vectors)) => vectors,
                 Some(Err(error)) if error.is_transient() => return Err(error),
                 _ => {
@@ -271,34 +250,24 @@ impl FeatureCache {
         if lost.is_empty() {
             return Ok((found.into_iter().map(|(id, _)| id).collect(), out));
         }
-        self.forget(&lost);
+        self.damaged += lost.len() as u64;
+        // From the last one, so that the keys of the others stay valid.
+        for &page in lost.iter().rev() {
+            self.pages.remove(page);
+        }
         self.read(ids, views)
     }
 
-    /// Counts pages as absent.
-    fn forget(&mut self, pages: &[u32]) {
-        self.damaged += pages.len() as u64;
-        self.index.retain(|_, at| !pages.contains(&at.page));
-    }
-
-    fn add(&mut self, stored: StoredPage, index: &PageIndex) {
-        let page = self.pages.len() as u32;
-        self.pages.push(stored);
-        let all = index.ids.iter().flat_map(|&id| index.views.iter().map(move |&view| (id, view)));
-        for (vector, key) in (0..).zip(all) {
-            self.index.entry(key).or_insert(Location { page, vector });
-        }
+    /// Which of these samples the cache has in all of these views. Their pages may turn out to be damaged.
+    pub fn held(&self, ids: &[u64], views: &[FeatureView]) -> Vec<u64> {
+        let has_all = |id: u64| views.iter().all(|&view| self.pages.find(id, view).is_some());
+        ids.iter().copied().filter(|&id| has_all(id)).collect()
     }
 }
 
-impl StoredPage {
-    /// Reads all vectors and checks their hash.
-    fn vectors(&self) -> Result<Cow<'_, [u8]>, DataError> {
-        match self {
-            Self::File(path) => Page::open(path)?.vectors(path).map(Cow::Owned),
-            Self::Memory(vectors) => Ok(Cow::Borrowed(vectors)),
-        }
-    }
+/// Ascending samples, divided into those that are on one page: they are read together.
+pub fn by_page(ids: &[u64]) -> impl Iterator<Item = &[u64]> {
+    ids.chunk_by(|&a, &b| number(a) == number(b))
 }
 
 /// Whether a file has exactly these bytes.

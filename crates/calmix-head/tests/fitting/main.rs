@@ -71,7 +71,8 @@ fn every_label_is_predicted_by_a_head_without_it_and_the_head_is_good() {
     assert_eq!(head.predictions.labels.len(), 6 * CLASSES);
     assert!(head.calibrator.map().is_some());
     let rows: Vec<usize> = (6 * CLASSES..200).collect();
-    let logits = head.trained.average.forward(&scene.samples().clean(&rows)).expect("logits").logits;
+    let logits =
+        head.trained.average.forward(&scene.samples().clean(&rows).expect("rows")).expect("logits").logits;
     let right = rows.iter().zip(logits.chunks_exact(CLASSES)).filter(|&(&row, z)| {
         let top = (0..CLASSES).max_by(|&a, &b| z[a].total_cmp(&z[b]));
         top.map(|class| class as u32) == scene.labels[row]
@@ -86,7 +87,7 @@ fn validation_samples_take_the_place_of_folds() {
     let scene = Scene::new(6);
     let samples = scene.samples();
     let rows: Vec<usize> = (100..160).collect();
-    let vectors = samples.clean(&rows);
+    let vectors = samples.clean(&rows).expect("rows");
     let labels: Vec<u32> = rows.iter().map(|&row| scene.labels[row].expect("a label")).collect();
     let ids: Vec<u64> = rows.iter().map(|&row| samples.ids[row]).collect();
     let validation = ValidationSamples {

@@ -52,7 +52,9 @@ impl Scene {
     pub(crate) fn samples(&self) -> HeadSamples<'_> {
         HeadSamples {
             ids: &self.ids,
-            vectors: Matrix::new(&self.vectors, SAMPLES, self.vectors.len() / SAMPLES).expect("whole rows"),
+            vectors: Matrix::new(&self.vectors, SAMPLES, self.vectors.len() / SAMPLES)
+                .expect("whole rows")
+                .into(),
             weak: WEAK,
             strong: STRONG,
             labels: &self.labels,

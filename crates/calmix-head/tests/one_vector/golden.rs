@@ -49,7 +49,8 @@ fn logistic_regression_is_that_of_scikit_learn() {
     let held_out: Vec<usize> = (60..ROWS).collect();
     for ((head, wanted), c) in heads.iter().zip(golden["regression"].as_array().expect("rows")).zip(strengths)
     {
-        let apart = greatest_difference(head, &scene.samples().clean(&held_out), &numbers(wanted));
+        let apart =
+            greatest_difference(head, &scene.samples().clean(&held_out).expect("rows"), &numbers(wanted));
         assert!(apart < TOLERANCE, "C = {c}: {apart}");
     }
 }
@@ -64,7 +65,7 @@ fn em_is_that_of_numpy() {
         let head = with_progress(|progress| gaussian_mixture(scene.samples(), &rows, settings, progress));
         let apart = greatest_difference(
             &head.expect("a head"),
-            &scene.samples().clean(&all),
+            &scene.samples().clean(&all).expect("rows"),
             &numbers(&golden[name]),
         );
         assert!(apart < TOLERANCE, "{name}: {apart}");

@@ -30,7 +30,7 @@ fn bits(fitted: &HeadFit) -> Vec<u32> {
 
 fn errors(head: &Head, scene: &Scene) -> usize {
     let rows: Vec<usize> = (0..scene.labels.len()).collect();
-    let logits = head.forward(&scene.samples().clean(&rows)).expect("logits").logits;
+    let logits = head.forward(&scene.samples().clean(&rows).expect("rows")).expect("logits").logits;
     let classes = head.shape().classes;
     let wrong = |(logits, label): &(&[f32], &Option<u32>)| {
         Some(calmix_core::softmax::argmax(logits) as u32) != **label
@@ -109,7 +109,7 @@ fn validation_samples_choose_among_all_candidates() {
     let scene = Scene::clouds(400, 16, 4, 0.5);
     let samples = scene.samples();
     let held_out: Vec<usize> = (300..400).collect();
-    let vectors = samples.clean(&held_out);
+    let vectors = samples.clean(&held_out).expect("rows");
     let labels: Vec<u32> = held_out.iter().map(|&row| scene.labels[row].expect("a label")).collect();
     let ids: Vec<u64> = held_out.iter().map(|&row| samples.ids[row]).collect();
     let validation = ValidationSamples {

@@ -53,7 +53,7 @@ impl Scene {
     pub(crate) fn samples(&self) -> HeadSamples<'_> {
         HeadSamples {
             ids: &self.ids,
-            vectors: Matrix::new(&self.vectors, self.ids.len(), self.width).expect("whole rows"),
+            vectors: Matrix::new(&self.vectors, self.ids.len(), self.width).expect("whole rows").into(),
             weak: 0,
             strong: 0,
             labels: &self.labels,

@@ -1,13 +1,13 @@
 //! The features of a frozen backbone, for a run that trains a head on them: from the cache, after computing what
 //! it lacks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_data::error::DataError;
 use calmix_data::features::{
-    self, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, widened,
+    self, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, widened,
 };
 use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Warn};
 use calmix_engine::frozen_backbone::FrozenBackbone;
@@ -24,9 +24,11 @@ use calmix_recipe::precision::Precision;
 use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
-use calmix_vectors::head_vectors::{HeadVectors, VectorTable};
+use calmix_vectors::head_memory::HeadMemory;
+use calmix_vectors::head_vectors::HeadVectors;
 use calmix_vectors::run_samples::NeededSamples;
-use calmix_vectors::vector_projection::{ROWS, fit_projection, fitted_stride, project};
+use calmix_vectors::vector_projection::{ROWS, fit_projection, fitted_stride};
+use calmix_vectors::vector_table::{TablePlace, TableWriter, VectorTable};
 
 use serde_json::json;
 
@@ -46,6 +48,8 @@ pub(crate) struct FrozenFeatures {
     views: Vec<FeatureView>,
     /// The run's own projection, if there is a run; it may have none yet.
     projection: Option<ConfinedPath>,
+    /// The folder of the run, for vectors that are too many for memory; `None` if nothing may be written there.
+    scratch: Option<PathBuf>,
     /// Whether the features must be written to the cache, since no run follows that could use them from memory.
     must_keep: bool,
     /// Whether the cache can be written; `false` once a write has failed.
@@ -103,6 +107,10 @@ impl FrozenFeatures {
             cache: FeatureCache::in_memory(&folder, &identity),
             views: FeatureView::list(network.weak_views as u8, network.strong_views as u8),
             projection: paths.map(|paths| paths.file(RunFile::Projection)).transpose()?,
+            scratch: match place {
+                FeaturePlace::Run(paths) => Some(paths.folder().to_owned()),
+                FeaturePlace::Shared | FeaturePlace::Memory(_) => None,
+            },
             must_keep: paths.is_none(),
             is_writable: !matches!(place, FeaturePlace::Memory(_)),
             warn,
@@ -142,6 +150,13 @@ impl FrozenFeatures {
     /// The folder of the cache.
     pub(crate) fn folder(&self) -> &Path {
         self.cache.folder()
+    }
+
+    /// The memory that a run on these samples needs.
+    pub(crate) fn memory(&self, recipe: &Recipe, needed: &NeededSamples, classes: usize) -> HeadMemory {
+        let width = FrozenBackbone::width_of(&self.settings);
+        let memory = HeadMemory::of(recipe, needed, width, classes);
+        if self.is_writable { memory } else { memory.with_features(self.views.len(), width) }
     }
 
     /// Computes this process's part of the features that the cache lacks for these samples.
@@ -236,19 +251,35 @@ impl FrozenFeatures {
         work: &mut FeatureWork<'_>,
     ) -> Result<HeadVectors, TrainError> {
         let damaged = self.cache.damaged();
-        let mut training = self.cache.read(&needed.training, &self.views)?;
-        let mut evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
-        if self.cache.damaged() > damaged {
-            (work.warn)(&format!(
-                "{}: {} pages of cached features are damaged and are computed again",
-                self.folder().display(),
-                self.cache.damaged() - damaged
-            ));
-            self.make(needed, PageShard::WHOLE, work)?;
-            training = self.cache.read(&needed.training, &self.views)?;
-            evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
+        if let Some(vectors) = self.load_held(recipe, needed, work.stop)? {
+            return Ok(vectors);
         }
-        let projection = self.projection(recipe, &training)?;
+        (work.warn)(&format!(
+            "{}: {} pages of cached features are damaged and are computed again",
+            self.folder().display(),
+            self.cache.damaged() - damaged
+        ));
+        self.make(needed, PageShard::WHOLE, work)?;
+        loop {
+            // Ends: each time, one page fewer counts as present.
+            if let Some(vectors) = self.load_held(recipe, needed, work.stop)? {
+                return Ok(vectors);
+            }
+        }
+    }
+
+    /// The projected features of the samples that the cache has; `None` if some of its pages are damaged, which count as absent
+    /// from then on.
+    fn load_held(
+        &mut self,
+        recipe: &Recipe,
+        needed: &NeededSamples,
+        stop: &AtomicBool,
+    ) -> Result<Option<HeadVectors>, TrainError> {
+        let views = self.views.clone();
+        let training = self.cache.held(&needed.training, &views);
+        let evaluation = self.cache.held(&needed.evaluation, &[FeatureView::Clean]);
+        let Some(projection) = self.projection(recipe, &training, stop)? else { return Ok(None) };
         let info = HeadInfo {
             precision: self.precision,
             kind: recipe.network.head,
@@ -257,47 +288,81 @@ impl FrozenFeatures {
             backbone: self.file.hash.clone(),
             projection: ModelInfo::hash(&projection_bytes(&projection)?),
         };
-        let table = |(ids, vectors): (Vec<u64>, Vec<u8>), views: usize| -> Result<_, TrainError> {
-            let vectors = projected(&projection, &vectors)?;
-            Ok(VectorTable { ids, vectors, width: views * projection.dimensions() })
-        };
-        let training = table(training, self.views.len())?;
-        let evaluation = table(evaluation, 1)?;
-        Ok(HeadVectors { projection, info, training, evaluation })
+        let training = self.table(training, &views, &projection, stop)?;
+        let evaluation = self.table(evaluation, &[FeatureView::Clean], &projection, stop)?;
+        let tables = training.zip(evaluation);
+        Ok(tables.map(|(training, evaluation)| HeadVectors { projection, info, training, evaluation }))
     }
 
-    /// The run's own projection, or one that is fitted to the clean views of what is trained on.
+    /// Projects features page by page, so that only one page of them is in memory; `None` if a page is damaged.
+    fn table(
+        &mut self,
+        ids: Vec<u64>,
+        views: &[FeatureView],
+        projection: &Projection,
+        stop: &AtomicBool,
+    ) -> Result<Option<VectorTable>, TrainError> {
+        let place = self.scratch.as_deref().map_or(TablePlace::MEMORY, TablePlace::new);
+        let mut table = TableWriter::new(ids.len(), views.len() * projection.dimensions(), place)?;
+        let block = (ROWS * 2 * projection.width()).max(1);
+        let mut features = Vec::new();
+        for page in by_page(&ids) {
+            check_stop(stop)?;
+            let (found, vectors) = self.cache.read(page, views)?;
+            if found.len() < page.len() {
+                return Ok(None);
+            }
+            features.extend(vectors);
+            let whole = features.len() / block * block;
+            for block in features[..whole].chunks(block) {
+                table.project(projection, &widened(block))?;
+            }
+            features.drain(..whole);
+        }
+        table.project(projection, &widened(&features))?;
+        Ok(Some(table.finish(ids)?))
+    }
+
+    /// The run's own projection, or one that is fitted to the clean views of what is trained on; `None` if one of their pages
+    /// is damaged.
     fn projection(
         &mut self,
         recipe: &Recipe,
-        (ids, vectors): &(Vec<u64>, Vec<u8>),
-    ) -> Result<Projection, TrainError> {
-        let (width, dimensions) =
-            (FrozenBackbone::width_of(&self.settings), recipe.network.dimensions as usize);
+        ids: &[u64],
+        stop: &AtomicBool,
+    ) -> Result<Option<Projection>, TrainError> {
+        let width = FrozenBackbone::width_of(&self.settings);
+        let dimensions = recipe.network.dimensions as usize;
         // Without samples to fit one to, there has to be one.
         if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
             let file = safe_open::read(own, longest_projection(width))?;
             let projection = read_projection(&file, width, dimensions);
-            return Ok(projection.map_err(|problem| FileError::new(own, problem))?);
+            return Ok(Some(projection.map_err(|problem| FileError::new(own, problem))?));
         }
         // An analysis takes seconds, and runs with the same samples share it.
         let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
         let kept = self.cache.kept(&name, longest_projection(width));
         if let Some(kept) = kept.and_then(|file| read_projection(&file, width, dimensions).ok()) {
-            return Ok(kept);
+            return Ok(Some(kept));
         }
-        let each = 2 * width;
-        let row = each * self.views.len();
-        let rows = vectors.chunks_exact(row.max(1)).step_by(fitted_stride(ids.len()));
-        let clean: Vec<f32> = rows.flat_map(|row| widened(&row[..each])).collect();
+        let fitted_on: Vec<u64> = ids.iter().copied().step_by(fitted_stride(ids.len())).collect();
+        let mut clean = Vec::with_capacity(fitted_on.len() * width);
+        for page in by_page(&fitted_on) {
+            check_stop(stop)?;
+            let (found, vectors) = self.cache.read(page, &[FeatureView::Clean])?;
+            if found.len() < page.len() {
+                return Ok(None);
+            }
+            clean.extend(widened(&vectors));
+        }
         let projection = fit_projection(&clean, width, dimensions)?;
         if self.is_writable
             && let Err(error) = self.cache.keep_checked(&name, &projection_bytes(&projection)?)
         {
             self.do_without_cache(&error);
         }
-        Ok(projection)
+        Ok(Some(projection))
     }
 
     /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
@@ -316,12 +381,6 @@ impl FrozenFeatures {
     }
 }
 
-/// The vectors of features in f16, block by block: f32 numbers of all features would be several times as much memory.
-fn projected(projection: &Projection, features: &[u8]) -> Result<Vec<f32>, TrainError> {
-    let each = 2 * projection.width();
-    let mut vectors = Vec::with_capacity(features.len() / each.max(1) * projection.dimensions());
-    for block in features.chunks((ROWS * each).max(1)) {
-        project(projection, &widened(block), &mut vectors)?;
-    }
-    Ok(vectors)
+fn check_stop(stop: &AtomicBool) -> Result<(), TrainError> {
+    if stop.load(Ordering::Relaxed) { Err(TrainError::Abandoned) } else { Ok(()) }
 }

@@ -67,6 +67,8 @@ pub(crate) fn vectors_of_run(
     let mut frozen = FrozenFeatures::open(recipe, place, &data.samples.fingerprint, Arc::clone(watch.warn))?;
     let mut work = watch.work(data);
     let needed = data.samples.needed();
+    // Before hours of work on features that would not fit.
+    frozen.memory(recipe, &needed, data.samples.classes.len()).check()?;
     frozen.make(&needed, PageShard::WHOLE, &mut work)?;
     let vectors = frozen.load(recipe, &needed, &mut work)?;
     drop(work);

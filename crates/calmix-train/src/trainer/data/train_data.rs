@@ -111,8 +111,12 @@ impl TrainData {
         recipe: &Recipe,
         processes: &ProcessGroup,
     ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
-        let mut evaluated = self.samples.unlabelled_ids();
-        evaluated.retain(|&id| self.samples.evaluated_class(id).is_some());
+        let mut evaluated = Vec::new();
+        for id in self.samples.unlabelled_ids() {
+            if self.samples.evaluated_class(id)?.is_some() {
+                evaluated.push(id);
+            }
+        }
         self.in_batches(recipe, &evaluated.as_slice().into(), processes)
     }
 

@@ -1,11 +1,10 @@
 //! Checks before the first step that a run fits into memory: an estimate, compared with what the machine has available.
 
-use std::fs;
-
 use calmix_core::method::Method;
 use calmix_core::samples::Samples;
 use calmix_engine::engine::Settings;
 use calmix_engine::network::Network;
+use calmix_io::available_memory::available_memory;
 
 use crate::trainer::error::TrainError;
 
@@ -42,7 +41,7 @@ impl MemoryNeed {
 
     /// Refuses a run that does not fit into this machine, whose memory `processes` processes share.
     pub(crate) fn check(self, processes: usize) -> Result<(), TrainError> {
-        available().map_or(Ok(()), |available| self.check_in(available / processes.max(1) as u64))
+        available_memory().map_or(Ok(()), |available| self.check_in(available / processes.max(1) as u64))
     }
 
     fn check_in(self, available: u64) -> Result<(), TrainError> {
@@ -53,21 +52,6 @@ impl MemoryNeed {
         let Self { samples, classes, state, network } = self;
         Err(TrainError::Memory { samples, classes, state, network, needed, available })
     }
-}
-
-/// Bytes of memory that the system, or the container, has available; `None` if it is not known.
-fn available() -> Option<u64> {
-    let read = |path: &str| fs::read_to_string(path).ok();
-    let machine = read("/proc/meminfo").and_then(|text| mem_available(&text));
-    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    let container = number("/sys/fs/cgroup/memory.max")
-        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
-    machine.into_iter().chain(container).min()
-}
-
-fn mem_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
 #[cfg(test)]
@@ -84,15 +68,5 @@ mod tests {
         assert!(error.contains("more processes"), "{error}");
         let endless = MemoryNeed { state: u64::MAX, ..imagenet };
         assert!(endless.check_in(u64::MAX - 1).is_err());
-    }
-
-    #[test]
-    fn available_memory_is_read_from_the_system() {
-        let text = "MemTotal:       32000000 kB\nMemFree:         1000000 kB\nMemAvailable:   20000000 kB\n";
-        assert_eq!(mem_available(text), Some(20_000_000 << 10));
-        assert_eq!(mem_available("MemTotal: 1 kB\n"), None);
-        if cfg!(target_os = "linux") {
-            assert!(available().is_some_and(|bytes| bytes > 1 << 20));
-        }
     }
 }

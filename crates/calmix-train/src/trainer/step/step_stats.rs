@@ -4,6 +4,7 @@ use calmix_core::feedback::{Feedback, Total};
 use calmix_core::matrix::Matrix;
 use calmix_core::method::Method;
 use calmix_core::plan::StepPlan;
+use calmix_data::error::DataError;
 use calmix_metrics::mean_margins::{EasyHard, Margins};
 use calmix_metrics::pseudo_labels::PseudoSums;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::trainer::ranks::layout::ParallelLayout;
 
 /// The class of an unlabelled sample, where its pseudo-label is to be evaluated: if known, and the sample is not
 /// trained on with its label too.
-pub(crate) type TrueClass<'a> = &'a (dyn Fn(u64) -> Option<u32> + 'a);
+pub(crate) type TrueClass<'a> = &'a (dyn Fn(u64) -> Result<Option<u32>, DataError> + 'a);
 
 /// The metrics of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -37,18 +38,23 @@ struct GroupSums {
 impl GroupSums {
     const WIDTH: usize = 9 + PseudoSums::WIDTH;
 
-    fn of(plan: &StepPlan, rows: &GroupRows<'_>, classes: usize, truth: TrueClass<'_>) -> Self {
+    fn of(
+        plan: &StepPlan,
+        rows: &GroupRows<'_>,
+        classes: usize,
+        truth: TrueClass<'_>,
+    ) -> Result<Self, DataError> {
         let total = |value: Option<f64>| value.map(Total::one).unwrap_or_default();
         let margins = plan.difficulty.as_ref().map(Margins::of).map(|Margins { labelled, unlabelled }| {
             [labelled.easy, labelled.hard, unlabelled.easy, unlabelled.hard].map(total)
         });
-        let truth: Vec<_> = rows.unlabelled.ids.iter().map(|&id| truth(id)).collect();
+        let truth = rows.unlabelled.ids.iter().map(|&id| truth(id)).collect::<Result<Vec<_>, _>>()?;
         let logits = Matrix::new(&rows.unlabelled.logits, truth.len(), classes).ok();
-        Self {
+        Ok(Self {
             margins: margins.unwrap_or_default(),
             mixes: plan.mixes.len() as f32,
             pseudo: logits.map(|logits| PseudoSums::of(plan, logits, &truth)).unwrap_or_default(),
-        }
+        })
     }
 
     fn numbers(&self) -> Vec<f32> {
@@ -65,7 +71,7 @@ pub(crate) fn tallies(
     (plans, groups): (&[StepPlan], &[GroupRows<'_>]),
     classes: usize,
     truth: TrueClass<'_>,
-) -> Vec<Vec<f32>> {
+) -> Result<Vec<Vec<f32>>, DataError> {
     let mut tallies = Vec::new();
     for (membership, (plan, rows)) in layout.memberships().iter().zip(plans.iter().zip(groups)) {
         for (shard, local) in membership.shards().zip(membership.local.clone()) {
@@ -73,7 +79,7 @@ pub(crate) fn tallies(
             let selected = selected.unwrap_or_default();
             let tally = if shard == 0 {
                 let feedback = Feedback { selected, ..plan.feedback.clone() };
-                [feedback.numbers(), GroupSums::of(plan, rows, classes, truth).numbers()].concat()
+                [feedback.numbers(), GroupSums::of(plan, rows, classes, truth)?.numbers()].concat()
             } else {
                 let mut tally = Feedback { selected, ..Feedback::default() }.numbers();
                 tally.resize(tally_width(method, classes), 0.0);
@@ -82,7 +88,7 @@ pub(crate) fn tallies(
             tallies.push(tally);
         }
     }
-    tallies
+    Ok(tallies)
 }
 
 /// The number of values in a tally.

@@ -135,7 +135,7 @@ impl Stepper {
         let (plans, mut state) = self.plan(&known, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
         let truth = |id| self.data.samples.evaluated_class(id);
-        let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth);
+        let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth)?;
         plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
         drop(known);
         let mut observed = observed;
