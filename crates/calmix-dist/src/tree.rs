@@ -1,13 +1,13 @@
 //! One order of addition for any number of processes.
 //!
 //! Floating-point addition depends on its order. So N logical shards are always added along the same binary tree: the
-//! left child of a node over `len` shards has the largest power of two below `len`, the right child the rest. With W
-//! processes, W dividing N, each rank holds N/W neighbouring shards and adds the largest subtrees among them. Each rank
+//! left child of a node over `len` shards has the largest power of two below `len`, the right child the rest. Each of W ≤ N
+//! processes holds some neighbouring shards ([`held`]) and adds the largest subtrees among them. Each rank
 //! then owns a stretch of the vector and adds the subtrees of all ranks there, again along the tree. Every addition is
 //! one of the tree's, so the bits are the same for every W.
 //!
 //! If N and W are powers of two, every rank has one subtree and sends 2·P·(W−1)/W numbers of a vector of
-//! P: as much as a ring all-reduce. Other divisors cost more: six shards on three processes need up to twice that.
+//! P: as much as a ring all-reduce. Other numbers cost more: six shards on three processes need up to twice that.
 
 use std::ops::Range;
 
@@ -123,6 +123,12 @@ impl<T> PartialSums<T> {
         self.shards
     }
 
+    /// Whether exactly the shards of `held` were added.
+    pub fn has_all(&self, held: &Range<usize>) -> bool {
+        let first = self.sums.first().map_or(self.next, |(first, _)| first.start);
+        (first..self.next) == *held
+    }
+
     /// The sums of the largest subtrees among the shards so far, from left to right.
     pub fn subtrees(&self) -> &[(Range<usize>, T)] {
         &self.sums
@@ -146,10 +152,16 @@ fn is_node(node: Range<usize>, start: usize, middle: usize, end: usize) -> bool 
     is_node(node.start..split, start, middle, end) || is_node(split..node.end, start, middle, end)
 }
 
-/// The shards that a rank holds: neighbours, the same number on each rank.
-pub(crate) fn held(shards: usize, rank: usize, size: usize) -> Range<usize> {
-    let each = shards / size;
-    rank * each..(rank + 1) * each
+/// The shards that a rank holds: neighbours, as many on each rank if their number allows it, or else one more on some. A rank
+/// has none only if there are more ranks than shards.
+///
+/// ```
+/// let held: Vec<_> = (0..3).map(|rank| calmix_dist::tree::held(4, rank, 3)).collect();
+/// assert_eq!(held, [0..1, 1..2, 2..4]);
+/// ```
+pub fn held(shards: usize, rank: usize, size: usize) -> Range<usize> {
+    let size = size.max(1);
+    shards * rank / size..shards * (rank + 1) / size
 }
 
 /// The stretch of a vector that a rank adds: equal lengths, except at the end.
@@ -180,10 +192,6 @@ mod tests {
         fold::<_, Infallible>(shards, leaves, |a, b| Ok(a + b)).expect("infallible").expect("covered")
     }
 
-    fn divisors(shards: usize) -> impl Iterator<Item = usize> {
-        (1..=shards).filter(move |size| shards.is_multiple_of(*size))
-    }
-
     /// As `size` processes add: subtrees first, the rest by one of them.
     fn across(shards: &[f32], size: usize) -> f32 {
         let whole = (0..size).flat_map(|rank| {
@@ -205,7 +213,7 @@ mod tests {
         fn every_number_of_processes_gives_the_bits_of_the_definition(
             shards in prop::collection::vec(-1e3_f32..1e3, 1..=16),
         ) {
-            for size in divisors(shards.len()) {
+            for size in 1..=shards.len() {
                 prop_assert_eq!(across(&shards, size).to_bits(), plain(&shards).to_bits());
             }
         }
@@ -214,12 +222,12 @@ mod tests {
     #[test]
     fn subtrees_cover_the_tree_without_overlap() {
         for shards in 1..=16 {
-            for size in divisors(shards) {
+            for size in 1..=shards {
                 let all: Vec<_> =
                     (0..size).flat_map(|rank| subtrees(shards, &held(shards, rank, size))).collect();
                 let covered: Vec<usize> = all.iter().cloned().flatten().collect();
                 assert_eq!(covered, (0..shards).collect::<Vec<_>>(), "{size} of {shards}");
-                if shards.is_power_of_two() {
+                if shards.is_power_of_two() && size.is_power_of_two() {
                     assert_eq!(all.len(), size, "one subtree each, {size} of {shards}");
                 }
             }
@@ -228,12 +236,15 @@ mod tests {
 
     #[test]
     #[allow(clippy::single_range_in_vec_init)]
-    fn awkward_divisors_have_the_subtrees_one_draws_on_paper() {
+    fn awkward_numbers_have_the_subtrees_one_draws_on_paper() {
         let of = |shards, size| -> Vec<_> {
             (0..size).map(|rank| subtrees(shards, &held(shards, rank, size))).collect()
         };
         assert_eq!(of(6, 2), [vec![0..2, 2..3], vec![3..4, 4..6]]);
         assert_eq!(of(6, 3), [[0..2], [2..4], [4..6]]);
+        assert_eq!(of(4, 3), [vec![0..1], vec![1..2], vec![2..4]]);
+        assert_eq!(of(7, 3), [vec![0..2], vec![2..4], vec![4..7]]);
+        assert_eq!(of(5, 2), [vec![0..2], vec![2..4, 4..5]]);
         assert_eq!(of(12, 2), [vec![0..4, 4..6], vec![6..8, 8..12]]);
         assert_eq!(of(12, 3), [[0..4], [4..8], [8..12]]);
         assert_eq!(of(12, 4), [vec![0..2, 2..3], vec![3..4, 4..6], vec![6..8, 8..9], vec![9..10, 10..12]]);

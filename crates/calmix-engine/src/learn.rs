@@ -60,7 +60,8 @@ impl Engine {
         plan.check(&observed.partition, self.settings().classes, self.model().input.bytes())?;
         observed.receive(self, plan)?;
         let terms = method.loss_terms();
-        let mut sums = processes.begin_sum(plan.shards.len());
+        let all = observed.partition.sharding.all().count();
+        let mut sums = processes.begin_sum(all);
         for (n, shard_plan) in plan.shards.iter().enumerate() {
             let contribution = self.contribution(method, &terms, &mut observed, shard_plan, n)?;
             processes.add_to_sum(&mut sums, contribution)?;

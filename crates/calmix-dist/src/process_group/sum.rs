@@ -11,23 +11,22 @@ use crate::tree::{self, PartialSums, held, stretch};
 const SUM: Operation = Operation::TreeSum;
 
 impl ProcessGroup {
-    /// Adds the shards of all ranks along the tree of [`tree`]; every rank receives the sum.
+    /// Adds `all` shards along the tree of [`tree`], of which `shards` are this rank's; every rank receives the sum.
     ///
     /// # Errors
     ///
     /// As [`finish_sum`](Self::finish_sum).
-    pub fn tree_sum(&self, shards: Vec<Tensor>) -> Result<Tensor, DistError> {
-        let mut sums = self.begin_sum(shards.len());
+    pub fn tree_sum(&self, all: usize, shards: Vec<Tensor>) -> Result<Tensor, DistError> {
+        let mut sums = self.begin_sum(all);
         for shard in shards {
             self.add_to_sum(&mut sums, shard)?;
         }
         self.finish_sum(sums)
     }
 
-    /// Begins a sum to which every rank adds `shards` consecutive shards: of N shards on W processes, rank r has N/W
-    /// starting at r·N/W.
-    pub fn begin_sum(&self, shards: usize) -> PartialSums<Tensor> {
-        PartialSums::new(shards * self.size, shards * self.rank)
+    /// Begins a sum of `all` shards, to which every rank adds those that it [holds](held), in their order.
+    pub fn begin_sum(&self, all: usize) -> PartialSums<Tensor> {
+        PartialSums::new(all, held(all, self.rank, self.size).start)
     }
 
     /// Adds the next shard of this rank, a vector, and consumes it: a sum reuses the memory of its first shard.
@@ -53,10 +52,15 @@ impl ProcessGroup {
     ///
     /// # Errors
     ///
-    /// When there are no shards, or when a process is missing.
+    /// When this rank has not added the shards that it holds, or when a process is missing.
     pub fn finish_sum(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
         let _guard = tch::no_grad_guard();
-        let (total, sums) = (sums.shards(), sums.into_subtrees());
+        let total = sums.shards();
+        // The others know how much this rank sends from the shards that it holds.
+        if !sums.has_all(&held(total, self.rank, self.size)) {
+            return Err(self.argument(SUM, format!("these are not this rank's shards of {total}")));
+        }
+        let sums = sums.into_subtrees();
         let mut sums: Vec<Tensor> = sums.into_iter().map(|(_, sum)| sum).collect();
         let Some(length) = sums.first().map(|sum| sum.numel() as i64) else {
             return Err(self.argument(SUM, "there are no shards to add up"));

@@ -51,6 +51,16 @@ fn tree_sum_bits_with_uneven_lengths() {
     }
 }
 
+#[test]
+fn tree_sum_bits_on_processes_that_do_not_divide_the_shards() {
+    for (shards, sizes) in [(4, [3, 3]), (5, [2, 4]), (7, [3, 4])] {
+        let (alone, _) = sum(shards, 100, 1);
+        for size in sizes {
+            assert_eq!(sum(shards, 100, size).0, alone, "{shards} shards on {size}");
+        }
+    }
+}
+
 /// Not a test: `cargo test -p calmix-dist --release --test processes pace -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use calmix_dist::tree::held;
 use calmix_dist::{DistError, LaunchInfo, ProcessGroup};
 use tch::{Device, Kind, Tensor};
 
@@ -126,8 +127,10 @@ fn refusals(group: &ProcessGroup) {
     refused(group.all_to_all(&two.reshape([1, 2]), &ones, &ones).map(drop));
     refused(group.all_to_all(&two, &[1], &[]).map(drop));
     refused(group.all_to_all_bytes(&vec![vec![]; size + 1]).map(drop));
-    refused(group.tree_sum(vec![]).map(drop));
-    refused(group.tree_sum(vec![two.copy(), two.reshape([2, 1])]).map(drop));
+    refused(group.tree_sum(0, vec![]).map(drop));
+    refused(group.tree_sum(size, vec![]).map(drop));
+    refused(group.tree_sum(size, vec![two.copy(), two.copy()]).map(drop));
+    refused(group.tree_sum(2 * size, vec![two.copy(), two.reshape([2, 1])]).map(drop));
     refused(group.subgroup("none", 0..0).map(drop));
     refused(group.subgroup("many", 0..size + 1).map(drop));
 }
@@ -135,14 +138,13 @@ fn refusals(group: &ProcessGroup) {
 /// A sum over shards whose bits depend on the order; returns a hash of its bits, and the bytes that this rank sent for
 /// it.
 fn sum(group: &ProcessGroup, shards: usize, length: i64) -> String {
-    let each = shards / group.size();
-    let held = group.rank() * each..(group.rank() + 1) * each;
+    let held = held(shards, group.rank(), group.size());
     let shard = |shard: usize| {
         let at: Vec<f32> = (0..length).map(|at| at as f32).collect();
         (Tensor::from_slice(&at) * (shard as f64 + 0.7)).sin() * 10_f64.powi(shard as i32 % 5 - 2)
     };
     let before = group.sent();
-    let sum = group.tree_sum(held.map(shard).collect()).unwrap();
+    let sum = group.tree_sum(shards, held.map(shard).collect()).unwrap();
     assert_eq!(sum.size(), [length]);
     let sent = group.sent() - before;
     let bits = Vec::<f32>::try_from(sum).unwrap();
@@ -239,6 +241,6 @@ fn pace(group: &ProcessGroup, length: i64) -> String {
         times[7]
     };
     let ring = median(&|| group.all_reduce_sum(&mut tensor()).unwrap());
-    let tree = median(&|| drop(group.tree_sum(vec![tensor()]).unwrap()));
+    let tree = median(&|| drop(group.tree_sum(group.size(), vec![tensor()]).unwrap()));
     format!("{length} numbers, {} processes: all-reduce {ring:.2} ms, tree {tree:.2} ms", group.size())
 }

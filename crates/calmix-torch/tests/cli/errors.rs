@@ -89,7 +89,7 @@ fn exit_codes_separate_mistakes_from_failures() {
         let output = workspace.end(workspace.training(2, more)).with_code(2);
         output.reports(&["error: ", says]);
     };
-    refused(&["--processes", "3", "--set", "train.shards=2"], "3 processes cannot share 2 shards evenly");
+    refused(&["--processes", "3", "--set", "train.shards=2"], "3 processes cannot share 2 shards");
     refused(&["--set", "train.shards=3"], "train.shards = 3: ");
     refused(
         &["--set", "train.shards=2", "--set", "train.batch_norm=sync"],

@@ -117,7 +117,7 @@ fn variables_of_a_launcher_are_checked() {
     workspace
         .end(workspace.training(2, &["--run-dir", "run", "--set", "train.shards=2", "--processes", "3"]))
         .with_code(2)
-        .reports(&["3 processes cannot share 2 shards evenly"]);
+        .reports(&["3 processes cannot share 2 shards"]);
 }
 
 /// All processes of a launcher end with the same code: what one of them finds is a mistake for all.

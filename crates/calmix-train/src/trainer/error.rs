@@ -146,13 +146,12 @@ pub enum TrainError {
         /// The number of ranks.
         of: usize,
     },
-    /// The shards cannot be distributed evenly over the processes.
+    /// There are more processes than shards.
     #[error(
-        "{} cannot share {} evenly (train.groups = {groups}, train.shards = {shards}); choose a number of processes that \
-         divides the number of shards", counted(*processes as u64, "process"),
-         counted(u64::from(*groups) * u64::from(*shards), "shard")
+        "{} cannot share {} (train.groups = {groups}, train.shards = {shards}); start at most as many processes as there are \
+         shards", counted(*processes as u64, "process"), counted(u64::from(*groups) * u64::from(*shards), "shard")
     )]
-    Uneven {
+    TooManyProcesses {
         /// The number of processes.
         processes: usize,
         /// Groups per step.

@@ -21,7 +21,7 @@ impl TrainError {
             Self::Start(_)
             | Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
-            | Self::Uneven { .. }
+            | Self::TooManyProcesses { .. }
             | Self::Memory { .. }
             | Self::Method(CoreError::Memory { .. })
             | Self::Unsupported(_)
@@ -121,7 +121,7 @@ mod tests {
                 here: words.clone(),
                 there: words.clone(),
             },
-            TrainError::Uneven { processes: 3, groups: 1, shards: 2 },
+            TrainError::TooManyProcesses { processes: 3, groups: 1, shards: 2 },
             TrainError::Memory { samples: 1, classes: 1, state: 1, network: 1, needed: 1, available: 1 },
             TrainError::pretrained(file(io::ErrorKind::NotFound)),
             TrainError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))),

@@ -179,9 +179,9 @@ fn rank_of_another_run_is_refused_at_start() {
 }
 
 #[test]
-fn uneven_number_of_processes_is_refused() {
+fn more_processes_than_shards_are_refused() {
     let bench = Bench::new();
-    for said in said(Crew::new(&bench, "run", &SHORT).spawn(3)) {
-        assert!(said.error.contains("3 processes cannot share 4 shards evenly"), "{}", said.error);
+    for said in said(Crew::new(&bench, "run", &SHORT).spawn(5)) {
+        assert!(said.error.contains("5 processes cannot share 4 shards"), "{}", said.error);
     }
 }

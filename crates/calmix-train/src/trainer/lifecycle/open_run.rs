@@ -301,8 +301,8 @@ fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
                         features: calmix train --features-only";
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
-    if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
-        return Err(TrainError::Uneven { processes, groups, shards });
+    if u64::from(groups) * u64::from(shards) < processes as u64 {
+        return Err(TrainError::TooManyProcesses { processes, groups, shards });
     }
     if let Some(sentence) = uneven_rows(&recipe.recipe, shards) {
         return Err(TrainError::Unsupported(format!("train.shards = {shards}: {sentence}")));

@@ -60,7 +60,8 @@ impl Timer {
         let since = (now.0 - before.0, now.1.saturating_sub(before.1), now.2.since(before.2));
         Reading {
             step,
-            images: counters.images * layout.processes.size() as u64,
+            // Of all processes: a shard has as many images whoever runs it.
+            images: counters.images * layout.all() as u64 / layout.local().len().max(1) as u64,
             elapsed: self.began.elapsed(),
             waited: counters.waited,
             exchanged: (layout.processes.size() > 1).then_some(since),

@@ -66,7 +66,9 @@ impl<'a> TrainLoop<'a> {
             };
             let logs = (batch.step + 1).is_multiple_of(recipe.log.every) || batch.step + 1 == total;
             let report = self.stepper.step(&batch, self.signals.heartbeat())?;
-            if let Some(straggler) = self.signals.read(&report.heartbeats) {
+            if let Some(straggler) =
+                self.signals.read(&report.heartbeats, &self.stepper.layout.shards_by_rank())
+            {
                 self.log.events.aside(straggler)?;
             }
             if let StepResult::Lost = report.result {

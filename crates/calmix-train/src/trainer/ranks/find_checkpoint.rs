@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use calmix_dist::ProcessGroup;
+use calmix_dist::tree::held;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_run::checkpoint::{Checkpoint, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps};
 use calmix_run::error::RunError;
 
 use super::collect_results::{all_gather_results, broadcast_result};
-use super::layout::local_shards;
 use crate::trainer::error::TrainError;
 
 /// Finds the newest checkpoint in a folder of checkpoints that every process can use; `None` if there are no checkpoints.
@@ -64,6 +64,6 @@ pub(crate) fn samples_of(shard: usize) -> String {
 /// Whether a rank has to read a file of a checkpoint of a run with `shards` shards in all: every file, except the samples
 /// of shards that other ranks run.
 fn is_read_by(name: &str, shards: usize, rank: usize, size: usize) -> bool {
-    let own = local_shards(shards, rank, size);
+    let own = held(shards, rank, size);
     !name.starts_with("samples-") || own.into_iter().any(|shard| samples_of(shard) == name)
 }

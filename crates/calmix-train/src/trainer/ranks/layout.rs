@@ -1,13 +1,14 @@
 //! Which process runs which shards of a step, and which share of its machine it has.
 //!
-//! A step has G groups of K shards each, whichever processes run them. W processes, where W divides G·K, run G·K/W
-//! consecutive shards each. The processes that run shards of the same group gather the outputs of the network for it and
+//! A step has G groups of K shards each, whichever processes run them. W processes, at most G·K, run consecutive shards,
+//! as many each if their number allows it, or else one more on some. The processes that run shards of the same group gather the outputs of the network for it and
 //! make the same plan.
 
 use std::ops::Range;
 
 use calmix_core::mixup::Row;
 use calmix_core::sharding::{Partition, RowsPerShard, Shard, ShardRows, Sharding};
+use calmix_dist::tree::held;
 use calmix_dist::{DistError, Operation, ProcessGroup};
 
 use calmix_recipe::Recipe;
@@ -40,8 +41,8 @@ impl ParallelLayout {
     pub(crate) fn new(processes: ProcessGroup, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
         let sharding = Sharding::new(train.groups, train.shards);
-        if !sharding.all().count().is_multiple_of(processes.size()) {
-            return Err(TrainError::Uneven {
+        if sharding.all().count() < processes.size() {
+            return Err(TrainError::TooManyProcesses {
                 processes: processes.size(),
                 groups: train.groups,
                 shards: train.shards,
@@ -76,10 +77,20 @@ impl ParallelLayout {
 
     /// The shards that this process runs, counted over the whole step.
     pub(crate) fn local(&self) -> Range<usize> {
-        local_shards(self.all(), self.processes.rank(), self.processes.size())
+        self.shards_of(self.processes.rank())
     }
 
-    /// The same shards by group and index.
+    /// The shards that a process runs, counted over the whole step.
+    pub(crate) fn shards_of(&self, rank: usize) -> Range<usize> {
+        held(self.all(), rank, self.processes.size())
+    }
+
+    /// The number of shards that each process runs, in order of rank.
+    pub(crate) fn shards_by_rank(&self) -> Vec<usize> {
+        (0..self.processes.size()).map(|rank| self.shards_of(rank).len()).collect()
+    }
+
+    /// The shards that this process runs, by group and index.
     pub(crate) fn shards(&self) -> Vec<Shard> {
         let Range { start, end } = self.local();
         self.sharding.all().skip(start).take(end - start).collect()
@@ -160,12 +171,6 @@ impl GroupMembership {
     }
 }
 
-/// The shards, of `all`, that a rank runs.
-pub(crate) fn local_shards(all: usize, rank: usize, size: usize) -> Range<usize> {
-    let each = all / size.max(1);
-    rank * each..(rank + 1) * each
-}
-
 /// Every process has to call this, also for groups that it does not belong to.
 fn memberships(
     processes: &ProcessGroup,
@@ -173,21 +178,24 @@ fn memberships(
     rows: RowsPerShard,
 ) -> Result<Vec<GroupMembership>, DistError> {
     let all = sharding.all().count();
-    let each = all / processes.size();
-    let local = local_shards(all, processes.rank(), processes.size());
+    let of_rank = |rank: usize| held(all, rank, processes.size());
+    let local = of_rank(processes.rank());
     let mut memberships = Vec::new();
     for group in 0..sharding.groups.get() as usize {
         let Range { start: first, end } = sharding.of_group(group);
-        let ranks = first / each..(end - 1) / each + 1;
+        let runs_some = |&rank: &usize| of_rank(rank).start < end && first < of_rank(rank).end;
+        let members: Vec<usize> = (0..processes.size()).filter(runs_some).collect();
+        // Neighbours, since each process runs consecutive shards.
+        let ranks = members.first().copied().unwrap_or(0)..members.last().map_or(0, |last| last + 1);
         let Some(subgroup) = processes.subgroup(&format!("group-{group}"), ranks.clone())? else { continue };
-        let held = |rank| {
-            let held = local_shards(all, rank, processes.size());
-            held.start.max(first) - first..held.end.min(end) - first
+        let of_group = |rank| {
+            let shards = of_rank(rank);
+            shards.start.max(first) - first..shards.end.min(end) - first
         };
         memberships.push(GroupMembership {
             group,
             processes: subgroup,
-            members: ranks.map(held).collect(),
+            members: ranks.map(of_group).collect(),
             rows,
             local: local.start.max(first) - local.start..local.end.min(end) - local.start,
         });

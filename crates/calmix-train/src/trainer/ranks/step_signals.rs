@@ -29,10 +29,10 @@ impl<'a> StepSignals<'a> {
         Heartbeat { stop: self.stop.load(Ordering::Relaxed), busy: self.busy, ..Heartbeat::default() }
     }
 
-    /// Reads the heartbeats of all processes; returns a warning if one is a straggler.
-    pub(crate) fn read(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
+    /// Reads the heartbeats of all processes, which run as many `shards` each; returns a warning if one is a straggler.
+    pub(crate) fn read(&mut self, heartbeats: &[Heartbeat], shards: &[usize]) -> Option<Note> {
         self.stop_heard |= heartbeats.iter().any(|beat| beat.stop);
-        self.stragglers.update(heartbeats)
+        self.stragglers.update(heartbeats, shards)
     }
 
     /// Takes how long this process worked on a step.

@@ -121,10 +121,14 @@ impl StragglerDetector {
     /// Steps over which work is compared.
     const WINDOW: u32 = 10;
 
-    /// Takes the working times of all processes; once per window, names one that takes more than 1.5 times as long as the others.
-    pub(crate) fn update(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
+    /// Takes the working times of all processes and the number of shards that each runs; once per window, names one that takes
+    /// more than 1.5 times as long for a shard as the others.
+    pub(crate) fn update(&mut self, heartbeats: &[Heartbeat], shards: &[usize]) -> Option<Note> {
         self.sums.resize(heartbeats.len(), Duration::ZERO);
-        self.sums.iter_mut().zip(heartbeats).for_each(|(sum, beat)| *sum += beat.busy);
+        for ((sum, beat), &shards) in self.sums.iter_mut().zip(heartbeats).zip(shards) {
+            // A process with one shard more is not slow.
+            *sum += beat.busy / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
+        }
         self.steps += 1;
         if self.steps < Self::WINDOW || heartbeats.len() < 2 {
             return None;
@@ -144,7 +148,7 @@ impl StragglerDetector {
         news.then(|| Note {
             step: heartbeats.first().map_or(0, |beat| beat.step),
             text: format!(
-                "all ranks wait for rank {slowest}: it takes {} ms per step, the others {} ms",
+                "all ranks wait for rank {slowest}: it takes {} ms per shard and step, the others {} ms",
                 (took / Self::WINDOW).as_millis(),
                 (usual / Self::WINDOW).as_millis()
             ),
@@ -235,17 +239,28 @@ mod tests {
         let mut detector = StragglerDetector::default();
         let mut beats = vec![beat(100); 4];
         let mut hear = |beats: &[Heartbeat], n: usize| -> Vec<String> {
-            (0..n).filter_map(|_| detector.update(beats)).map(|note| note.text).collect()
+            (0..n).filter_map(|_| detector.update(beats, &[1, 1, 1, 1])).map(|note| note.text).collect()
         };
         assert!(hear(&beats, 50).is_empty());
         beats[3].busy += Duration::from_millis(300);
         let notes = hear(&beats, 20);
-        assert_eq!(notes, ["all ranks wait for rank 3: it takes 400 ms per step, the others 100 ms"]);
+        assert_eq!(
+            notes,
+            ["all ranks wait for rank 3: it takes 400 ms per shard and step, the others 100 ms"]
+        );
         assert!(hear(&beats, 100).is_empty());
         beats[3] = beat(100);
         assert!(hear(&beats, 20).is_empty());
         beats[0].busy += Duration::from_millis(300);
         assert_eq!(hear(&beats, 20).len(), 1);
+    }
+
+    #[test]
+    fn process_with_more_shards_is_not_a_straggler() {
+        let mut detector = StragglerDetector::default();
+        let beats = [beat(100), beat(100), beat(200)];
+        assert!((0..50).all(|_| detector.update(&beats, &[1, 1, 2]).is_none()));
+        assert_eq!((0..20).filter(|_| detector.update(&beats, &[1, 1, 1]).is_some()).count(), 1);
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl Encoder {
     pub(crate) fn bytes(self) -> Vec<u8> {
         self.0
     }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl<'a> Decoder<'a> {

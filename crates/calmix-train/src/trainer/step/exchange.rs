@@ -73,6 +73,8 @@ pub(crate) fn gather<'a>(
     let mut message = Encoder::default();
     message.add(&heartbeat.bytes());
     message.add(&status.short());
+    // And the lengths of two lists that have no entries without a shard.
+    let fixed = message.len() + 2 * size_of::<u64>();
     message.add(seen.labelled.ids);
     message.add(&visits.margins);
     visits.sums.iter().for_each(|sums| message.add(&sums.numbers()));
@@ -82,18 +84,20 @@ pub(crate) fn gather<'a>(
     let (mut heartbeats, mut statuses, mut sums) = (Vec::new(), Vec::new(), Vec::new());
     let (mut labelled_ids, mut margins) = (Vec::new(), Vec::new());
     let mut rows = GroupRows::like(&seen, visits);
-    for message in layout.processes.all_gather_fixed(&message.bytes())? {
-        let mut message = Decoder::new(&message);
+    let shards: Vec<Range<usize>> = (0..layout.processes.size()).map(|rank| layout.shards_of(rank)).collect();
+    let message = padded(message.bytes(), fixed, layout.local().len(), &shards);
+    for (message, shards) in layout.processes.all_gather_fixed(&message)?.iter().zip(shards) {
+        let mut message = Decoder::new(message);
         let unreadable = || TrainError::UnreadableMessage(None);
         heartbeats.push(Heartbeat::read(&message.list::<u8>()?).ok_or_else(unreadable)?);
         statuses.push(<[u64; 3]>::try_from(message.list()?).map_err(|_| unreadable())?);
         message.read(&mut labelled_ids)?;
         message.read(&mut margins)?;
-        for _ in layout.local() {
+        for _ in shards.clone() {
             sums.push(Sums::read(&message.list()?));
         }
         if one_group {
-            for _ in layout.local() {
+            for _ in shards {
                 rows.decode(&mut message)?;
             }
         }
@@ -125,7 +129,8 @@ fn gather_group<'a>(
     let mut message = Encoder::default();
     encode_rows(&mut message, seen, visits, group);
     let mut rows = GroupRows::like(seen, visits);
-    for (message, shards) in gather_shards(group, message.bytes())?.iter().zip(group.members()) {
+    let message = padded(message.bytes(), 0, group.shards().len(), group.members());
+    for (message, shards) in group.processes.all_gather_fixed(&message)?.iter().zip(group.members()) {
         let mut message = Decoder::new(message);
         for _ in shards.clone() {
             rows.decode(&mut message)?;
@@ -134,12 +139,13 @@ fn gather_group<'a>(
     Ok(rows)
 }
 
-/// All-gathers messages that are as long as the sender has shards: all are sent as long as the longest.
-fn gather_shards(group: &GroupMembership, mut message: Vec<u8>) -> Result<Vec<Vec<u8>>, TrainError> {
-    let most = group.members().iter().map(Range::len).max().unwrap_or(0);
-    let own = group.shards().len().max(1);
-    message.resize(message.len() / own * most, 0);
-    Ok(group.processes.all_gather_fixed(&message)?)
+/// A message as long as that of the process with the most shards, because all messages of a gather have the same length. It has
+/// `fixed` bytes, and after them as many for each shard.
+fn padded(mut message: Vec<u8>, fixed: usize, own: usize, shards: &[Range<usize>]) -> Vec<u8> {
+    let most = shards.iter().map(Range::len).max().unwrap_or(0);
+    let each = message.len().saturating_sub(fixed) / own.max(1);
+    message.resize(fixed + each * most, 0);
+    message
 }
 
 /// The rows of the shards of a group that this process runs, shard by shard.
@@ -248,9 +254,11 @@ pub(crate) fn gather_again(
     }
     let (classes, mut sums, mut logits) = (seen.classes(), Vec::new(), Vec::new());
     let mut is_finite = true;
-    for message in layout.processes.all_gather_fixed(&message.bytes())? {
-        let mut message = Decoder::new(&message);
-        for _ in layout.local() {
+    let shards: Vec<Range<usize>> = (0..layout.processes.size()).map(|rank| layout.shards_of(rank)).collect();
+    let message = padded(message.bytes(), 0, layout.local().len(), &shards);
+    for (message, shards) in layout.processes.all_gather_fixed(&message)?.iter().zip(shards) {
+        let mut message = Decoder::new(message);
+        for _ in shards {
             let (x, u): (Vec<f32>, Vec<f32>) = (message.list()?, message.list()?);
             is_finite &= x.iter().chain(&u).all(|logit| logit.is_finite());
             sums.push(Sums::of(base, matrix(&x, classes)?, matrix(&u, classes)?));
