@@ -206,10 +206,14 @@ impl FeatureCache {
     /// The index of a page with these vectors; `None` if it is empty.
     fn index_of(&self, need: &PageNeed, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
         let index = PageIndex { width: self.width, views: need.views.clone(), ids: need.ids.clone() };
-        let is_one_page = need.ids.is_sorted_by(|a, b| a < b) && need.ids.iter().all(|&id| need.holds(id));
-        if index.vector_bytes() != vectors.len() || !is_one_page {
-            let problem =
-                format!("{} bytes of vectors for a page of {} bytes", vectors.len(), index.vector_bytes());
+        let mut problem = None;
+        if index.vector_bytes() != vectors.len() {
+            let expected = index.vector_bytes();
+            problem = Some(format!("{} bytes of vectors for a page of {expected} bytes", vectors.len()));
+        } else if !need.ids.is_sorted_by(|a, b| a < b) || !need.ids.iter().all(|&id| need.holds(id)) {
+            problem = Some("the samples of a page are not ascending, or not those of one page".to_owned());
+        }
+        if let Some(problem) = problem {
             return Err(DataError::new(&self.folder, DataProblem::Content(problem)));
         }
         Ok((!vectors.is_empty()).then_some(index))

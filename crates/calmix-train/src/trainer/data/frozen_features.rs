@@ -179,7 +179,8 @@ impl FrozenFeatures {
         let backbone = FrozenBackbone::new(&self.settings, self.precision, self.file.bytes())?;
         work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
         // One after the other, so that no pass of the backbone ends with a page.
-        let mut runs = needs.chunk_by(|page, next| page.views == next.views);
+        // Samples that are only evaluated have pages of their own, also if they lack the same view.
+        let mut runs = needs.chunk_by(|page, next| page.views == next.views && page.number() < next.number());
         runs.try_for_each(|pages| self.make_pages(&backbone, pages, work))
     }
 
