@@ -6,13 +6,15 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use calmix_io::{atomic_file, safe_open};
+use calmix_io::safe_open;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, serialize};
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use super::WebdatasetOptions;
 use super::shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
@@ -59,7 +61,7 @@ impl<'a> KeptScans<'a> {
     pub(super) fn keep(&self, shard: &TarShard, scan: &ShardScan) -> bool {
         let Some(path) = self.path(shard).filter(|_| scan.unreadable.is_empty()) else { return false };
         let bytes = self.stamp(shard, scan.length).and_then(|stamp| to_bytes(scan, stamp));
-        bytes.is_some_and(|bytes| atomic_file::write(&path, &bytes).is_ok())
+        bytes.is_some_and(|bytes| write(&path, &bytes).is_ok())
     }
 
     /// The scan of a shard that was kept, if the shard is still the same.
@@ -88,6 +90,15 @@ impl<'a> KeptScans<'a> {
         });
         Some(stamp.to_string())
     }
+}
+
+/// Writes a file that appears when it is whole. It is not synchronised, which would take longer than to read a shard: a file
+/// that a power failure damaged has another hash, and its shard is read again.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
 }
 
 fn to_bytes(scan: &ShardScan, stamp: String) -> Option<Vec<u8>> {
