@@ -14,7 +14,8 @@ use crate::model_options::ModelOptions;
 ///
 /// Writes a new folder with `model.onnx`, a model card, and an example with its outputs. The graph has the normalisation, the
 /// network or the head, the calibrator, and the thresholds of prediction sets and answers in it: nothing is left to configure.
-/// Resizing stays outside, because runtimes disagree about it; the model card has the lines that do it.
+/// Resizing stays outside, because runtimes disagree about it; the model card has the lines that do it. Beside it are the weights
+/// for PyTorch: as timm loads them, or with a module in plain PyTorch, `model.py`.
 #[derive(Debug, Args)]
 #[command(after_long_help = OUTPUTS)]
 pub struct ExportArgs {
