@@ -37,9 +37,10 @@ def impurities(run):
     """The shares of wrong pseudo-labels over the second half of the steps: of the weight, easy and hard halves, mixtures."""
     steps = [json.loads(line) for line in (run / "events.jsonl").open() if line.startswith('{"event":"step"')]
     late = [step for step in steps if 2 * step["step"] > steps[-1]["step"]]
-    of = [[step.get("impurity"), *((step.get("impurity_of") or {}).get(key) for key in ["easy", "hard", "mixtures"])] for step in late]
-    means = [[number for number in column if number is not None] for column in zip(*of)]
-    return [statistics.fmean(column) if column else None for column in means] or [None] * 4
+    shares = [{"all": step.get("impurity")} | (step.get("impurity_of") or {}) for step in late]
+    columns = [[of.get(key) for of in shares] for key in ["all", "easy", "hard", "mixtures"]]
+    means = [[number for number in column if number is not None] for column in columns]
+    return [statistics.fmean(column) if column else None for column in means]
 
 
 def heads(run):

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::tier::Tier;
 use super::{advisories, corpus, layout, miri, publish, python};
-use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
+use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch, venv};
 use crate::workspace;
 
 /// A check that must pass.
@@ -125,6 +125,16 @@ pub(crate) const STEPS: &[Step] = &[
         action: |_| {
             libtorch::require()?;
             Ok(Action::Own { called: "xtask/src/check/python.rs", run: python::check })
+        },
+    },
+    Step {
+        name: "results",
+        what: "every number of the study follows from its list of runs",
+        tier: Tier::Usual,
+        action: |_| {
+            let mut command = Command::new(venv::python(python::TESTS)?);
+            command.current_dir(workspace::root()).args(["-B", "results/tables.py", "--check"]);
+            Ok(Action::Command(command))
         },
     },
     Step {
