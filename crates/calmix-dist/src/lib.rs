@@ -14,9 +14,9 @@
 //!     Some(launch) => ProcessGroup::connect(&launch, Device::Cpu, Duration::from_mins(10))?,
 //!     None => ProcessGroup::alone(),
 //! };
-//! // Four shards of a batch, each with its gradient. Two or four processes would get the same bits.
+//! // Four shards of a batch, each with its gradient. Two, three or four processes would get the same bits.
 //! let shards = [0.1_f32, 0.2, 0.3, 0.4].map(|x| Tensor::from_slice(&[x, 2.0 * x]));
-//! let sum = group.tree_sum(shards.into())?;
+//! let sum = group.tree_sum(shards.len(), shards.into())?;
 //! assert_eq!(Vec::<f32>::try_from(sum)?, [(0.1 + 0.2) + (0.3 + 0.4), (0.2 + 0.4) + (0.6 + 0.8)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
