@@ -1,8 +1,8 @@
 //! Which process runs which shards of a step, and which share of its machine it has.
 //!
 //! A step has G groups of K shards each, whichever processes run them. W processes, at most G·K, run consecutive shards,
-//! as many each if their number allows it, or else one more on some. The processes that run shards of the same group gather the outputs of the network for it and
-//! make the same plan.
+//! as many each if their number allows it, or else one more on some. The processes that run shards of the same group
+//! gather the outputs of the network for it and make the same plan.
 
 use std::ops::Range;
 
