@@ -162,6 +162,34 @@ def zero(points):
     return -np.inf if points[0][1] >= 0 else np.inf
 
 
+# The data that chose nothing.
+CONFIRMED = ["fashion-mnist", "cifar100"]
+# The largest number of labels per class with which the preset `calibrated` mixes (recipes/presets/calibrated.toml).
+MIXED_UP_TO = 5
+
+
+def preset(runs, cells):
+    """The preset `calibrated` against no mixture at T: is the upper end of the interval within what makes no odds?"""
+    table = ["| data, base | labels | the preset is | n | NLL: preset | no mixture at T | difference (95%) | bound | verdict |"]
+    table.append("|" + "---|" * 9)
+    for data, backbone, base in cells:
+        for labels in sorted({setting[3] for setting in runs.rows if setting[:2] == (data, backbone)}):
+            arm = "random soft" if labels <= MIXED_UP_TO else "none"
+            of, against = [(data, backbone, "linear", labels, base, one) for one in (arm, "none")]
+            differences = runs.differences(of, "nll_at_t", against, "nll_at_t")
+            if data not in CONFIRMED or len(differences) < 3:
+                continue
+            mean, half, _ = interval(differences)
+            bound = EQUAL["few" if labels < 10 else "many"][0]
+            passed = mean + half <= bound
+            shown = "the same" if arm == "none" else f"{signed(mean, 3)} ± {half:.3f}"
+            row = [f"{data}, {base}", labels, "random pairs, soft targets, at T" if arm != "none" else "no mixture, at T"]
+            row += [len(differences), *(mean_of(runs.values(one, "nll_at_t"), 3) for one in (of, against)), shown, bound]
+            row.append("kept" if passed else f"missed by {mean + half - bound:.3f}")
+            table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
 # The rows of the table in the README of the project: their names, base, arm, and whether the temperature is applied.
 OVERVIEW = [
     ("SoftMatch", "softmatch", "none", ""),
@@ -236,6 +264,7 @@ def parts():
     runs = Runs(HERE / "heads" / "runs.csv")
     cells = sorted({(setting[0], setting[1], setting[4]) for setting in runs.rows if setting[5] == "none"})
     tables = {"primary": primary(runs, cells), "guarantees": guarantees(runs), "premise": premise(runs)}
+    tables["preset"] = preset(runs, cells)
     plots = {}
     crossings = ["| data, base | arm | crossover, labels per class (95%) |", "|---|---|---|"]
     for data, backbone, base in cells:

@@ -35,6 +35,10 @@ section! {
         ///
         /// Not in the paper. It has no effect on mixtures of images.
         fixed unit_length: bool = false;
+        /// The largest number of labels per class, on average, with which there are mixtures; 0 for any number.
+        ///
+        /// Not in the paper. With more labels a temperature calibrates better than any mixture. Only for heads.
+        fixed max_labels_per_class: u32 = 0, ANY;
         /// The loss between a mixture and its target.
         fixed loss: MixLoss = MixLoss::CrossEntropy;
         /// When the mixup term starts.
@@ -43,6 +47,14 @@ section! {
 }
 
 impl Copy for Mixup {}
+
+impl Mixup {
+    /// Returns whether there are mixtures with this number of labels.
+    pub fn is_for(&self, labels: usize, classes: usize) -> bool {
+        let most = u64::from(self.max_labels_per_class) * classes as u64;
+        most == 0 || labels as u64 <= most
+    }
+}
 
 rule! {
     /// Which images are mixed with each other.

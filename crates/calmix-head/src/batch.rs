@@ -6,6 +6,7 @@ use calmix_core::order::{Cursor, Feed, Membership, Order};
 use calmix_core::rng::{Domain, Seed, Stream};
 
 use crate::error::HeadError;
+use crate::sample_vectors::SampleVectors;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
 
@@ -47,6 +48,8 @@ pub(crate) struct Batches<'a> {
     /// The class of each row of the samples that is known, unless the row is trained on with its label too: of such rows
     /// the head has memorised it.
     truth: Vec<Option<u32>>,
+    /// The last numbers that were read from a file.
+    read: Vec<f32>,
 }
 
 /// An order of samples, and where it was last.
@@ -94,7 +97,12 @@ impl<'a> Batches<'a> {
         for &row in &rows.labelled {
             truth.get_mut(row).into_iter().for_each(|class| *class = None);
         }
-        Ok(Self { samples, rows, seed, labelled, unlabelled, truth })
+        Ok(Self { samples, rows, seed, labelled, unlabelled, truth, read: Vec::new() })
+    }
+
+    /// Whether a vector is read without a system call.
+    pub(crate) fn are_in_memory(&self) -> bool {
+        matches!(self.samples.vectors, SampleVectors::Memory(_))
     }
 
     /// Draws the batch of a step into the place of the one before.
@@ -123,8 +131,8 @@ impl<'a> Batches<'a> {
             let mut stream = self.seed.stream(Domain::FeatureView, epoch, id);
             let weak = drawn_view(1, samples.weak, &mut stream);
             let strong = drawn_view(1 + samples.weak, samples.strong, &mut stream);
-            samples.read(row, weak, &mut batch.weak)?;
-            samples.read(row, strong, &mut batch.strong)?;
+            let into = [&mut batch.weak, &mut batch.strong];
+            samples.read_two(row, [weak, strong], into, &mut self.read)?;
         }
         Ok(())
     }

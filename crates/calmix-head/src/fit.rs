@@ -90,6 +90,8 @@ pub fn fit(
 ) -> Result<HeadFit, HeadError> {
     settings.check()?;
     samples.check(rows)?;
+    // The heads of folds mix if the one that they evaluate does, though they have fewer labels.
+    let settings = &settings.for_labels(rows.labelled.len(), samples.classes.len());
     let validation = validation.filter(|validation| validation.labels.len() >= least_labels());
     let has_unlabelled = settings.unlabelled_batch > 0 && !rows.unlabelled.is_empty();
     let candidates = candidates(settings, has_unlabelled);

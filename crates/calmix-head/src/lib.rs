@@ -37,6 +37,7 @@ pub mod sample_vectors;
 pub mod samples;
 pub mod settings;
 mod sinkhorn;
+mod step_batches;
 pub mod training;
 
 pub use error::HeadError;

@@ -45,6 +45,30 @@ impl HeadSamples<'_> {
         self.vectors.read(row, view * width..(view + 1) * width, into)
     }
 
+    /// Appends two views of the sample in a row. A file is read once for both: the call takes longer than the numbers between
+    /// them.
+    pub(crate) fn read_two(
+        &self,
+        row: usize,
+        [first, second]: [usize; 2],
+        into: [&mut Vec<f32>; 2],
+        read: &mut Vec<f32>,
+    ) -> Result<(), HeadError> {
+        let [into_first, into_second] = into;
+        if let SampleVectors::Memory(_) = self.vectors {
+            self.read(row, first, into_first)?;
+            return self.read(row, second, into_second);
+        }
+        let width = self.width();
+        let start = first.min(second);
+        let end = first.max(second) + 1;
+        read.clear();
+        self.vectors.read(row, start * width..end * width, read)?;
+        into_first.extend_from_slice(&read[(first - start) * width..][..width]);
+        into_second.extend_from_slice(&read[(second - start) * width..][..width]);
+        Ok(())
+    }
+
     /// The vectors without augmentation of some rows, one after the other.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::pair::Space;
 use calmix_core::rng::Seed;
-use calmix_core::schedule::LearningRate;
+use calmix_core::schedule::{LearningRate, Start};
 
 use crate::error::HeadError;
 
@@ -60,6 +60,15 @@ pub struct HeadSettings {
 }
 
 impl HeadSettings {
+    /// As these, without mixtures if there are more labels than mixtures are meant for.
+    pub(crate) fn for_labels(&self, labels: usize, classes: usize) -> Self {
+        let mut settings = *self;
+        if !self.method.mixup.is_for(labels, classes) {
+            settings.method.mixup.start = Start::at(u64::MAX);
+        }
+        settings
+    }
+
     /// Refuses what does not apply to heads.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
 
+use std::thread;
+
 use calmix_core::loss::LossTerm;
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
@@ -21,6 +23,7 @@ use crate::progress::FitProgress;
 use crate::projection::scale_to_unit_length;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
+use crate::step_batches::StepBatches;
 
 /// A trained head.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,32 +84,42 @@ pub(crate) fn train_checked(
     settings: &HeadSettings,
     progress: &FitProgress<'_>,
 ) -> Result<TrainedHead, HeadError> {
-    let mut training = Training::start(samples, rows, settings)?;
+    let Training { batches, mut learner } = Training::start(samples, rows, settings)?;
     let mut log = Vec::new();
     let mut pseudo = PseudoSums::default();
-    for step in 0..settings.steps {
-        if progress.has_to_stop() {
-            return Err(HeadError::Stopped);
-        }
-        let entry = training.step(step)?;
-        progress.step();
-        if settings.log_every > 0 {
-            pseudo.add_numbers(&entry.pseudo.numbers());
-            if (step + 1).is_multiple_of(settings.log_every) || step + 1 == settings.steps {
-                log.push(StepLog { pseudo: std::mem::take(&mut pseudo), ..entry });
+    thread::scope(|scope| {
+        let mut batches = StepBatches::new(batches, settings.steps, scope);
+        for step in 0..settings.steps {
+            if progress.has_to_stop() {
+                return Err(HeadError::Stopped);
+            }
+            batches.next(&mut learner.batch)?;
+            let entry = learner.learn(step)?;
+            progress.step();
+            if settings.log_every > 0 {
+                pseudo.add_numbers(&entry.pseudo.numbers());
+                if (step + 1).is_multiple_of(settings.log_every) || step + 1 == settings.steps {
+                    log.push(StepLog { pseudo: std::mem::take(&mut pseudo), ..entry });
+                }
             }
         }
-    }
-    let margins = training.margins();
-    let Optimiser { live, average, .. } = training.optimiser;
+        Ok(())
+    })?;
+    let margins = learner.margins();
+    let Optimiser { live, average, .. } = learner.optimiser;
     Ok(TrainedHead { average, live, log, margins })
 }
 
-/// A head in training.
+/// A head in training, step by step.
 pub struct Training<'a> {
+    batches: Batches<'a>,
+    learner: Learner,
+}
+
+/// What steps change: the method's state, the weights, and the last batch.
+struct Learner {
     settings: HeadSettings,
     terms: Vec<LossTerm>,
-    batches: Batches<'a>,
     planner: Planner,
     optimiser: Optimiser,
     batch: Batch,
@@ -148,38 +161,49 @@ impl<'a> Training<'a> {
         let shape = HeadShape { width: samples.width(), hidden: settings.hidden, classes };
         let labelled: Vec<u64> = rows.labelled.iter().map(|&row| samples.ids[row]).collect();
         let unlabelled = if settings.unlabelled_batch == 0 { 0 } else { rows.unlabelled.len() };
-        Ok(Self {
+        let learner = Learner {
             settings: *settings,
             terms: settings.method.loss_terms(),
-            batches: Batches::new(samples, rows, settings)?,
             // The seed of the first group, as in training on images.
             planner: Planner::new(settings.method, classes, &labelled, unlabelled, settings.seed.child(0)),
             optimiser: Optimiser::new(Head::initial(shape, settings.seed)),
             batch: Batch::default(),
             last: StepTrace::default(),
-        })
+        };
+        Ok(Self { batches: Batches::new(samples, rows, settings)?, learner })
     }
 
     /// The weights as they are now.
     pub fn live(&self) -> &Head {
-        &self.optimiser.live
+        &self.learner.optimiser.live
     }
 
     /// Their exponential moving average.
     pub fn average(&self) -> &Head {
-        &self.optimiser.average
+        &self.learner.optimiser.average
     }
 
     /// The classes of the labelled rows of the last step.
     pub fn last_labels(&self) -> &[u32] {
-        &self.batch.labels
+        &self.learner.batch.labels
     }
 
     /// What the last step computed.
     pub fn last(&self) -> &StepTrace {
-        &self.last
+        &self.learner.last
     }
 
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// If a vector cannot be read, or a number is not finite; the head is then as before.
+    pub fn step(&mut self, step: u64) -> Result<StepLog, HeadError> {
+        self.batches.draw(step, &mut self.learner.batch)?;
+        self.learner.learn(step)
+    }
+}
+
+impl Learner {
     /// The margins of all samples so far.
     fn margins(&self) -> SampleMargins {
         let mut margins = SampleMargins::default();
@@ -192,15 +216,14 @@ impl<'a> Training<'a> {
         margins
     }
 
-    /// Takes a step.
+    /// Takes a step with the batch.
     ///
     /// # Errors
     /// If a number is not finite; the head is then as before.
-    pub fn step(&mut self, step: u64) -> Result<StepLog, HeadError> {
+    fn learn(&mut self, step: u64) -> Result<StepLog, HeadError> {
         let settings = &self.settings;
         let at = RunStep { step, steps: settings.steps };
         let Self { batch, last, .. } = self;
-        self.batches.draw(step, batch)?;
         let observed = self.optimiser.live.forward(&batch.weak)?;
         let space = settings.method.similarity_space();
         let seen = observation(batch, &observed, self.optimiser.live.shape(), space)?;

@@ -27,7 +27,7 @@ const RECIPES: &[Builtin] = texts!("":
     "fashion-mnist" "folder" "cpu-fashion-mnist" "cpu-cifar10" "cpu-folder"
     "head-cifar10" "head-folder" "vectors");
 const SWEEPS: &[Builtin] = texts!("sweeps/": "table-1" "table-2" "table-3" "table-4" "figure-1");
-const PRESETS: &[Builtin] = texts!("presets/": "released-code");
+const PRESETS: &[Builtin] = texts!("presets/": "released-code" "calibrated");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
 
 /// Returns every built-in recipe.

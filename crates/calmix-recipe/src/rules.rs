@@ -58,6 +58,17 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "preset = \"released-code\" exists only for softmatch; use preset = \"paper\"",
         ),
         error(
+            *preset == Preset::Calibrated && !recipe.has_head(),
+            "preset",
+            "\"calibrated\" was found for heads on frozen features (network.train = \"head\"), and networks that are trained as \
+             a whole were not studied; use \"paper\"",
+        ),
+        error(
+            method.mixup.max_labels_per_class > 0 && *preset != Preset::Calibrated && !recipe.has_head(),
+            "method.mixup.max_labels_per_class",
+            "is only for heads on frozen features (network.train = \"head\"); use 0",
+        ),
+        error(
             base != BaseName::Supervised && train.ratio == 0,
             "train.ratio",
             &format!(

@@ -58,6 +58,9 @@ mod json;
 #[cfg(target_os = "linux")]
 #[path = "cli/killed_calls.rs"]
 mod killed_calls;
+#[cfg(target_os = "linux")]
+#[path = "cli/killed_prepare.rs"]
+mod killed_prepare;
 #[path = "cli/labels_csv.rs"]
 mod labels_csv;
 #[cfg(target_os = "linux")]
@@ -82,7 +85,6 @@ mod outage;
 mod parquet;
 #[path = "cli/predict.rs"]
 mod predict;
-#[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
 #[path = "cli/predict_shards.rs"]
 mod predict_shards;

@@ -113,6 +113,9 @@ impl HeadRun<'_> {
         if let Some(note) = left_out(&skipped, vectors.training.ids.len()) {
             self.events.event(&Event::Note(note))?;
         }
+        if let Some(note) = without_mixtures(recipe, rows.labelled.len(), data.classes.len()) {
+            self.events.event(&Event::Note(note))?;
+        }
         let ids = &vectors.training.ids;
         let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
         let samples = HeadSamples {
@@ -224,6 +227,17 @@ fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
         mixes,
         ..Step::new(entry.step + 1, loss)
     }
+}
+
+/// What is said if there are too many labels for mixtures.
+fn without_mixtures(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
+    let mixup = recipe.method.mixup().filter(|_| !recipe.has_one_vector())?;
+    let most = mixup.max_labels_per_class;
+    let text = format!(
+        "no mixtures: {labels} labels of {classes} classes are more than method.mixup.max_labels_per_class = {most}"
+    );
+    let hint = "with so many labels a temperature calibrates better; to mix all the same, set the key to 0".to_owned();
+    (!mixup.is_for(labels, classes)).then_some(Note { step: 0, text, hint })
 }
 
 /// The warning about samples without features.

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_core::matrix::Matrix;
 use calmix_core::method::{BaseLoss, Method};
+use calmix_core::mixup::Pairing;
 use calmix_core::preset;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::schedule::Start;
@@ -59,6 +60,24 @@ fn threads_do_not_change_a_bit() {
             assert_eq!(again.kept, alone.kept);
         }
         assert!(alone.nll_difference.is_some());
+    }
+}
+
+#[test]
+fn mixtures_end_with_the_number_of_labels() {
+    // Six labels per class.
+    let scene = Scene::new(6);
+    let mut method = softmatch();
+    method.mixup.pairing = Pairing::Random;
+    let of = |method| bits(&fit_with(&scene, &settings(method), 2).expect("a head"));
+    let mixed = of(method);
+    let mut none = method;
+    none.mixup.pairing = Pairing::None;
+    let none = of(none);
+    assert_ne!(mixed, none);
+    for (most, expected) in [(0, &mixed), (5, &none), (6, &mixed), (u32::MAX, &mixed)] {
+        method.mixup.max_labels_per_class = most;
+        assert_eq!(&of(method), expected, "up to {most}");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use calmix_core::mixup::{Pairing, PseudoTarget};
 use calmix_core::pair::Dissimilar;
 use calmix_recipe::{Layers, Resolved};
 
@@ -58,6 +59,17 @@ fn a_preset_lies_between_recipe_and_file() {
     assert_eq!(resolved.origin("optimiser.weight_decay").to_string(), "recipe cifar10, line 42");
     let by_argument = set(&["preset=released-code"]).unwrap();
     assert_eq!(by_argument.recipe.method, calmix_core::preset::released_code());
+}
+
+#[test]
+fn preset_calibrated_is_what_the_study_found_for_heads() {
+    let text = "extends = \"head-cifar10\"\npreset = \"calibrated\"\n";
+    let mixup = file(text).unwrap().recipe.method.mixup;
+    assert_eq!(mixup.pairing, Pairing::Random);
+    assert_eq!(mixup.pseudo_target, PseudoTarget::Soft);
+    assert!(mixup.is_for(50, 10) && !mixup.is_for(51, 10));
+    let own = file(&format!("{text}method.mixup.pairing = \"crossed\"\n")).unwrap().recipe.method.mixup;
+    assert_eq!(own.pairing, Pairing::Crossed);
 }
 
 #[test]

@@ -213,6 +213,16 @@ fn contradictions() {
              preset = \"paper\"",
         ),
         (
+            &["preset=calibrated"],
+            "--set 1: preset = \"calibrated\": \"calibrated\" was found for heads on frozen features (network.train = \
+             \"head\"), and networks that are trained as a whole were not studied; use \"paper\"",
+        ),
+        (
+            &["method.mixup.max_labels_per_class=5"],
+            "--set 1: method.mixup.max_labels_per_class = 5: is only for heads on frozen features (network.train = \
+             \"head\"); use 0",
+        ),
+        (
             &["preset=released-code", "train.steps=2000"],
             "preset released-code, line 20: method.mixup.start.step = 150001: the mixup term would start at step \
              150001, but train.steps is 2000; start it earlier, for example with method.mixup.start.rule = \"share\" \

@@ -84,6 +84,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         | "network.folds"
         | "network.labels_alone"
         | "network.cache"
+        | "method.mixup.max_labels_per_class"
         | "method.mixup.unit_length" => &["network.train=head"],
         "network.stride" => &["network.name=resnet50"],
         "method.logit_penalty.margin" => &["method.logit_penalty.weight=0.1"],

@@ -89,6 +89,7 @@ fn every_word_is_taken_and_given_back() {
                 "selection" => &["labels.validation=0.5"],
                 "labels.keep" => &["labels.file=split.json"],
                 "method.base_loss" => &["train.step=joint"],
+                "preset" if word.word == "calibrated" => &["network.train=head"],
                 _ => &[],
             };
             let setting = format!("{path}={}", word.word);

@@ -8,7 +8,7 @@ use crate::predict::{predict, shard};
 use crate::workspace::Workspace;
 
 /// An image of noise as PNG, which does not compress: some 12 kB.
-fn noise(seed: u32) -> Vec<u8> {
+pub(crate) fn noise(seed: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut pixels = Vec::new();
     for _ in 0..64 * 64 * 3 {
