@@ -45,7 +45,13 @@ fn main() -> Result<()> {
 }
 
 /// Writes a file of samples and adds them to the table.
-fn write_file(builder: &mut ManifestBuilder, images: &Path, name: &str, first: u64, count: u64) -> Result<()> {
+fn write_file(
+    builder: &mut ManifestBuilder,
+    images: &Path,
+    name: &str,
+    first: u64,
+    count: u64,
+) -> Result<()> {
     let path = images.join(name);
     let mut file = BufWriter::new(File::create(&path)?);
     let part = builder.part(name, count * PIXELS as u64)?;

@@ -6,6 +6,7 @@ use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::step_kind::StepKind;
+use calmix_recipe::sum_kind::SumKind;
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub clip: Option<f64>,
     /// Which passes a step makes.
     pub step: StepKind,
+    /// How what several processes contribute to a step is added up.
+    pub sum: SumKind,
 }
 
 /// Which weights to use.

@@ -64,7 +64,12 @@ impl InputRows {
             .map(|bytes| {
                 let rows = (bytes.len() / input.bytes().max(1)) as i64;
                 let shape = [rows, input.size.height as i64, input.size.width as i64, 3];
-                Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?.f_to_device(device)
+                let rows = Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?;
+                if !device.is_cuda() {
+                    return rows.f_to_device(device);
+                }
+                // From pinned memory the GPU copies while the host goes on; libtorch keeps the memory until then.
+                rows.f_pin_memory(device)?.f_to_device_(device, Kind::Uint8, true, false)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self(Tensor::f_cat(&parts, 0)?))

@@ -8,6 +8,7 @@ use calmix_core::loss::LossTerm;
 use calmix_core::method::Method;
 use calmix_dist::ProcessGroup;
 use calmix_recipe::step_kind::StepKind;
+use calmix_recipe::sum_kind::SumKind;
 use tch::{Kind, TchError, Tensor};
 
 use crate::engine::Engine;
@@ -37,7 +38,7 @@ pub struct StepOutput {
 
 impl Engine {
     /// Updates the weights by the plan for an observed batch. This process has some shards of the step, and `processes`
-    /// have the others; the result does not depend on how the shards are distributed.
+    /// have the others; the result does not depend on how the shards are distributed, if they are added up along the tree.
     ///
     /// # Errors
     /// If the plan does not fit the batch, if another process is lost, or if an output, a loss or the gradient is not
@@ -67,7 +68,10 @@ impl Engine {
             processes.add_to_sum(&mut sums, contribution)?;
         }
         let _no_gradient = tch::no_grad_guard();
-        let sum = processes.finish_sum(sums)?;
+        let sum = match self.settings().sum {
+            SumKind::Tree => processes.finish_sum(sums)?,
+            SumKind::AllReduce => processes.all_reduce_sums(sums)?,
+        };
         let mut sum = StepSum::of(&sum, self, &observed, terms.len() as i64)?;
         if self.loss_scale().factor != 1.0 {
             let factor = self.loss_scale().factor;

@@ -18,6 +18,7 @@
 //! use calmix_engine::engine::{Engine, Settings, Weights};
 //! use calmix_recipe::model_spec::ModelSpec;
 //! use calmix_recipe::step_kind::StepKind;
+//! use calmix_recipe::sum_kind::SumKind;
 //! use calmix_engine::optimiser::Sgd;
 //! use calmix_recipe::precision::Precision;
 //!
@@ -31,6 +32,7 @@
 //!     norm_momentum: None,
 //!     clip: None,
 //!     step: StepKind::Lean,
+//!     sum: SumKind::Tree,
 //! };
 //! let mut engine = Engine::new(settings, Seed(1))?;
 //!

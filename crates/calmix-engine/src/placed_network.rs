@@ -14,10 +14,13 @@ use crate::parameters::{Flat, PassWeights};
 use crate::statistics::RunningStatistics;
 use crate::{device, precision};
 
+/// Rows of a pass on a GPU, which has no use for a few at a time. Not measured.
+const GPU_ROWS: usize = 512;
+
 /// How passes that predict are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PredictPass {
-    /// Rows of each; fewer of large images.
+    /// Rows of each on a processor; fewer of large images.
     pub(crate) rows: usize,
     pub(crate) norm: BatchNormMode,
     pub(crate) precision: Precision,
@@ -98,11 +101,12 @@ impl PlacedNetwork {
         Pass { weights, statistics, norm, momentum: self.norm_momentum, epsilon: self.norm_eps }
     }
 
-    /// Rows of a pass: always the same for this network and this size of images.
+    /// Rows of a pass: always the same for this network, this size of images and this kind of device.
     fn rows_of(&self, pass: PredictPass) -> usize {
+        let most = if self.device.is_cuda() { pass.rows.max(GPU_ROWS) } else { pass.rows };
         let size = self.input.size;
         let numbers = size.height * size.width * self.network.channels_per_pixel();
-        (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, pass.rows)
+        (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, most)
     }
 
     /// Bytes of the rows of a pass.

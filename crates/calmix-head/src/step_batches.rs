@@ -8,7 +8,7 @@ use crate::batch::{Batch, Batches};
 use crate::error::HeadError;
 
 /// Batches that wait while the next is read. On a single core the threads then take turns once in so many steps.
-const AHEAD: usize = 8;
+const AHEAD: usize = 2;
 
 /// The batches of all steps, from the first.
 pub(crate) enum StepBatches<'a> {

@@ -49,6 +49,7 @@ mod rules;
 mod schema;
 mod source_format;
 pub mod step_kind;
+pub mod sum_kind;
 pub mod sweep;
 mod train;
 mod unused_keys;

@@ -19,8 +19,8 @@ section! {
         free keep_predictions: u32 = 20, from(0.0);
         /// Whether to evaluate the network itself as well as its averaged (EMA) copy.
         fixed online: bool = false;
-        /// Whether to pseudo-label all unlabelled samples once more at the end of the run, if their classes are known, and
-        /// count the wrong ones.
+        /// Whether to pseudo-label the unlabelled samples once more at the end of the run, if their classes are known, and
+        /// count the wrong ones. A network does so with at most 100,000 of them, evenly spread.
         free pseudo_labels: bool = true;
     }
 }

@@ -9,6 +9,7 @@ use crate::field::{choice, section};
 use crate::network::{Architecture, BottleneckStride, FirstBlock, HeadKind};
 use crate::precision::Precision;
 use crate::step_kind::StepKind;
+use crate::sum_kind::SumKind;
 
 section! {
     /// The network.
@@ -107,6 +108,8 @@ section! {
         /// unlabelled batch. 0 for as few as give every process of the first launch a shard; the number is stored with the
         /// run.
         fixed shards: u32 = 0, from(0.0).to(65_536.0);
+        /// How the gradients of several processes are added up. It changes the last bits of the results.
+        fixed sum: SumKind = SumKind::Tree;
         /// The rows over which batch normalisation computes its statistics.
         #[when(shards is not 1)]
         fixed batch_norm: BatchNorm = BatchNorm::Shard;

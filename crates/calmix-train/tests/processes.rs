@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 #![allow(clippy::print_stderr, clippy::print_stdout)] // what a process says to the test that started it
 
+#[path = "processes/all_reduce.rs"]
+mod all_reduce;
 #[path = "processes/crew.rs"]
 mod crew;
 #[path = "processes/faults.rs"]

@@ -243,6 +243,11 @@ impl RunSamples {
         (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).collect()
     }
 
+    /// At most so many of the unlabelled samples, evenly spread over them.
+    pub fn some_unlabelled_ids(&self, most: u64) -> Vec<u64> {
+        evenly(self.unlabelled.len(), most).filter_map(|index| self.unlabelled.id(index)).collect()
+    }
+
     /// The samples of a split.
     pub fn of_split(&self, split: EvalSet) -> SampleIds {
         match split {
@@ -268,6 +273,12 @@ impl RunSamples {
     pub fn fitted_on(&self) -> FittedOn {
         self.fitted_on
     }
+}
+
+/// At most `most` of the numbers below `len`, evenly spread: all of them if they are not more.
+fn evenly(len: u64, most: u64) -> impl Iterator<Item = u64> {
+    let step = len.div_ceil(most.max(1)).max(1);
+    (0..len.div_ceil(step)).map(move |n| n * step)
 }
 
 /// Reads the split in the run's folder.

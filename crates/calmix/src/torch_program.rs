@@ -16,6 +16,10 @@ const NAME: &str = "calmix-torch";
 const VARIABLE: &str = "CALMIX_TORCH";
 /// The variable that tells the program the commit of its caller.
 const CALLER: &str = "CALMIX_CALLER_COMMIT";
+/// What libtorch reads when it starts: cuBLAS with the same bits every time, and a failure of NCCL that calmix reports before
+/// NCCL's watchdog ends the process.
+const GPU_ENVIRONMENT: [(&str, &str); 2] =
+    [("CUBLAS_WORKSPACE_CONFIG", ":4096:8"), ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")];
 /// How to install it. No package index has calmix yet, so wheels come from a folder.
 const INSTALL: &str = "in a clone of calmix, `cargo xtask setup && cargo install --locked --path \
                        crates/calmix-torch`; or, with DIST the folder of its `cargo xtask wheels`, `pip install \
@@ -32,7 +36,14 @@ pub fn replace_process() -> CliError {
                        calmix, nor in $CALMIX_TORCH, nor on PATH";
         return CliError::invalid(message).hint(INSTALL);
     };
-    let error = Command::new(&program).args(env::args_os().skip(1)).env(CALLER, COMMIT).exec();
+    let mut command = Command::new(&program);
+    command.args(env::args_os().skip(1)).env(CALLER, COMMIT);
+    for (variable, value) in GPU_ENVIRONMENT {
+        if env::var_os(variable).is_none() {
+            command.env(variable, value);
+        }
+    }
+    let error = command.exec();
     CliError::invalid(format!("{}: cannot be started: {error}", shown(program.display()))).hint(INSTALL)
 }
 

@@ -54,6 +54,23 @@ fn started(output: &Output) -> String {
 }
 
 #[test]
+fn libtorch_gets_the_environment_that_gpus_need() {
+    let place = Place::new();
+    let program = place.script("other");
+    let shown = "#!/bin/sh\necho $CUBLAS_WORKSPACE_CONFIG $TORCH_NCCL_ASYNC_ERROR_HANDLING\n";
+    fs::write(&program, shown).unwrap();
+    let output = |command: &mut Command| {
+        let output = command.env("CALMIX_TORCH", &program).output().unwrap();
+        text(&output.stdout)
+    };
+    let mut command = place.command(&["train", "--data", "photos"]);
+    command.env_remove("CUBLAS_WORKSPACE_CONFIG").env_remove("TORCH_NCCL_ASYNC_ERROR_HANDLING");
+    assert_eq!(output(&mut command), ":4096:8 0\n");
+    // What the user sets is kept.
+    assert_eq!(output(command.env("CUBLAS_WORKSPACE_CONFIG", ":16:8")), ":16:8 0\n");
+}
+
+#[test]
 fn missing_program_is_named_in_a_sentence() {
     let output = Place::new().command(&["train", "--data", "photos"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

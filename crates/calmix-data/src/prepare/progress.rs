@@ -10,13 +10,16 @@ use crate::outage::{Outage, Warn};
 pub struct PrepareProgress {
     done: AtomicU64,
     total: AtomicU64,
+    /// How often each is read, if more than once.
+    passes: AtomicU64,
     outage: Outage,
 }
 
 impl PrepareProgress {
     /// Files read so far, and files in total; the total is 0 until they have been counted.
     pub fn now(&self) -> (u64, u64) {
-        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+        let passes = self.passes.load(Ordering::Relaxed).max(1);
+        (self.done.load(Ordering::Relaxed) / passes, self.total.load(Ordering::Relaxed))
     }
 
     /// Sets the callback for warnings about unavailable storage; only the first call has an effect.
@@ -32,11 +35,32 @@ impl PrepareProgress {
         self.total.store(total, Ordering::Relaxed);
     }
 
+    /// As [`expect`](Self::expect), of what is read twice.
+    pub(crate) fn expect_twice(&self, total: u64) {
+        self.passes.store(2, Ordering::Relaxed);
+        self.expect(total);
+    }
+
     pub(crate) fn add(&self) {
         self.add_rows(1);
     }
 
     pub(crate) fn add_rows(&self, rows: u64) {
         self.done.fetch_add(rows, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PrepareProgress;
+
+    #[test]
+    fn what_is_read_twice_is_half_done_after_the_first_time() {
+        let progress = PrepareProgress::default();
+        progress.expect_twice(10);
+        progress.add_rows(10);
+        assert_eq!(progress.now(), (5, 10));
+        progress.add_rows(10);
+        assert_eq!(progress.now(), (10, 10));
     }
 }

@@ -51,7 +51,8 @@ pub fn prepare(
     let mut stats = ColumnStats::default();
     let mut parts = Parts::new(&source, root)?;
     if let Some(progress) = progress {
-        progress.expect(source.rows());
+        // Once for the labels and what is wrong with the vectors, once for their checksums.
+        progress.expect_twice(source.rows());
     }
     for block in source.blocks(0, (AT_ONCE / (4 * numbers)).max(1)) {
         let mut block = block?;
@@ -72,7 +73,7 @@ pub fn prepare(
         }
         builder.subset(name);
         for (part, index) in parts.iter().zip(0..) {
-            add_rows(&mut builder, part, index, subset, &rows, (number, row_bytes))?;
+            add_rows(&mut builder, part, index, subset, &rows, (number, row_bytes), progress)?;
         }
     }
     stats.warnings(&source, numbers).into_iter().for_each(|warning| builder.warn(warning));
@@ -103,6 +104,7 @@ fn add_rows(
     subset: usize,
     rows: &RowLabels,
     (number, row_bytes): (Number, usize),
+    progress: Option<&PrepareProgress>,
 ) -> Result<(), DataError> {
     let at_once = (AT_ONCE / row_bytes).max(1) as u64;
     let mut bytes = Vec::new();
@@ -122,6 +124,9 @@ fn add_rows(
             let offset = part.start + row * row_bytes as u64;
             let digest = SampleDigest::of_vector(stored, &numbers);
             builder.digested_sample(index, offset, &digest, rows.class(part.first + row))?;
+            if let Some(progress) = progress {
+                progress.add_rows(1);
+            }
         }
     }
     Ok(())

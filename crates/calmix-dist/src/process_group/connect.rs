@@ -104,7 +104,8 @@ impl ProcessGroup {
             operation: Operation::Subgroup,
             store: store.map_err(|error| self.argument(Operation::Subgroup, error.message))?,
             place,
-            network: connection.network.clone(),
+            // Groups exchange bytes of the host alone, and a communicator of NCCL takes one or two gigabytes of a GPU.
+            network: NetworkAddress { device: Device::Cpu, ..connection.network.clone() },
             rank: self.rank - ranks.start,
             size: ranks.len(),
             first,

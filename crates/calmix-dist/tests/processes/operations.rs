@@ -18,7 +18,11 @@ fn operations_give_correct_results() {
 
 /// The bits of a sum, and the most that a process sent for it.
 fn sum(shards: usize, length: u64, size: usize) -> (String, u64) {
-    let results = Crew::new(size, PATIENT).results(&format!("sum {shards} {length}"));
+    result_of("sum", shards, length, size)
+}
+
+fn result_of(operation: &str, shards: usize, length: u64, size: usize) -> (String, u64) {
+    let results = Crew::new(size, PATIENT).results(&format!("{operation} {shards} {length}"));
     let told: Vec<(&str, u64)> = results
         .iter()
         .map(|result| result.split_once(' ').map(|(bits, sent)| (bits, sent.parse().unwrap())).unwrap())
@@ -58,6 +62,17 @@ fn tree_sum_bits_on_processes_that_do_not_divide_the_shards() {
         for size in sizes {
             assert_eq!(sum(shards, 100, size).0, alone, "{shards} shards on {size}");
         }
+    }
+}
+
+#[test]
+fn all_reduce_gives_every_rank_the_same_bits() {
+    let (tree, _) = sum(12, 1003, 1);
+    assert_eq!(result_of("all-reduce", 12, 1003, 1), (tree, 0));
+    for size in [2, 3, 4] {
+        // Compared in it.
+        let (_, sent) = result_of("all-reduce", 12, 1003, size);
+        assert_eq!(sent, 2 * 4 * 1003 * (size as u64 - 1) / size as u64);
     }
 }
 

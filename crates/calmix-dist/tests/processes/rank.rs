@@ -19,6 +19,7 @@ fn entry() {
     match name {
         "operations" => say(&every_operation(&connect().unwrap())),
         "sum" => say(&sum(&connect().unwrap(), number(), number() as i64)),
+        "all-reduce" => say(&all_reduce(&connect().unwrap(), number(), number() as i64)),
         "loop" => forever(&connect().unwrap()),
         "busy" => busy(&connect().unwrap(), number(), number()),
         "abort" => abort(&connect().unwrap(), number()),
@@ -138,20 +139,43 @@ fn refusals(group: &ProcessGroup) {
 /// A sum over shards whose bits depend on the order; returns a hash of its bits, and the bytes that this rank sent for
 /// it.
 fn sum(group: &ProcessGroup, shards: usize, length: i64) -> String {
-    let held = held(shards, group.rank(), group.size());
-    let shard = |shard: usize| {
-        let at: Vec<f32> = (0..length).map(|at| at as f32).collect();
-        (Tensor::from_slice(&at) * (shard as f64 + 0.7)).sin() * 10_f64.powi(shard as i32 % 5 - 2)
-    };
     let before = group.sent();
-    let sum = group.tree_sum(shards, held.map(shard).collect()).unwrap();
+    let sum = group.tree_sum(shards, own_shards(group, shards, length)).unwrap();
     assert_eq!(sum.size(), [length]);
     let sent = group.sent() - before;
-    let bits = Vec::<f32>::try_from(sum).unwrap();
-    let mixed =
-        bits.iter().fold(0_u64, |mixed, x| (mixed ^ u64::from(x.to_bits())).wrapping_mul(0x0100_0000_01b3));
     group.barrier().unwrap();
-    format!("{mixed:x} {sent}")
+    format!("{:x} {sent}", hash_of(&sum))
+}
+
+/// The same sum by all-reduce, which is near that along the tree; returns the same.
+fn all_reduce(group: &ProcessGroup, shards: usize, length: i64) -> String {
+    let mut sums = group.begin_sum(shards);
+    for shard in own_shards(group, shards, length) {
+        group.add_to_sum(&mut sums, shard).unwrap();
+    }
+    let before = group.sent();
+    let sum = group.all_reduce_sums(sums).unwrap();
+    let sent = group.sent() - before;
+    let tree = group.tree_sum(shards, own_shards(group, shards, length)).unwrap();
+    assert!(sum.allclose(&tree, 1e-5, 1e-4, false));
+    let missing = group.begin_sum(shards);
+    assert!(matches!(group.all_reduce_sums(missing), Err(DistError::Argument { .. })));
+    group.barrier().unwrap();
+    format!("{:x} {sent}", hash_of(&sum))
+}
+
+/// The shards of this rank, whose sum has other bits in another order.
+fn own_shards(group: &ProcessGroup, shards: usize, length: i64) -> Vec<Tensor> {
+    let at: Vec<f32> = (0..length).map(|at| at as f32).collect();
+    let shard = |shard: usize| {
+        (Tensor::from_slice(&at) * (shard as f64 + 0.7)).sin() * 10_f64.powi(shard as i32 % 5 - 2)
+    };
+    held(shards, group.rank(), group.size()).map(shard).collect()
+}
+
+fn hash_of(sum: &Tensor) -> u64 {
+    let bits = Vec::<f32>::try_from(sum).unwrap();
+    bits.iter().fold(0, |mixed, x| (mixed ^ u64::from(x.to_bits())).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Runs all-reduces until one fails.

@@ -22,6 +22,7 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 
 use calmix_recipe::step_kind::StepKind;
+use calmix_recipe::sum_kind::SumKind;
 
 /// Samples that labelled and unlabelled batches are taken from: few, so that they come back.
 const LABELLED: u64 = 12;
@@ -54,6 +55,7 @@ pub(crate) fn settings(side: u32) -> Settings {
         norm_momentum: None,
         clip: None,
         step: StepKind::Joint,
+        sum: SumKind::Tree,
     }
 }
 

@@ -76,3 +76,12 @@ fn unlabelled_draw_does_not_depend_on_the_seed() {
     assert!(unlabelled(&drawn).is_subset(&unlabelled(&more)));
     assert_eq!(unlabelled(&open(temp.path(), &["labels.unlabelled_count=1000"])), all);
 }
+
+#[test]
+fn some_samples_are_spread_over_all_of_them() {
+    assert_eq!(evenly(5, 5).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(evenly(6, 5).collect::<Vec<_>>(), [0, 2, 4]);
+    assert_eq!(evenly(0, 5).count(), 0);
+    let many: Vec<u64> = evenly(100_000_000, 100_000).collect();
+    assert_eq!((many.len(), many[1], many[99_999]), (100_000, 1000, 99_999_000));
+}

@@ -20,6 +20,9 @@ use calmix_vectors::run_samples::{BeganWith, RunSamples};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 
+/// Pseudo-labels that are evaluated at the end of a run: of a hundred million a pass would take longer than the training.
+const MOST_PSEUDO_LABELS: u64 = 100_000;
+
 /// Loads the images of an evaluation.
 pub(crate) type EvalBatches = EvalLoader<ImageViews<Augment>>;
 
@@ -105,14 +108,14 @@ impl TrainData {
         self.in_batches(recipe, &self.samples.of_split(split), processes)
     }
 
-    /// The unlabelled samples whose pseudo-label can be evaluated, in the same way.
+    /// The unlabelled samples whose pseudo-label can be evaluated, or some of very many, in the same way.
     pub(crate) fn evaluated_samples(
         &self,
         recipe: &Recipe,
         processes: &ProcessGroup,
     ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
         let mut evaluated = Vec::new();
-        for id in self.samples.unlabelled_ids() {
+        for id in self.samples.some_unlabelled_ids(MOST_PSEUDO_LABELS) {
             if self.samples.evaluated_class(id)?.is_some() {
                 evaluated.push(id);
             }

@@ -28,5 +28,6 @@ pub(crate) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, Trai
         norm_momentum: Some(recipe.network.norm_momentum).filter(|&share| share > 0.0),
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         step: recipe.train.step,
+        sum: recipe.train.sum,
     })
 }
