@@ -3,7 +3,7 @@
 use calmix_core::matrix::Matrix;
 
 use crate::error::HeadError;
-use crate::network::Head;
+use crate::network::{Head, HeadShape};
 use crate::projection::Projection;
 
 /// A head with the projection below it.
@@ -39,6 +39,25 @@ impl HeadModel {
         &self.head
     }
 
+    /// The same model with the directions of the projection in the weights of the head, if that takes fewer multiplications: a
+    /// linear head with few classes then reads each feature once for a class, instead of once for a direction. The last bits of
+    /// its logits differ.
+    ///
+    /// # Errors
+    /// If projection and head contradict each other.
+    pub fn folded(&self) -> Result<Self, HeadError> {
+        let HeadShape { width: dimensions, classes, .. } = self.head.shape();
+        let width = self.projection.width();
+        let is_less = width * classes < width * dimensions + dimensions * classes;
+        let Some(weights) = folded_weights(&self.projection, &self.head).filter(|_| is_less) else {
+            return Ok(self.clone());
+        };
+        let (_, biases) = self.head.numbers().split_at(classes * dimensions);
+        let numbers = weights.iter().map(|&number| number as f32).chain(biases.iter().copied()).collect();
+        let head = Head::new(HeadShape { width, hidden: None, classes }, numbers)?;
+        Self::new(Projection::new(self.projection.mean().to_vec(), Vec::new())?, head)
+    }
+
     /// The logits of feature vectors, one after the other. Those of a vector do not depend on the other vectors.
     ///
     /// # Errors
@@ -48,5 +67,59 @@ impl HeadModel {
         let rows = features.len() / width.max(1);
         let vectors = self.projection.apply(Matrix::new(features, rows, width)?)?;
         Ok(self.head.forward(&vectors)?.logits)
+    }
+}
+
+/// The weights of a linear head on features, class by class, from those on the directions of a projection; in f64, since they
+/// are sums. `None` if the head has a hidden layer.
+pub fn folded_weights(projection: &Projection, head: &Head) -> Option<Vec<f64>> {
+    let HeadShape { width, hidden: None, classes } = head.shape() else { return None };
+    // A linear head has its matrix first, then its biases.
+    let (weights, _) = head.numbers().split_at(classes * width);
+    let mut folded = Vec::with_capacity(classes * projection.width());
+    for row in weights.chunks_exact(width.max(1)) {
+        folded.extend(turned_back(row, projection));
+    }
+    Some(folded)
+}
+
+/// The weights of one class.
+fn turned_back(weights: &[f32], projection: &Projection) -> Vec<f64> {
+    let directions = projection.rotation();
+    if directions.is_empty() {
+        return weights.iter().map(|&number| f64::from(number)).collect();
+    }
+    let mut sums = vec![0.0; projection.width()];
+    for (&weight, direction) in weights.iter().zip(directions.chunks_exact(sums.len().max(1))) {
+        for (sum, &number) in sums.iter_mut().zip(direction) {
+            *sum += f64::from(weight) * f64::from(number);
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_core::rng::{Domain, Seed};
+
+    use super::*;
+
+    #[test]
+    fn folded_model_has_the_same_logits() {
+        let mut stream = Seed(3).stream(Domain::Init, 0, 0);
+        let mut numbers =
+            |count: usize| (0..count).map(|_| stream.uniform() as f32 - 0.5).collect::<Vec<f32>>();
+        for (hidden, dimensions, is_folded) in [(None, 16, true), (None, 3, false), (Some(5), 16, false)] {
+            let rows = numbers(40 * 24);
+            let projection = Projection::fit(Matrix::new(&rows, 40, 24).unwrap(), dimensions).unwrap();
+            let shape = HeadShape { width: dimensions, hidden, classes: 6 };
+            let head = Head::new(shape, numbers(shape.numbers())).unwrap();
+            let model = HeadModel::new(projection, head).unwrap();
+            let folded = model.folded().unwrap();
+            assert_eq!(folded.projection().rotation().is_empty(), is_folded, "{dimensions}");
+            let (wanted, found) = (model.logits(&rows).unwrap(), folded.logits(&rows).unwrap());
+            let far = wanted.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(wanted.len() == 240 && far < 1e-5, "{far}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The files of a head: its weights, and the projection of features to the vectors that it reads.
 
+use calmix_head::model::folded_weights;
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
 use calmix_io::error::{FileError, FileProblem};
@@ -100,7 +101,7 @@ pub fn folded_head_bytes(
     temperature: Option<Temperature>,
     classes: &[String],
 ) -> Result<Option<Vec<u8>>, FileError> {
-    let HeadShape { width, hidden: None, classes: outputs } = head.shape() else { return Ok(None) };
+    let HeadShape { width, classes: outputs, .. } = head.shape();
     let wrong = |problem: FileProblem| FileError::new("head.safetensors", problem);
     if width != projection.dimensions() {
         let dimensions = projection.dimensions();
@@ -109,14 +110,10 @@ pub fn folded_head_bytes(
     }
     let temperature = temperature.map(Temperature::value);
     let scale = 1.0 / temperature.unwrap_or(1.0);
-    // A linear head has its matrix first, then its biases.
-    let (weights, biases) = head.numbers().split_at(outputs * width);
+    let Some(weights) = folded_weights(projection, head) else { return Ok(None) };
+    let weight: Vec<f32> = weights.iter().map(|number| (scale * number) as f32).collect();
+    let (_, biases) = head.numbers().split_at(outputs * width);
     let features = projection.width();
-    let mut weight = Vec::with_capacity(outputs * features);
-    for row in weights.chunks_exact(width.max(1)) {
-        let turned = turned_back(row, projection);
-        weight.extend(turned.iter().map(|number| (scale * number) as f32));
-    }
     let bias: Vec<f32> = biases.iter().map(|&number| (scale * f64::from(number)) as f32).collect();
     let tensors = vec![
         tensor("mean", &[features], projection.mean()),
@@ -126,21 +123,6 @@ pub fn folded_head_bytes(
     let note = json!({ "classes": classes, "temperature": temperature });
     let file = tensors::write(tensors, Some(("calmix", note.to_string())));
     file.map(Some).map_err(|error| wrong(in_words(&error)))
-}
-
-/// The weights of a class on features, from those on the directions of a projection; in f64, since they are sums.
-fn turned_back(weights: &[f32], projection: &Projection) -> Vec<f64> {
-    let directions = projection.rotation();
-    if directions.is_empty() {
-        return weights.iter().map(|&number| f64::from(number)).collect();
-    }
-    let mut sums = vec![0.0; projection.width()];
-    for (&weight, direction) in weights.iter().zip(directions.chunks_exact(sums.len().max(1))) {
-        for (sum, &number) in sums.iter_mut().zip(direction) {
-            *sum += f64::from(weight) * f64::from(number);
-        }
-    }
-    sums
 }
 
 fn check_finite(name: &str, numbers: &[f32]) -> Result<(), FileProblem> {

@@ -21,6 +21,8 @@ use crate::predict::prediction_rule::PredictionRule;
 #[derive(Debug)]
 pub struct VectorModel {
     head: HeadModel,
+    /// The same with less arithmetic.
+    folded: HeadModel,
     width: usize,
     rule: PredictionRule,
 }
@@ -40,8 +42,9 @@ impl VectorModel {
         files.check_calibration()?;
         let width = head.features as usize;
         let head = files.head_on_vectors(head)?;
+        let folded = head.folded().map_err(|error| files.wrong(error.to_string()))?;
         Guarantee::check(options)?;
-        Ok(Self { head, width, rule: files.rule(options)? })
+        Ok(Self { head, folded, width, rule: files.rule(options)? })
     }
 
     /// The head and its projection.
@@ -91,7 +94,7 @@ impl VectorModel {
     /// # Errors
     /// If they are not whole vectors.
     pub fn logits(&self, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
-        self.head.logits(vectors)
+        self.folded.logits(vectors)
     }
 }
 

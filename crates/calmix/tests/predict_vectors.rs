@@ -81,7 +81,7 @@ impl Scene {
         fs::write(run.join("projection.safetensors"), below).unwrap();
         fs::write(run.join("model.json"), serde_json::to_vec(&info).unwrap()).unwrap();
         vectors[BAD * WIDTH + 4] = f32::NAN;
-        let model = HeadModel::new(projection, head).unwrap();
+        let model = HeadModel::new(projection, head).unwrap().folded().unwrap();
         let scene = Self { folder, vectors, model };
         fs::write(scene.path("vectors.npy"), npy(&scene.vectors, WIDTH)).unwrap();
         scene

@@ -107,6 +107,7 @@ pub(crate) fn methods() -> impl Strategy<Value = Method> {
                     pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
                     min_confidence,
                     unit_length: false,
+                    max_labels_per_class: 0,
                     weight: 0.5,
                     loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
                 },

@@ -1,6 +1,7 @@
 //! `calmix prepare` of tars that is killed again and again continues, and writes the same table.
 
 use std::fs;
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,8 @@ fn ten_kills_leave_the_same_table() {
     let kept = || fs::read_dir(&scans).map_or(0, |entries| entries.count());
     let mut landed = 0;
     for kill in 1..=10 {
-        let mut child = workspace.command(&["prepare", "tars", "--to", "killed", "-q"]).spawn().unwrap();
+        let mut command = workspace.command(&["prepare", "tars", "--to", "killed"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         while kept() < 3 * kill && child.try_wait().unwrap().is_none() {
             assert!(begun.elapsed() < LONGEST, "{} tars were read", kept());
