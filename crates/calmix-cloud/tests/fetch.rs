@@ -71,6 +71,19 @@ fn faults_of_a_server_are_survived() {
     }
 }
 
+/// Such a shard begins anew, because no request can demand the rest of the same version.
+#[test]
+fn faults_of_a_server_without_tags_are_survived() {
+    let folder = shards(6);
+    let kinds = [Fault::Short, Fault::Reset, Fault::Short, Fault::Status500];
+    let server = FileServer::start_plain(folder.path(), Faults::new(2, &kinds));
+    let remote = open(&format!("{}/t-{{000..005}}.tar", server.address), folder.path(), 10 * SIZE);
+    for n in 0..6 {
+        assert!(is_same(&remote, folder.path(), &format!("t-{n:03}.tar")));
+    }
+    assert!(server.faults.happened.load(std::sync::atomic::Ordering::Relaxed) >= 5);
+}
+
 #[test]
 fn proxy_spoils_and_counts_responses() {
     let folder = shards(2);

@@ -1,4 +1,4 @@
-//! A web server for one folder, with ETags and ranges.
+//! A web server for one folder, with ETags and ranges or without.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -18,6 +18,16 @@ pub(crate) struct FileServer {
 impl FileServer {
     /// Serves the files of `folder`.
     pub(crate) fn start(folder: &Path, faults: Faults) -> Self {
+        Self::serving(folder, faults, true)
+    }
+
+    /// The same, without ETags and ranges, as Python's own server.
+    #[allow(dead_code, reason = "each test uses some of the servers")]
+    pub(crate) fn start_plain(folder: &Path, faults: Faults) -> Self {
+        Self::serving(folder, faults, false)
+    }
+
+    fn serving(folder: &Path, faults: Faults, has_tags: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(faults);
@@ -27,14 +37,14 @@ impl FileServer {
             for stream in listener.incoming().flatten() {
                 let faults = Arc::clone(&shared);
                 let folder = folder.clone();
-                thread::spawn(move || serve(stream, &folder, &faults));
+                thread::spawn(move || serve(stream, &folder, &faults, has_tags));
             }
         });
         Self { address, faults }
     }
 }
 
-fn serve(mut stream: TcpStream, folder: &Path, faults: &Faults) {
+fn serve(mut stream: TcpStream, folder: &Path, faults: &Faults, has_tags: bool) {
     let Ok(Some(request)) = Request::read(&stream) else { return };
     let file: PathBuf = folder.join(request.path.trim_start_matches('/'));
     let close = "Connection: close\r\n\r\n";
@@ -42,6 +52,14 @@ fn serve(mut stream: TcpStream, folder: &Path, faults: &Faults) {
         let head = format!("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n{close}");
         return respond(&mut stream, &request, &head, b"", faults);
     };
+    if !has_tags {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nLast-Modified: Tue, 17 Nov 2026 12:00:00 GMT\r\n{close}",
+            bytes.len()
+        );
+        let body = if request.method == "HEAD" { &[] } else { bytes.as_slice() };
+        return respond(&mut stream, &request, &head, body, faults);
+    }
     // Cheap, and another one for every other content here.
     let sum: u64 = bytes.iter().fold(7, |sum, &byte| sum * 31 % 1_000_000_007 + u64::from(byte));
     let tag = format!("\"{sum}-{}\"", bytes.len());
