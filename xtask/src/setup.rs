@@ -37,6 +37,8 @@ const TENSORBOARD: &str = "tensorboard==2.21.0";
 /// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
 /// in the same way.
 const PYARROW: &str = "pyarrow==26.0.1";
+/// The Python package that serves S3 in the tests of object storage, which find its environment in the same way.
+const MOTO: &str = "moto[server]==5.2.5";
 /// The Python packages that the tests of `calmix report` compare with, beside the PyTorch of libtorch.
 pub(crate) const TORCHMETRICS: &[&str] =
     &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];
@@ -95,6 +97,7 @@ fn install_environments() -> Result<()> {
     println!("setup: TensorBoard is installed: {}", python.display());
     println!("setup: torchmetrics is installed: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
     println!("setup: pyarrow is installed: {}", venv::python(&[PYARROW])?.display());
+    println!("setup: moto is installed: {}", venv::python(&[MOTO])?.display());
     println!("setup: onnxruntime is installed: {}", venv::python(ONNX)?.display());
     println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());
     Ok(())

@@ -6,7 +6,8 @@
 //!
 //! Rows belong to logical shards ([`Sharding`](crate::sharding::Sharding)), and processes only choose which shards they run, so a batch never
 //! depends on their number. The labelled stream has one order, whose rows are cut among the shards. Of the
-//! unlabelled stream, every shard has samples of its own ([`Membership`]) and an order of its own over them.
+//! unlabelled stream, every shard has samples of its own ([`Membership`]) and an order of its own over them. Samples in files
+//! that are fetched as a whole have another one ([`BlockMembership`]).
 //!
 //! ```
 //! use std::num::NonZeroU64;
@@ -20,6 +21,7 @@
 //! assert!(visit.index < 1_000_000_000);
 //! ```
 
+mod blocks;
 mod feed;
 mod membership;
 mod permutation;
@@ -28,6 +30,7 @@ use std::num::NonZeroU64;
 
 use crate::rng::{Domain, Seed};
 
+pub use blocks::{Block, BlockCursor, BlockMembership, BlockOrder};
 pub use feed::Feed;
 pub use membership::Membership;
 use permutation::Permutation;

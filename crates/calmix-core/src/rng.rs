@@ -77,6 +77,8 @@ pub enum Domain {
     UnlabelledCount = 16,
     /// The synthetic inputs beside an exported model.
     Example = 17,
+    /// The order of files, and of samples in a block of files.
+    Block = 18,
 }
 
 impl Seed {

@@ -1,6 +1,8 @@
 //! The order of a stream: every sample once an epoch, all orders equally likely, the same after a restart.
 #![allow(clippy::unwrap_used)] // in the functions that the tests share
 
+#[path = "order/blocks.rs"]
+mod blocks;
 #[path = "order/membership.rs"]
 mod membership;
 

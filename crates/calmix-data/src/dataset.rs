@@ -4,7 +4,9 @@
 //! billion samples need as much memory as a thousand. Bytes are checked whenever they are read: bytes that differ
 //! from those that were prepared are an error that names the part and the sample, never an image.
 
+mod kept_samples;
 mod open_parts;
+mod part_source;
 mod parts;
 mod read_at;
 mod records;
@@ -15,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use kept_samples::KeptSamples;
+use part_source::PartSource;
 use parts::PartTable;
 pub(crate) use read_at::ReadAt;
 pub use records::Records;
@@ -26,7 +30,6 @@ use crate::manifest::{
     DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS, check_version,
 };
 use crate::shrink::{self, decode_shrunk, shrunk};
-use crate::vectors::VectorPlace;
 
 /// Bytes of the longest `manifest.json`: a million classes.
 const MAX_MANIFEST: u64 = 16 << 20;
@@ -39,17 +42,20 @@ pub struct Dataset {
     header: Header,
     samples: ReadAt,
     parts: PartTable,
+    /// Samples of remote shards that were copied to the local disk.
+    kept: Option<KeptSamples>,
 }
 
 impl Dataset {
-    /// Opens the dataset that was prepared into the folder `prepared` from files below `root`, or from the file `root`.
+    /// Opens the dataset that was prepared into the folder `prepared` from files below `root`, or from the file `root`. The
+    /// root may be a URL.
     ///
     /// # Errors
     /// If files are missing, a table is not the one that was prepared, byte by byte, the header contradicts itself, or a
     /// part's path could leave the root.
     pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
         let prepared = prepared.canonicalize().map_err(|error| DataError::new(prepared, error))?;
-        let root = VectorPlace::find(root)?;
+        let root = PartSource::find(root)?;
         let header = read_header(&prepared)?;
         let samples = ReadAt::open(&prepared, "samples.bin")?;
         match header.samples.checked_mul(SampleRecord::BYTES as u64) {
@@ -63,7 +69,7 @@ impl Dataset {
             let path = parts.prepared().join("manifest.json");
             return Err(DataError::new(path, DataProblem::Changed(problem)).hint(AGAIN));
         }
-        Ok(Self { header, samples, parts })
+        Ok(Self { header, samples, parts, kept: None })
     }
 
     /// The prepared folder.
@@ -251,10 +257,15 @@ impl Dataset {
     }
 
     fn bytes_of(&self, id: u64, record: SampleRecord, bytes: &mut Vec<u8>) -> Result<(), DataError> {
-        let part = self.parts.opened(record.part)?;
-        let file = &part.file;
-        let location = || format!("byte {}, sample {id}", record.offset);
-        let end = record.offset.checked_add(u64::from(record.length));
+        let part;
+        let (file, offset) = if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.find(id)) {
+            kept
+        } else {
+            part = self.parts.opened(record.part)?;
+            (&part.file, record.offset)
+        };
+        let location = || format!("byte {offset}, sample {id}");
+        let end = offset.checked_add(u64::from(record.length));
         if end.is_none_or(|end| end > file.length()) {
             let problem =
                 format!("expected {} bytes here, but the file has {} in total", record.length, file.length());
@@ -264,7 +275,7 @@ impl Dataset {
         }
         // Bounded by `checked` and by the actual length of the file.
         bytes.resize(record.length as usize, 0);
-        file.read(bytes, record.offset).map_err(|error| error.at(location()))?;
+        file.read(bytes, offset).map_err(|error| error.at(location()))?;
         let checksum = crc32c::crc32c(bytes);
         if checksum != record.checksum {
             let problem = format!(

@@ -1,4 +1,4 @@
-//! Images to predict, one after the other: files, folders, WebDataset's shards, and lists of them.
+//! Images to predict, one after the other: files, folders, WebDataset's shards, also in object storage, and lists of them.
 //!
 //! Nothing is prepared, and memory holds only the names of one folder per level, so a list may have any length. The
 //! order is fixed: paths as they are given, the files below a folder in the order of the bytes of their paths, the
@@ -7,6 +7,7 @@
 mod bad_file;
 mod file_shard;
 mod pending;
+mod shard_file;
 
 use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
@@ -21,6 +22,7 @@ use crate::shrink::decode_shrunk;
 use bad_file::FailingFiles;
 pub use file_shard::FileShard;
 use pending::PendingImages;
+use shard_file::ShardFile;
 
 /// One image of a list.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub struct ListedImage {
 enum ImagePlace {
     File(PathBuf),
     Member {
-        tar: PathBuf,
+        tar: ShardFile,
         offset: u64,
         length: u64,
     },
@@ -47,17 +49,19 @@ enum ImagePlace {
 pub struct ImageList {
     /// The innermost folder or tar is the last one.
     open: Vec<PendingImages>,
+    /// Why the list ended early.
+    failure: Option<DataError>,
 }
 
 impl ImageList {
     /// The images of these paths: files, folders and WebDataset's shards (`.tar`).
     pub fn of_paths(paths: Vec<PathBuf>) -> Self {
-        Self { open: vec![PendingImages::Paths(paths.into_iter(), None)] }
+        Self { open: vec![PendingImages::Paths(paths.into_iter(), None)], failure: None }
     }
 
     /// The images of paths that stand in a list, one per line.
     pub fn of_lines(lines: Box<dyn BufRead + Send>) -> Self {
-        Self { open: vec![PendingImages::Lines(lines, None)] }
+        Self { open: vec![PendingImages::Lines(lines, None)], failure: None }
     }
 
     /// Appends `others` to this list.
@@ -74,6 +78,11 @@ impl ImageList {
             pending.share(shard);
         }
         self
+    }
+
+    /// Why the list ended early: an object store failed. Whoever reads a list to its end has to ask.
+    pub fn take_failure(&mut self) -> Option<DataError> {
+        self.failure.take()
     }
 }
 
@@ -92,6 +101,11 @@ impl Iterator for ImageList {
                     self.open.pop();
                     return Some(image);
                 }
+                pending::ListStep::Failed(error) => {
+                    self.open.clear();
+                    self.failure = Some(error);
+                    return None;
+                }
             }
         }
     }
@@ -105,6 +119,11 @@ impl ListedImage {
     /// Whether it is a member of a tar.
     pub fn is_in_tar(&self) -> bool {
         matches!(self.place, ImagePlace::Member { .. })
+    }
+
+    /// Whether it is a member of a tar in object storage.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.place, ImagePlace::Member { tar: ShardFile::Remote(..), .. })
     }
 
     /// Decodes the image, to a fraction of its size if its shorter side is then still at least `side`

@@ -66,6 +66,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub use calmix_cloud as cloud;
+
 pub mod augment;
 pub mod dataset;
 pub mod decode;

@@ -40,8 +40,10 @@
 mod batch;
 mod corrupt;
 mod eval_loader;
+mod file_blocks;
 mod memory;
 mod pooled_batch;
+mod row_order;
 mod sample_ids;
 mod sharded_stream;
 mod training;
@@ -56,6 +58,7 @@ use std::time::Duration;
 pub use batch::{LabelledViews, TrainBatch, UnlabelledViews};
 pub use corrupt::{OnCorrupt, SkippedSample, Tally};
 pub use eval_loader::{EvalBatch, EvalLoader};
+pub use file_blocks::FileBlocks;
 pub use memory::InMemory;
 pub use pooled_batch::PooledBatch;
 pub use sample_ids::SampleIds;
@@ -91,9 +94,16 @@ pub trait ImageSource: Send + Sync {
     fn name(&self, id: u64) -> Result<String, DataError> {
         Ok(format!("sample {id}"))
     }
+
+    /// Starts to fetch the files of these samples, which will be needed soon.
+    fn prefetch(&self, _ids: &[u64]) {}
 }
 
 impl ImageSource for Dataset {
+    fn prefetch(&self, ids: &[u64]) {
+        Self::prefetch(self, ids);
+    }
+
     fn image(&self, id: u64) -> Result<Image, DataError> {
         Self::image(self, id)
     }
@@ -119,6 +129,10 @@ impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
 
     fn name(&self, id: u64) -> Result<String, DataError> {
         (**self).name(id)
+    }
+
+    fn prefetch(&self, ids: &[u64]) {
+        (**self).prefetch(ids);
     }
 }
 

@@ -11,6 +11,7 @@ mod warning;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calmix_cloud::CloudUrl;
 use calmix_io::atomic_file::rename_folder;
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +175,12 @@ pub fn prepare_watched(
     if target.exists() {
         let problem = DataProblem::Content("this path already exists".into());
         return Err(DataError::new(target, problem).hint("choose another folder, or remove this one"));
+    }
+    if CloudUrl::is_in(root) && !matches!(source, SourceSpec::Webdataset { .. }) {
+        let problem =
+            DataProblem::Content("only WebDataset's shards (.tar) are read from object storage".into());
+        let hint = "pack the images into shards, or copy the dataset to a local folder";
+        return Err(DataError::new(root, problem).hint(hint));
     }
     // Taken before the files are read, so that a change during the scan is noticed later.
     let stamp = SourceStamp::take(source, root)?;

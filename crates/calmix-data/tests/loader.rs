@@ -1,6 +1,8 @@
 //! The loader: the same bytes for any timing of the workers, and every failure ends with an error.
 #![allow(clippy::unwrap_used, clippy::panic)] // in the functions that the tests share
 
+#[path = "loader/blocks.rs"]
+mod blocks;
 #[path = "loader/corrupt.rs"]
 mod corrupt;
 #[path = "loader/end_to_end.rs"]

@@ -7,13 +7,17 @@ mod golden;
 mod scene;
 
 use std::fs::{self, File};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
+use calmix_data::loader::{FileBlocks, SampleIds};
 use calmix_data::prepare::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::webdataset::{self, WebdatasetOptions};
+use calmix_data::split::UnlabelledSet;
 
 use golden::{Golden, crc32};
 use scene::{Scene, subsets};
@@ -302,4 +306,30 @@ fn unreadable_images_are_noted_again_after_a_kill() {
         assert_eq!((prepared.header.samples, prepared.unreadable.len()), (2, 1));
         table(&scene);
     }
+}
+
+#[test]
+fn files_of_a_stream_are_found_by_search() {
+    let scene = Scene::new();
+    let image = scene.bytes_of("x");
+    let sizes = [1_usize, 5, 2, 9, 1, 1, 17];
+    for (shard, &size) in sizes.iter().enumerate() {
+        let names: Vec<String> = (0..size).map(|n| format!("{n}.png")).collect();
+        let labels: Vec<String> = (0..size).map(|n| format!("{n}.cls")).collect();
+        let members = names.iter().zip(&labels);
+        let members: Vec<(&str, &[u8])> = members
+            .flat_map(|(name, label)| [(name.as_str(), image.as_slice()), (label.as_str(), b"0")])
+            .collect();
+        scene.file(&format!("train-{shard}.tar"), &tar(&members));
+    }
+    prepare(&scene).unwrap();
+    let dataset = Dataset::open(&scene.target(), &scene.root()).unwrap();
+    let files = NonZeroU64::new(3).unwrap();
+    let lengths = |ids: SampleIds| FileBlocks::find(&dataset, &ids, files).unwrap().lengths.to_vec();
+    assert_eq!(lengths(SampleIds::from(0..36)), [1, 5, 2, 9, 1, 1, 17]);
+    assert_eq!(lengths(SampleIds::from(4..20)), [2, 2, 9, 1, 1, 1]);
+    // Without some samples, and without a whole file.
+    let holes = UnlabelledSet::new(std::iter::once(0..36), [1, 6, 7, 8, 35]);
+    assert_eq!(lengths(SampleIds::from(holes)), [1, 4, 8, 1, 1, 16]);
+    assert!(lengths(SampleIds::default()).is_empty());
 }

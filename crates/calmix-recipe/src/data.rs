@@ -15,7 +15,7 @@ section! {
     Data {
         /// The format of the dataset's files.
         fixed source: SourceName = SourceName::Folder;
-        /// The folder of the dataset's files. No recipe sets it: give it in a file, in the environment or with `--set`.
+        /// The folder of the dataset's files, or the URL of its shards. No recipe sets it: give it in a file, in the environment or with `--set`.
         free path: String = String::new();
         /// The folder that `calmix prepare` wrote; if empty, the run prepares the dataset in its own folder first.
         free prepared: String = String::new();
@@ -42,6 +42,12 @@ section! {
         /// With 512, a dataset prepared with another value is accepted too.
         #[when(source is SourceName::Folder | SourceName::LabelsCsv)]
         fixed shrink: u32 = DEFAULT_SIDE, from(0.0).to(16_384.0);
+        /// The order of unlabelled samples: over all of them, or by block of shards, so that each shard is needed once per epoch.
+        #[when(source is SourceName::Webdataset)]
+        fixed order: OrderName = OrderName::Samples;
+        /// The number of shards (`.tar`) that are shuffled together.
+        #[when(order is OrderName::Blocks)]
+        fixed block: u32 = 8, SOME;
         /// The subset to evaluate models on; empty if there is none.
         fixed test: String = "test".into();
         /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
@@ -82,6 +88,17 @@ choice! {
         Webvision = "webvision",
         /// Vectors instead of images: `.npy`, `.npz`, Parquet, safetensors, CSV, or a folder of clip-retrieval.
         Vectors = "vectors",
+    }
+}
+
+choice! {
+    /// The order of unlabelled samples.
+    OrderName {
+        /// All samples are shuffled together, in a new order every epoch.
+        Samples = "samples",
+        /// The shards come in a new order every epoch, and the samples of `block` shards at a time are shuffled together.
+        /// Datasets at a URL need it.
+        Blocks = "blocks",
     }
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use calmix_data::cloud::CloudUrl;
 use toml::Value;
 
 use crate::builtin::{self, builtin};
@@ -19,7 +20,7 @@ use crate::problem::{Problem, RecipeError, Warning, What};
 use crate::rules::{RuleViolation, check_rules};
 use crate::unused_keys::unused_keys;
 use crate::value::{self, Leaves, find};
-use crate::{OrAuto, Recipe, resume};
+use crate::{OrAuto, OrderName, Recipe, resume};
 
 /// The size limit of a recipe file, in bytes: about ten times what all keys take.
 pub const LONGEST_RECIPE: u64 = 128 << 10;
@@ -347,6 +348,16 @@ impl Resolved {
                 "dataset.source is \"vectors\", and only a head can be trained on vectors; use \"head\"";
             let what = What::Rule { value: network.train.to_string(), rule: rule.to_owned() };
             let path = "network.train".to_owned();
+            problems.push(Problem { origin: self.origin(&path), path, what });
+        }
+        let needs_blocks = CloudUrl::is_in(Path::new(&dataset.path))
+            && !self.recipe.has_head()
+            && self.recipe.unlabelled() > 0
+            && dataset.order != OrderName::Blocks;
+        if needs_blocks {
+            let rule = "dataset.path is a URL, and an order over all samples would fetch a shard for every sample; use \"blocks\"";
+            let what = What::Rule { value: dataset.order.to_string(), rule: rule.to_owned() };
+            let path = "dataset.order".to_owned();
             problems.push(Problem { origin: self.origin(&path), path, what });
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use calmix_data::cloud::CloudUrl;
 use calmix_data::source::vectors::has_vectors;
 use calmix_data::source::{has_images_in_folders, has_one_image_folder, labels_csv};
 
@@ -29,8 +30,11 @@ pub fn is_own_format(source: SourceName) -> bool {
 }
 
 /// The format of the files in `folder`; a folder of images if nothing else matches. Where the user names columns, there is
-/// a list of labels. A single file holds vectors.
+/// a list of labels. A single file holds vectors, a URL shards.
 pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
+    if CloudUrl::is_in(folder) {
+        return SourceName::Webdataset;
+    }
     if folder.is_file() {
         return SourceName::Vectors;
     }

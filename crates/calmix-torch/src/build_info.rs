@@ -6,6 +6,7 @@ use calmix::version::COMMIT;
 /// The optional features that are compiled in.
 pub(crate) fn features() -> impl Iterator<Item = &'static str> {
     let all = [
+        ("cloud", cfg!(feature = "cloud")),
         ("jemalloc", cfg!(feature = "jemalloc")),
         ("mlflow", cfg!(feature = "mlflow")),
         ("nccl", cfg!(feature = "nccl")),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Error;
+use calmix::cloud::CloudUrl;
 use calmix::data::error::DataError;
 use calmix::error::CliError;
 use calmix::io::shown::shown;
@@ -13,7 +14,12 @@ use calmix_train::trainer::TrainError;
 pub(crate) fn explain_moved(error: TrainError, recipe: &Recipe, command: &str) -> Error {
     let data = &recipe.dataset;
     let folders = [("dataset", &data.path, "--data"), ("prepared table", &data.prepared, "--prepared")];
-    let missing = folders.iter().find(|(_, folder, _)| !folder.is_empty() && !Path::new(folder).is_dir());
+    let is_missing = |folder: &str| {
+        let path = Path::new(folder);
+        // What is wrong with a URL, its own error says.
+        !folder.is_empty() && !CloudUrl::is_in(path) && !path.is_dir()
+    };
+    let missing = folders.iter().find(|(_, folder, _)| is_missing(folder));
     match (missing, &error) {
         (Some((what, folder, option)), TrainError::Data(DataError::File { .. })) => {
             let message = format!("{}: the {what} of this run has moved or was deleted", shown(folder));

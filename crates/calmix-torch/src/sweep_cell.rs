@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Error, Result};
-use calmix::command::data_args::existing_folder;
+use calmix::command::data_args::existing_data;
 use calmix::command::recipe_args::RecipeArgs;
 use calmix::data_warnings::warn_about_labels;
 use calmix::error::CliError;
@@ -79,7 +79,7 @@ impl SweepRun for ImageRun {
             let hint = "--data FOLDER, or --datasets FOLDER with a folder for each dataset";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        existing_folder(self.data())?;
+        existing_data(self.data())?;
         if let OrAuto::Is(device) = self.recipe().train.device {
             device::check(device)
                 .map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;

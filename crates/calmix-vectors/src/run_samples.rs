@@ -111,7 +111,7 @@ impl RunSamples {
     ///
     /// # Errors
     /// If the recipe selects by validation labels and there are none, or the dataset lacks a split that the recipe names.
-    pub fn new(recipe: &Recipe, dataset: Dataset, split: LabelSplit) -> Result<Self, VectorsError> {
+    pub fn new(recipe: &Recipe, mut dataset: Dataset, split: LabelSplit) -> Result<Self, VectorsError> {
         let split_hash = split.hash().map_err(|problem| DataError::new(dataset.folder(), problem))?;
         let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
             Some(own) => (own.into(), FittedOn::ValidationSplit),
@@ -137,6 +137,12 @@ impl RunSamples {
             };
             error.hint(format!("{hint}; set dataset.test to one of them, or to nothing"))
         })?;
+        // A head reads every image once, for its features.
+        if dataset.is_remote() && !recipe.has_head() {
+            let evaluated = (0..validation.len()).filter_map(|index| validation.id(index));
+            let evaluated = evaluated.chain(test.clone().unwrap_or_default());
+            dataset.keep_samples(split.labelled().iter().copied().chain(evaluated))?;
+        }
         Ok(Self {
             classes: dataset.classes().to_vec(),
             fingerprint: dataset.fingerprint().to_owned(),

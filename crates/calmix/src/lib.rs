@@ -105,6 +105,7 @@ pub mod weights_hint;
 
 pub use calmix_core as core;
 pub use calmix_data as data;
+pub use calmix_data::cloud;
 pub use calmix_io as io;
 pub use calmix_metrics as metrics;
 pub use calmix_recipe as recipe;

@@ -11,6 +11,7 @@ use crate::workspace;
 const CRATES: &[&str] = &[
     "calmix-core",
     "calmix-io",
+    "calmix-cloud",
     "calmix-metrics",
     "calmix-head",
     "calmix-data",

@@ -175,7 +175,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// The packages and features of the tests: the defaults, without the allocator, which takes minutes to compile, and
+/// The packages and features of the tests: the defaults and object storage, without the allocator, which takes minutes to compile, and
 /// without the fuzz targets, which have no `main` to link.
 pub(super) const TESTED: &[&str] = &[
     "--workspace",
@@ -183,13 +183,14 @@ pub(super) const TESTED: &[&str] = &[
     "calmix-fuzz",
     "--no-default-features",
     "--features",
-    "calmix/mlflow,calmix-torch/mlflow",
+    "calmix/mlflow,calmix-torch/mlflow,calmix-torch/cloud",
 ];
 
 /// The packages that do not link libtorch: their tests take seconds.
 const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-core",
     "--package=calmix-io",
+    "--package=calmix-cloud",
     "--package=calmix-metrics",
     "--package=calmix-head",
     "--package=calmix-recipe",
@@ -205,9 +206,9 @@ const WITHOUT_LIBTORCH: &[&str] = &[
 /// The features that are off by default or by `--no-default-features`, except the allocator; the headers of NCCL come with
 /// PyTorch's package, on Linux only.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
-    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/mlflow,calmix-torch/raster,calmix-torch/nccl"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/mlflow,calmix-torch/raster,calmix-torch/nccl"
 } else {
-    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/mlflow,calmix-torch/raster"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/mlflow,calmix-torch/raster"
 };
 
 /// Commands that compile, for the steps `clippy` and `tests`, what does not need libtorch; the rest fails silently.

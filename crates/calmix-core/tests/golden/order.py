@@ -14,6 +14,7 @@ MASK = (1 << 64) - 1
 UNLABELLED_ORDER = 3
 CHILD = 12
 MEMBERSHIP = 13
+BLOCK = 18
 
 
 def draws(seed, domain, epoch, length, count):
@@ -22,9 +23,9 @@ def draws(seed, domain, epoch, length, count):
     return [stream.u64() for _ in range(count)]
 
 
-def table(seed, domain, epoch, length):
-    """Fisher and Yates from the end, indices by Lemire's method."""
-    stream = Stream(seed, domain, epoch, length)
+def table(seed, domain, epoch, length, sample=None):
+    """Fisher and Yates from the end, indices by Lemire's method. The sample of the stream is the length, unless given."""
+    stream = Stream(seed, domain, epoch, length if sample is None else sample)
     items = list(range(length))
     for last in range(length - 1, 0, -1):
         other = stream.below(last + 1)
@@ -40,9 +41,9 @@ def mix(x):
     return x ^ x >> 27
 
 
-def network(seed, domain, epoch, length, place):
+def network(seed, domain, epoch, length, place, sample=None):
     """Eight rounds over rows × columns, again while the value is not below the length."""
-    first, step = draws(seed, domain, epoch, length, 2)
+    first, step = draws(seed, domain, epoch, length if sample is None else sample, 2)
     keys = [mix(first + (step | 1) * n & MASK) for n in range(8)]
     rows = math.isqrt(length - 1) + 1
     columns = -(-length // rows)
@@ -56,11 +57,11 @@ def network(seed, domain, epoch, length, place):
             return place
 
 
-def permutation(seed, domain, time, length, place):
+def permutation(seed, domain, time, length, place, sample=None):
     """A table up to 4,096 samples, a network above."""
     if length <= 4096:
-        return table(seed, domain, time, length)[place]
-    return network(seed, domain, time, length, place)
+        return table(seed, domain, time, length, sample)[place]
+    return network(seed, domain, time, length, place, sample)
 
 
 def visit(seed, length, shards, shard, position):
@@ -72,6 +73,36 @@ def visit(seed, length, shards, shard, position):
     return slot, permutation(seed, MEMBERSHIP, 0, length, shard + shards * slot)
 
 
+def block_visit(seed, lengths, shards, block, shard, epoch, place):
+    """What a shard draws at a place of an epoch in the order by block: the sample of the stream."""
+    firsts = [sum(lengths[:file]) for file in range(len(lengths))]
+    files = range(len(lengths))
+    if shards > 1:
+        files = [permutation(seed, MEMBERSHIP, 1, len(lengths), at) for at in files]
+    row = [(file, sample) for file in files for sample in range(firsts[file], firsts[file] + lengths[file])]
+    pieces = [len(range(s, len(row), shards)) for s in range(shards)]
+    begin = sum(pieces[:shard])
+    piece = row[begin : begin + pieces[shard]]
+    segments = []
+    for file, sample in piece:
+        if not segments or segments[-1][0] != file:
+            segments.append((file, []))
+        segments[-1][1].append(sample)
+    own = draws(seed, CHILD, 0, shard, 1)[0] if shards > 1 else seed
+    m = len(segments)
+    ordered = [segments[permutation(own, BLOCK, epoch, m, at, 0)][1] for at in range(m)]
+    blocks = -(-m // block)
+    visited = []
+    for b in range(blocks):
+        inside = sum(ordered[b * m // blocks : (b + 1) * m // blocks], [])
+        visited.append((b, inside))
+    for b, inside in visited:
+        if place < len(inside):
+            return inside[permutation(own, BLOCK, epoch, len(inside), place, b + 1)]
+        place -= len(inside)
+    raise IndexError(place)
+
+
 if __name__ == "__main__":
     print(10, table(9, UNLABELLED_ORDER, 3, 10)[:4])
     for n in (50_000, 1_000_000_000):
@@ -80,3 +111,6 @@ if __name__ == "__main__":
         for shard in (0, 3):
             own = len(range(shard, n, 4))
             print(n, "shard", shard, "of 4", [visit(9, n, 4, shard, 3 * own + i) for i in range(2)])
+    lengths = [3_000 + 17 * file for file in range(20)]
+    for shards, shard in ((1, 0), (4, 0), (4, 3)):
+        print("blocks", shards, shard, [block_visit(9, lengths, shards, 3, shard, 2, at) for at in (0, 1, 999)])

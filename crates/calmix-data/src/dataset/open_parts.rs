@@ -53,6 +53,18 @@ impl OpenParts {
         Some(Arc::clone(part))
     }
 
+    /// Closes the parts whose files were removed from the cache of shards.
+    pub(super) fn close_removed(&mut self) {
+        let Self { parts, by_use, .. } = self;
+        parts.retain(|_, (used, part)| {
+            let is_kept = !part.file.is_removed();
+            if !is_kept {
+                by_use.remove(used);
+            }
+            is_kept
+        });
+    }
+
     /// Keeps a part open; closes the one that was not used for the longest time if there are too many.
     pub(super) fn keep(&mut self, index: u32, part: &Arc<OpenPart>) {
         self.uses += 1;

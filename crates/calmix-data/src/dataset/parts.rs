@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use calmix_cloud::RemoteFolder;
 use calmix_io::safe_path::LONGEST;
 
 use super::open_parts::OpenParts;
+use super::part_source::PartSource;
 use super::read_at::ReadAt;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
-use crate::vectors::VectorPlace;
 
 /// Bytes of a part in the table: where its name begins, its length, its kind, its own length.
 const BYTES: u64 = 24;
@@ -21,7 +22,7 @@ pub(super) struct PartTable {
     table: ReadAt,
     names: ReadAt,
     count: u32,
-    source: VectorPlace,
+    source: PartSource,
     prepared: PathBuf,
     open: Mutex<OpenParts>,
     shrunk: OnceLock<Arc<OpenPart>>,
@@ -35,7 +36,7 @@ pub(super) struct OpenPart {
 
 impl PartTable {
     /// Opens the table in `prepared` and checks every path in it, in constant memory.
-    pub(super) fn open(prepared: PathBuf, source: VectorPlace, header: &Header) -> Result<Self, DataError> {
+    pub(super) fn open(prepared: PathBuf, source: PartSource, header: &Header) -> Result<Self, DataError> {
         let count = header.parts;
         let table = ReadAt::open(&prepared, "parts.bin")?;
         let names = ReadAt::open(&prepared, "names.bin")?;
@@ -53,6 +54,11 @@ impl PartTable {
     /// The prepared folder.
     pub(super) fn prepared(&self) -> &Path {
         &self.prepared
+    }
+
+    /// Where the parts are fetched from; `None` if they are local files.
+    pub(super) fn remote(&self) -> Option<&Arc<RemoteFolder>> {
+        self.source.remote()
     }
 
     /// The part with this index.
@@ -76,16 +82,19 @@ impl PartTable {
         if let Some(part) = open.take(index) {
             return Ok(part);
         }
+        if self.source.remote().is_some() {
+            // Closed, so that the disk has their room: the next fetch may need it.
+            open.close_removed();
+        }
         drop(open);
         let part = self.part(index)?;
         if part.shrunk {
             return self.opened_shrunk();
         }
-        let file = match &self.source.file {
-            _ if part.unpacked => ReadAt::open(&self.prepared, &part.path)?,
-            // The user names the file itself, which may have been renamed since it was prepared.
-            Some(name) if self.count == 1 => ReadAt::open(&self.source.folder, name)?,
-            _ => ReadAt::open(&self.source.folder, &part.path)?,
+        let file = if part.unpacked {
+            ReadAt::open(&self.prepared, &part.path)?
+        } else {
+            self.source.open(&part.path, self.count == 1)?
         };
         if file.length() != part.length {
             let problem =
@@ -110,7 +119,7 @@ impl PartTable {
 
     /// Whether the file of a shrunk image is the one that the image, stored as `bytes`, was made from.
     pub(super) fn is_original(&self, part: &DatasetPart, bytes: &[u8]) -> Result<bool, DataError> {
-        let file = ReadAt::open(&self.source.folder, &part.path)?;
+        let file = self.source.open_original(&part.path)?;
         let Some((_, checksum)) = from_stored(bytes) else { return Ok(false) };
         if file.length() != part.length || part.length > MAX_SAMPLE.into() {
             return Ok(false);

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
+use calmix_cloud::RemoteFolder;
 use calmix_io::sparse_file::is_hollow;
 use calmix_io::transient::is_transient;
 
@@ -13,6 +15,9 @@ use crate::error::{DataError, DataProblem};
 /// How often in a row a read without result is tried again.
 const RETRIES: u32 = 3;
 
+/// The interval at which a file of the cache counts as used: shorter than a block is trained on.
+const COUNT_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A regular file below some root, open for positional reads.
 #[derive(Debug)]
 pub(crate) struct ReadAt {
@@ -20,6 +25,8 @@ pub(crate) struct ReadAt {
     /// Reopened after an outage, because a handle of a file server that restarted may be stale.
     file: RwLock<File>,
     length: u64,
+    /// When a file of the cache of shards was last counted as used; `None` for other files.
+    counted: Option<Mutex<Instant>>,
 }
 
 impl ReadAt {
@@ -44,7 +51,30 @@ impl ReadAt {
                 DataProblem::Limit(format!("a sparse file: {} bytes, nearly all of them holes", found.len()));
             return Err(DataError::new(&named, problem));
         }
-        Ok(Self { path: named, file: RwLock::new(file), length: found.len() })
+        Ok(Self { path: named, file: RwLock::new(file), length: found.len(), counted: None })
+    }
+
+    /// An open file of the cache of shards; `path` names it in messages.
+    pub(crate) fn of_cache(path: PathBuf, file: File) -> Result<Self, DataError> {
+        let length = file.metadata().map_err(|error| DataError::new(&path, error))?.len();
+        Ok(Self { path, file: RwLock::new(file), length, counted: Some(Mutex::new(Instant::now())) })
+    }
+
+    /// Counts a file of the cache as used now and then, because those that are not used leave first.
+    fn count_use(&self) {
+        let Some(mut counted) = self.counted.as_ref().and_then(|counted| counted.try_lock().ok()) else {
+            return;
+        };
+        if counted.elapsed() > COUNT_INTERVAL {
+            *counted = Instant::now();
+            RemoteFolder::mark_used(&self.file.read().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Whether the file was removed since it was opened.
+    pub(crate) fn is_removed(&self) -> bool {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        file.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::nlink(&found) == 0)
     }
 
     /// The path under which it was opened.
@@ -66,6 +96,7 @@ impl ReadAt {
 
     /// Fills `buffer` with the bytes at `offset`.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DataError> {
+        self.count_use();
         let read = |buffer: &mut [u8], offset| {
             read_some(&self.file.read().unwrap_or_else(PoisonError::into_inner), buffer, offset)
         };

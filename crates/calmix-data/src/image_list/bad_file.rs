@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use calmix_io::transient::BackOff;
 
+use super::shard_file::ShardFile;
 use super::{ImagePlace, ListedImage};
 use crate::error::DataError;
 
@@ -66,8 +67,9 @@ fn gives_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool 
 impl ImagePlace {
     fn file(&self) -> Option<&Path> {
         match self {
-            Self::File(path) | Self::Member { tar: path, .. } => Some(path),
-            Self::Nowhere(_) => None,
+            Self::File(path) | Self::Member { tar: ShardFile::Local(path), .. } => Some(path),
+            // A store that does not answer is never a bad sector.
+            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Nowhere(_) => None,
         }
     }
 
@@ -75,8 +77,8 @@ impl ImagePlace {
     fn can_be_read(&self) -> bool {
         let (path, offset) = match self {
             Self::File(path) => (path, 0),
-            Self::Member { tar, offset, .. } => (tar, *offset),
-            Self::Nowhere(_) => return false,
+            Self::Member { tar: ShardFile::Local(tar), offset, .. } => (tar, *offset),
+            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Nowhere(_) => return false,
         };
         // Opening a pipe could block forever.
         let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());

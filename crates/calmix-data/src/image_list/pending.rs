@@ -6,11 +6,14 @@ use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
+use calmix_cloud::CloudUrl;
+
 use super::file_shard::FileShard;
+use super::shard_file::{PendingShards, ShardFile};
 use super::{ImagePlace, ListedImage};
 use crate::decode::{DecodeLimits, kind};
 use crate::encoded_file::EncodedFile;
-use crate::error::DataProblem;
+use crate::error::{DataError, DataProblem};
 use crate::source::image_kind::is_named_like_an_image;
 use crate::source::listing::is_system_file;
 use crate::source::tar::TarMembers;
@@ -27,8 +30,10 @@ pub(super) enum PendingImages {
     Paths(IntoIter<PathBuf>, Option<FileShard>),
     Lines(Box<dyn BufRead + Send>, Option<FileShard>),
     Folder(PendingFolder),
+    /// The tars of a URL.
+    Remote(PendingShards),
     Tar {
-        path: PathBuf,
+        tar: ShardFile,
         /// Not buffered: a header is 512 bytes, and a buffer would be discarded by the step to the next one.
         members: TarMembers<File>,
     },
@@ -62,6 +67,8 @@ pub(super) enum ListStep {
     Over,
     /// No more, because the rest cannot be read.
     Broken(ListedImage),
+    /// A store failed: the list cannot go on.
+    Failed(DataError),
 }
 
 impl std::fmt::Debug for PendingImages {
@@ -70,6 +77,7 @@ impl std::fmt::Debug for PendingImages {
             Self::Paths(..) => "Paths",
             Self::Lines(..) => "Lines",
             Self::Folder(_) => "Folder",
+            Self::Remote(_) => "Remote",
             Self::Tar { .. } => "Tar",
         })
     }
@@ -81,8 +89,8 @@ impl PendingImages {
         match self {
             Self::Paths(_, shard) | Self::Lines(_, shard) => *shard = Some(wanted),
             Self::Folder(folder) => folder.shard = Some(wanted),
-            // One file, which was chosen before it was opened.
-            Self::Tar { .. } => {}
+            // These were chosen before they were opened.
+            Self::Remote(_) | Self::Tar { .. } => {}
         }
     }
 
@@ -94,20 +102,24 @@ impl PendingImages {
                 Some(entry) => folder.of_entry(&entry, depth),
                 None => ListStep::Over,
             },
-            Self::Tar { path, members } => match members.next() {
+            Self::Remote(shards) => match shards.next() {
+                Some(tar) => of_remote(tar),
+                None => ListStep::Over,
+            },
+            Self::Tar { tar, members } => match members.next() {
                 None => ListStep::Over,
                 Some(Ok(member)) if !is_image_member(&member.name) => ListStep::Passed,
                 Some(Ok(member)) => ListStep::Image(ListedImage {
-                    path: joined(path.as_os_str(), member.name.as_ref()),
+                    path: joined(tar.path().as_os_str(), member.name.as_ref()),
                     place: ImagePlace::Member {
-                        tar: path.clone(),
+                        tar: tar.clone(),
                         offset: member.offset,
                         length: member.length,
                     },
                 }),
                 Some(Err(error)) => {
                     let problem = format!("the rest of the shard cannot be read: {error}");
-                    ListStep::Broken(ListedImage::nowhere(path.as_os_str(), problem))
+                    ListStep::Broken(ListedImage::nowhere(tar.path().as_os_str(), problem))
                 }
             },
         }
@@ -117,6 +129,9 @@ impl PendingImages {
 /// A path that the user gave: it may lead anywhere.
 fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
     let is_wanted = is_in(shard, path.as_os_str());
+    if let Some(url) = CloudUrl::of(path) {
+        return of_url(&url, is_wanted, shard);
+    }
     let is_named_like_a_file = is_named_like_an_image(&path.to_string_lossy()) || is_named_like_a_tar(path);
     // Without a system call: a list may have millions of lines for each of many processes.
     if !is_wanted && is_named_like_a_file {
@@ -134,6 +149,27 @@ fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
         Ok(_) if is_wanted => of_file(path.to_owned()),
         Ok(_) => ListStep::Passed,
         Err(error) => nowhere_if(is_wanted, path, &error.to_string()),
+    }
+}
+
+/// A URL: one tar, which is in one shard, or several, which are shared out by their names.
+fn of_url(url: &CloudUrl, is_wanted: bool, shard: Option<FileShard>) -> ListStep {
+    let is_one = is_named_like_a_tar(Path::new(url.as_str())) && !url.key().contains('{');
+    if is_one && !is_wanted {
+        return ListStep::Passed;
+    }
+    match PendingShards::open(url, if is_one { None } else { shard }) {
+        Ok(shards) => ListStep::Into(PendingImages::Remote(shards)),
+        Err(error) => ListStep::Failed(error),
+    }
+}
+
+/// A tar that is fetched first. If that fails, so does the list: rows without predictions would look as if they were done.
+fn of_remote(tar: ShardFile) -> ListStep {
+    let opened = tar.open().and_then(|file| Ok(TarMembers::new(file)?));
+    match opened {
+        Ok(members) => ListStep::Into(PendingImages::Tar { tar, members }),
+        Err(problem) => ListStep::Failed(DataError::new(tar.path(), problem)),
     }
 }
 
@@ -249,7 +285,7 @@ fn of_file(path: PathBuf) -> ListStep {
         return ListStep::Image(ListedImage { path: name, place: ImagePlace::File(path) });
     }
     match File::open(&path).and_then(TarMembers::new) {
-        Ok(members) => ListStep::Into(PendingImages::Tar { path, members }),
+        Ok(members) => ListStep::Into(PendingImages::Tar { tar: ShardFile::Local(path), members }),
         Err(error) => nowhere_if(true, &path, &error.to_string()),
     }
 }
@@ -293,12 +329,12 @@ fn is_image_member(name: &str) -> bool {
 
 /// The bytes of a member of a tar.
 pub(super) fn read(
-    tar: &Path,
+    tar: &ShardFile,
     offset: u64,
     length: u64,
     limits: &DecodeLimits,
 ) -> Result<EncodedFile, DataProblem> {
-    let mut file = File::open(tar)?;
+    let mut file = tar.open()?;
     file.seek(SeekFrom::Start(offset))?;
     EncodedFile::read_member(file, length, limits)
 }

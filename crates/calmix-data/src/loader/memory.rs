@@ -66,6 +66,10 @@ impl<P: ImageSource> ImageSource for InMemory<P> {
         Ok(image)
     }
 
+    fn prefetch(&self, ids: &[u64]) {
+        self.source.prefetch(ids);
+    }
+
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         self.source.label(id)
     }

@@ -1,10 +1,13 @@
 //! The rows of one stream that a process makes.
 
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use calmix_core::order::{Cursor, Feed, Membership, Order, Visit};
+use calmix_core::order::{BlockMembership, Membership, Order, Visit};
 use calmix_core::rng::{Domain, Seed};
 
+use super::file_blocks::FileBlocks;
+use super::row_order::{Members, RowCursor, RowOrder};
 use super::sample_ids::SampleIds;
 use super::training::{SampleStream, Training};
 use crate::error::DataError;
@@ -18,8 +21,7 @@ pub(super) struct ShardedStream {
     /// The seed of [`ViewKey`](super::transform::ViewKey).
     pub(super) view_seed: Seed,
     ids: SampleIds,
-    /// Nothing for the labelled stream, whose shards take their rows from one order.
-    membership: Option<Membership>,
+    members: Members,
     /// One for each shard that this process runs.
     sources: Vec<ShardSource>,
     /// Rows that a shard takes in a step.
@@ -30,9 +32,24 @@ pub(super) struct ShardedStream {
 struct ShardSource {
     /// The number of the shard.
     shard: u64,
-    feed: Feed,
-    /// Which row of the feed is the first of the shard.
+    order: RowOrder,
+    /// Rows that a step takes from the order.
+    rows: u64,
+    /// Which of them is the first of the shard.
     first: u64,
+    /// The end of the last block whose successor was fetched ahead of time.
+    announced: AtomicU64,
+}
+
+impl ShardSource {
+    fn new(shard: u64, order: RowOrder, rows: u64, first: u64) -> Self {
+        Self { shard, order, rows, first, announced: AtomicU64::new(0) }
+    }
+
+    /// The position in the order of a row of a step. After 2⁶⁴ positions the order begins again.
+    fn position(&self, step: u64, row: u64) -> u64 {
+        step.wrapping_mul(self.rows).wrapping_add(self.first).wrapping_add(row)
+    }
 }
 
 /// A sample that may fill a row.
@@ -61,7 +78,7 @@ impl ShardedStream {
             is_labelled,
             view_seed,
             ids: ids.clone(),
-            membership: None,
+            members: Members::Shared,
             sources: Vec::new(),
             each: each as usize,
         };
@@ -70,23 +87,35 @@ impl ShardedStream {
         }
         let len = NonZeroU64::new(ids.len()).ok_or(DataError::NoSamples { stream, rows: batch })?;
         if is_labelled {
-            let feed = Feed { order: Order { seed, domain, len }, rows: sharding.rows_per_step(batch) };
+            let order = Order { seed, domain, len };
             let source = |&shard| {
                 let first = sharding.rows(batch, shard).start;
-                ShardSource { shard: sharding.number(shard), feed, first }
+                let rows = sharding.rows_per_step(batch);
+                ShardSource::new(sharding.number(shard), RowOrder::Samples(order), rows, first)
             };
             sharded_stream.sources = shards.iter().map(source).collect();
             return Ok(sharded_stream);
         }
         let too_few = DataError::FewerThanShards { samples: len.get(), shards: sharding.count().get() };
-        let membership = Membership::new(seed, len, sharding.count()).ok_or(too_few)?;
+        let shard_count = sharding.count();
+        let members = match &training.blocks {
+            Some(FileBlocks { lengths, files }) => {
+                BlockMembership::new(seed, lengths, shard_count, *files).map(Members::Blocks)
+            }
+            None => Membership::new(seed, len, shard_count).map(Members::Samples),
+        };
+        let members = members.ok_or(too_few)?;
         for &shard in shards {
             let number = sharding.number(shard);
-            let order = membership.order(number).ok_or(DataError::NoSuchShard(shard))?;
-            let feed = Feed { order, rows: each.into() };
-            sharded_stream.sources.push(ShardSource { shard: number, feed, first: 0 });
+            let order = match &members {
+                Members::Blocks(membership) => membership.order(number).map(RowOrder::Blocks),
+                Members::Samples(membership) => membership.order(number).map(RowOrder::Samples),
+                Members::Shared => None,
+            };
+            let order = order.ok_or(DataError::NoSuchShard(shard))?;
+            sharded_stream.sources.push(ShardSource::new(number, order, each.into(), 0));
         }
-        sharded_stream.membership = Some(membership);
+        sharded_stream.members = members;
         Ok(sharded_stream)
     }
 
@@ -95,9 +124,9 @@ impl ShardedStream {
         self.sources.len() * self.each
     }
 
-    /// What a worker keeps of each shard: its current epoch.
-    pub(super) fn cursors(&self) -> Vec<Cursor> {
-        self.sources.iter().map(|source| source.feed.order.cursor()).collect()
+    /// What a worker keeps of each shard.
+    pub(super) fn cursors(&self) -> Vec<RowCursor> {
+        self.sources.iter().map(|source| source.order.cursor()).collect()
     }
 
     /// Samples that may fill a row of this process: first the one at the row's position, then those at the same
@@ -106,19 +135,41 @@ impl ShardedStream {
         &self,
         step: u64,
         row: usize,
-        cursors: &mut [Cursor],
+        cursors: &mut [RowCursor],
     ) -> impl Iterator<Item = RowCandidate> {
         let (nth, row) = (row / self.each, row % self.each);
-        let ShardSource { shard, feed, first } = self.sources[nth];
-        let position = feed.position(step, first + row as u64);
-        let length = feed.order.len.get();
-        let later = move |n: u64| feed.order.at(position.wrapping_add(n.wrapping_mul(length)));
+        let source = &self.sources[nth];
+        let shard = source.shard;
+        let position = source.position(step, row as u64);
+        let length = source.order.len();
+        let later = move |n: u64| source.order.at(position.wrapping_add(n.wrapping_mul(length)));
         let visits = std::iter::once(cursors[nth].at(position)).chain((1..=REPLACEMENTS).map(later));
         visits.map(move |Visit { epoch, index: slot }| RowCandidate { id: self.id(shard, slot), epoch, slot })
     }
 
+    /// One sample of each file that will be needed soon, if `step` is the first that needs a block: those of the block, if it
+    /// is the first one, and those of the next block.
+    pub(super) fn ahead(&self, step: u64) -> Vec<u64> {
+        let mut ids = Vec::new();
+        for source in &self.sources {
+            let mut cursor = source.order.cursor();
+            let position = source.position(step, 0);
+            let Some(block) = cursor.block(position) else { continue };
+            let before = source.announced.swap(block.positions.end, Ordering::Relaxed);
+            if before == block.positions.end {
+                continue;
+            }
+            // A stream that begins or is resumed here has announced nothing yet.
+            let is_first = before == 0;
+            let next = cursor.block(block.positions.end).map(|next| next.first_slots).unwrap_or_default();
+            let soon = block.first_slots.into_iter().filter(|_| is_first).chain(next);
+            ids.extend(soon.map(|slot| self.id(source.shard, slot)));
+        }
+        ids
+    }
+
     fn id(&self, shard: u64, slot: u64) -> u64 {
-        let index = self.membership.as_ref().map_or(Some(slot), |membership| membership.sample(shard, slot));
+        let index = self.members.sample(shard, slot);
         // A slot is below the length that the order was made for.
         index.and_then(|index| self.ids.id(index)).unwrap_or_default()
     }

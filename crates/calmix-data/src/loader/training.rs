@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calmix_core::order::Cursor;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::sharding::{Shard, Sharding};
 
 use super::batch::TrainBatch;
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
+use super::file_blocks::FileBlocks;
+use super::row_order::RowCursor;
 use super::sample_ids::SampleIds;
 use super::sharded_stream::{REPLACEMENTS, RowCandidate, ShardedStream};
 use super::transform::ViewKey;
@@ -32,6 +33,8 @@ pub struct Training {
     pub labelled: SampleStream,
     /// The unlabelled stream; nothing for plain supervision.
     pub unlabelled: SampleStream,
+    /// The files of the unlabelled stream, if it is in an order by block; `None` for an order over all its samples.
+    pub blocks: Option<FileBlocks>,
     /// What to do about corrupt samples.
     pub corrupt: OnCorrupt,
     /// Zero, or the last tally of a resumed run.
@@ -58,6 +61,7 @@ impl Training {
             shards: sharding.all().collect(),
             labelled: SampleStream::default(),
             unlabelled: SampleStream::default(),
+            blocks: None,
             corrupt: OnCorrupt::default(),
             tally: Tally::default(),
         }
@@ -89,8 +93,8 @@ pub(super) struct MadeRow {
 
 /// What a worker keeps from row to row: the current epochs of both streams' shards, and the transform's buffers.
 pub(super) struct TrainWorkerState<S> {
-    labelled: Vec<Cursor>,
-    unlabelled: Vec<Cursor>,
+    labelled: Vec<RowCursor>,
+    unlabelled: Vec<RowCursor>,
     scratch: S,
 }
 
@@ -168,6 +172,10 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         unlabelled.slots.resize(rows, 0);
         unlabelled.weak.resize(rows * bytes, 0);
         unlabelled.strong.resize(rows * bytes, 0);
+        let ahead = self.unlabelled.ahead(step);
+        if !ahead.is_empty() {
+            self.views.prefetch(&ahead);
+        }
     }
 
     fn make(

@@ -40,6 +40,9 @@ pub trait Views: Send + Sync {
     /// # Errors
     /// If the sample cannot be read, or has no such view.
     fn evaluation(&self, id: u64, scratch: &mut Self::Scratch, out: &mut [u8]) -> Result<(), DataError>;
+
+    /// Starts to fetch the files of these samples, which will be needed soon.
+    fn prefetch(&self, _ids: &[u64]) {}
 }
 
 /// Views of decoded images.
@@ -91,5 +94,9 @@ impl<T: Transform> Views for ImageViews<T> {
         let image = self.source.image(id);
         let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
         self.transform.evaluation(&image, scratch, out).map_err(|problem| DataError::View { id, problem })
+    }
+
+    fn prefetch(&self, ids: &[u64]) {
+        self.source.prefetch(ids);
     }
 }

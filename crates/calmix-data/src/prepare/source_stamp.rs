@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use calmix_cloud::{CloudUrl, RemoteFolder};
 use serde::{Deserialize, Serialize};
 
 use super::SourceSpec;
@@ -21,13 +22,13 @@ const LONGEST: u64 = 1 << 20;
 pub struct SourceStamp {
     /// The source specification they were read with.
     pub source: SourceSpec,
-    /// Their folder, as text.
+    /// Their folder or URL, as text.
     pub root: String,
     /// How many there are.
     pub files: u64,
     /// BLAKE3 of their names and lengths.
     names: String,
-    /// BLAKE3 of the times at which they were changed last.
+    /// BLAKE3 of the times at which they were changed last, or of the versions that a store states.
     times: String,
 }
 
@@ -65,6 +66,9 @@ impl SourceStamp {
     /// # Errors
     /// If the folder cannot be listed.
     pub fn take(source: &SourceSpec, root: &Path) -> Result<Self, DataError> {
+        if let Some(url) = CloudUrl::of(root) {
+            return Self::take_remote(source, &url);
+        }
         let real = root.canonicalize().map_err(|error| DataError::new(root, error))?;
         let folder = VectorPlace::find(root)?.folder;
         let (mut files, mut names, mut times) = (0, blake3::Hasher::new(), blake3::Hasher::new());
@@ -72,16 +76,28 @@ impl SourceStamp {
             let path = folder.join(name);
             let Ok(found) = fs::metadata(&path) else { return Ok(()) };
             files += 1;
-            names.update(&(name.len() as u64).to_le_bytes());
-            names.update(name.as_bytes());
+            add_text(&mut names, name);
             names.update(&found.len().to_le_bytes());
             let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             times.update(&changed.map_or(0, |time| time.as_nanos()).to_le_bytes());
             Ok(())
         })?;
-        let hex = |hasher: blake3::Hasher| hasher.finalize().to_hex().to_string();
         let root = real.to_string_lossy().into_owned();
-        Ok(Self { source: source.clone(), root, files, names: hex(names), times: hex(times) })
+        Ok(Self { source: source.clone(), root, files, names: hex(&names), times: hex(&times) })
+    }
+
+    fn take_remote(source: &SourceSpec, url: &CloudUrl) -> Result<Self, DataError> {
+        let mut names = blake3::Hasher::new();
+        let mut times = blake3::Hasher::new();
+        let remote = RemoteFolder::open(url)?;
+        for object in remote.objects() {
+            add_text(&mut names, &object.name);
+            names.update(&object.size.to_le_bytes());
+            add_text(&mut times, &object.version);
+        }
+        let files = remote.objects().len() as u64;
+        let root = url.as_str().to_owned();
+        Ok(Self { source: source.clone(), root, files, names: hex(&names), times: hex(&times) })
     }
 
     /// Reads the stamp of the dataset in the folder `prepared`; `None` if an earlier version prepared it.
@@ -135,4 +151,12 @@ impl SourceStamp {
             Err(error) => Err(error),
         }
     }
+}
+
+fn add_text(hasher: &mut blake3::Hasher, text: &str) {
+    hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+}
+
+fn hex(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex().to_string()
 }

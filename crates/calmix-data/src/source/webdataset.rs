@@ -17,11 +17,12 @@ mod sample;
 mod shard_scan;
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use calmix_cloud::{CloudUrl, RemoteFolder};
 use calmix_io::safe_path;
 
 use super::Inspection;
@@ -195,25 +196,45 @@ fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<St
 
 fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShard>, DataError> {
     let mut shards = Vec::new();
-    walk(root, "", left_out, &mut |name| {
-        let path = root.join(name);
-        let lower = name.to_ascii_lowercase();
-        if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
-            let problem = DataProblem::Content("a compressed shard does not allow random access".into());
-            return Err(DataError::new(path, problem).hint("decompress it to .tar; images hardly compress"));
+    if let Some(url) = CloudUrl::of(root) {
+        let remote = RemoteFolder::open(&url)?;
+        for object in remote.objects() {
+            shards.extend(shard(&object.name, remote.path(&object.name), Some(&remote))?);
         }
-        if Path::new(&lower).extension().is_some_and(|ending| ending == "tar") {
-            let mut words = name.split(['/', '-', '_', '.']);
-            let subset = words.find_map(split).unwrap_or("train");
-            safe_path::check(root, &path)?;
-            shards.push(TarShard { subset, name: name.to_owned(), path });
-        }
-        Ok(())
-    })?;
+    } else {
+        walk(root, "", left_out, &mut |name| {
+            let path = root.join(name);
+            let found = shard(name, path.clone(), None)?;
+            if found.is_some() {
+                safe_path::check(root, &path)?;
+            }
+            shards.extend(found);
+            Ok(())
+        })?;
+    }
     if shards.is_empty() {
         let problem = DataProblem::Content("there is no .tar file in it".into());
         return Err(DataError::new(root, problem).hint("pass the folder that contains the shards"));
     }
     shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));
     Ok(shards)
+}
+
+/// The shard of this name; `None` if it is not named like one.
+fn shard(
+    name: &str,
+    path: PathBuf,
+    remote: Option<&Arc<RemoteFolder>>,
+) -> Result<Option<TarShard>, DataError> {
+    let lower = name.to_ascii_lowercase();
+    if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
+        let problem = DataProblem::Content("a compressed shard does not allow random access".into());
+        return Err(DataError::new(path, problem).hint("decompress it to .tar; images hardly compress"));
+    }
+    if Path::new(&lower).extension().is_none_or(|ending| ending != "tar") {
+        return Ok(None);
+    }
+    let mut words = name.split(['/', '-', '_', '.']);
+    let subset = words.find_map(split).unwrap_or("train");
+    Ok(Some(TarShard { subset, name: name.to_owned(), path, remote: remote.cloned() }))
 }

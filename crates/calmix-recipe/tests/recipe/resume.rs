@@ -69,6 +69,8 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
             &["method.mixup.guidance.split=running"]
         }
         "method.mixup.guidance.count" => &["method.mixup.guidance.dissimilar=count"],
+        "dataset.order" => &["dataset.source=webdataset"],
+        "dataset.block" => &["dataset.source=webdataset", "dataset.order=blocks"],
         "train.batch_norm" => &["train.shards=2"],
         "train.non_finite_skips" => &["train.non_finite=skip"],
         "augment.weak.resize" => &["augment.weak.frame=crop"],

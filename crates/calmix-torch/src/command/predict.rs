@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
+use calmix::cloud::{CloudUrl, RemoteFolder};
 use calmix::command::predict_args::PredictArgs;
+use calmix::data::error::DataError;
 use calmix::data::loader::Workers;
 use calmix::error::CliError;
 use calmix::exit::Exit;
@@ -25,8 +27,12 @@ use crate::predict::list_reader::{ImageInput, is_stdin};
 pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
     let launch = launch_variables()?;
     let mut named = args.paths.iter().filter(|path| !is_stdin(path)).chain(&args.list);
-    if let Some(path) = named.find(|path| !path.exists()) {
+    if let Some(path) = named.find(|path| !path.exists() && !CloudUrl::is_in(path)) {
         return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
+    }
+    for url in args.paths.iter().filter_map(|path| CloudUrl::of(path)) {
+        // Before the model is loaded: the URL may be wrong, or the credentials missing.
+        RemoteFolder::open(&url).map_err(DataError::from)?;
     }
     let job = PredictJob::new(args, InputKind::Image, launch.as_ref().and_then(shard_of_launch))?;
     let threads = threads_of_process(args.threads, launch.as_ref());

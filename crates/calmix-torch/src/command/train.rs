@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use calmix::command::data_args::existing_folder;
+use calmix::command::data_args::{existing_data, on_file_system};
 use calmix::command::train_args::TrainArgs;
 use calmix::data_warnings::warn_about_labels;
 use calmix::error::CliError;
@@ -31,10 +31,11 @@ use crate::{build_info, summary};
 
 pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
     refuse_path_as_recipe(args)?;
+    on_file_system(args.run_dir.as_deref(), "a run folder")?;
     args.overrides.data_folder()?;
     let draft = Draft::new(args.layers()?)?;
     draft.resolved.ready()?;
-    existing_folder(Path::new(&draft.resolved.recipe.dataset.path))?;
+    existing_data(Path::new(&draft.resolved.recipe.dataset.path))?;
     if let OrAuto::Is(device) = draft.resolved.recipe.train.device {
         device::check(device).map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
     }

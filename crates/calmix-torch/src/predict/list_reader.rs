@@ -47,8 +47,8 @@ impl ImageInput {
         Ok(ListReader { images, stop }.fuse())
     }
 
-    /// Counts the images; `None` if a pipe names them, which can be read only once, if a shard has some in a tar, or if the
-    /// command has to stop.
+    /// Counts the images; `None` if a pipe names them, which can be read only once, if some are in a tar of a shard or of an
+    /// object store, or if the command has to stop.
     pub(crate) fn count(&self, stop: &AtomicBool) -> Result<Option<u64>> {
         let is_pipe = |list: &PathBuf| !list.is_file();
         if self.paths.iter().any(|path| is_stdin(path)) || self.list.as_ref().is_some_and(is_pipe) {
@@ -56,9 +56,9 @@ impl ImageInput {
         }
         let mut count = 0;
         for image in self.read(stop)? {
-            let is_in_tar = image?.is_in_tar();
-            // Many processes would read the headers of many members for nothing but the time that is left.
-            if is_in_tar && self.shard.is_some() {
+            let image = image?;
+            // Many processes would read the headers of many members, or fetch them, for nothing but the time that is left.
+            if image.is_remote() || (image.is_in_tar() && self.shard.is_some()) {
                 return Ok(None);
             }
             count += 1;
@@ -67,16 +67,19 @@ impl ImageInput {
     }
 
     fn send_to(&self, sender: &SyncSender<Result<Option<ListedImage>>>) {
-        let images = match self.open() {
+        let mut images = match self.open() {
             Ok(images) => images,
             Err(error) => return drop(sender.send(Err(error))),
         };
-        for image in images.map(Some).chain([None]) {
+        for image in images.by_ref() {
             // A reader that is gone needs no more.
-            if sender.send(Ok(image)).is_err() {
+            if sender.send(Ok(Some(image))).is_err() {
                 return;
             }
         }
+        let end = images.take_failure().map_or(Ok(None), |error| Err(error.into()));
+        // As above.
+        let _ = sender.send(end);
     }
 
     /// Opens the list; waits until another process opens the other end of a pipe.

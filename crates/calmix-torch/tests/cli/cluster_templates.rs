@@ -67,3 +67,82 @@ fn the_job_for_kubeflow_has_arguments_that_calmix_understands() {
     // Nothing but the dataset is missing.
     assert!(output.stderr.contains("/shared/imagenet"), "{}", output.stderr);
 }
+
+/// A workspace with photos and a finished run on them.
+fn trained() -> Workspace {
+    let workspace = Workspace::new().with_photos();
+    workspace.end(workspace.folder_training("photos", &["--run-dir", "run", "--quiet"])).with_code(0);
+    workspace
+}
+
+/// The rows of all outputs whose names begin so, without their headers, sorted.
+fn rows(workspace: &Workspace, outputs: &[&str]) -> Vec<String> {
+    let text = outputs.iter().map(|name| fs::read_to_string(workspace.path(name)).unwrap());
+    let mut rows: Vec<String> =
+        text.flat_map(|text| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()).collect();
+    rows.sort();
+    rows
+}
+
+fn path_with(programs: &Path) -> String {
+    let own = crate::program::calmix().parent().unwrap().display().to_string();
+    format!("{}:{own}:{}", programs.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn slurm_array_predicts_every_image_once() {
+    let workspace = trained();
+    let programs = workspace.path("programs");
+    program(&programs, "scontrol", r#"echo "$@" > requeued"#);
+    let submit = |task: &str| -> Output {
+        let mut command = Command::new("bash");
+        command.arg(template("slurm-predict.sbatch")).args(["run", "photos", "out.csv"]);
+        command.current_dir(workspace.path(".")).env("PATH", path_with(&programs));
+        command.env("SLURM_ARRAY_TASK_ID", task).env("SLURM_ARRAY_TASK_COUNT", "2");
+        command.env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_CPUS_PER_TASK", "1").output().unwrap()
+    };
+    // Each task twice, as after a requeue.
+    for task in ["1", "2", "1", "2"] {
+        let output = submit(task);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let whole = workspace.run(&["predict", "run", "photos", "--threads", "1"]).with_code(0);
+    fs::write(workspace.path("whole.csv"), whole.stdout).unwrap();
+    assert_eq!(rows(&workspace, &["out-1-of-2.csv", "out-2-of-2.csv"]), rows(&workspace, &["whole.csv"]));
+    assert!(!workspace.path("requeued").exists());
+    program(&programs, "calmix", "exit 75");
+    assert_eq!(submit("2").status.code(), Some(75));
+    assert_eq!(fs::read_to_string(workspace.path("requeued")).unwrap(), "requeue 7_2\n");
+    // SIGTERM to the script reaches calmix, and its code comes back.
+    program(
+        &programs,
+        "calmix",
+        "trap 'exit 75' TERM; kill -TERM $PPID; for n in $(seq 100); do sleep 0.1; done",
+    );
+    assert_eq!(submit("1").status.code(), Some(75));
+}
+
+#[test]
+fn kubernetes_container_predicts_every_image_once() {
+    let workspace = trained();
+    let text = fs::read_to_string(template("kubernetes-predict.yaml")).unwrap();
+    let indented = |line: &str| line.len() - line.trim_start().len();
+    assert!(text.lines().all(|line| !line.contains('\t') && indented(line) % 2 == 0));
+    let mut lines = text.lines().skip_while(|line| line.trim() != "- >-").skip(1).peekable();
+    let depth = indented(lines.peek().unwrap());
+    // Folded, as YAML does it.
+    let command: Vec<&str> = lines.take_while(|line| indented(line) == depth).map(str::trim).collect();
+    let command = command.join(" ");
+    for index in ["0", "1", "2", "1"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).current_dir(workspace.path("."));
+        shell.env("PATH", path_with(&workspace.path("programs"))).env("JOB_COMPLETION_INDEX", index);
+        shell.env("RUN", "run").env("INPUT", "photos").env("OUTPUT", "out.csv");
+        let output = shell.env("PODS", "3").env("THREADS", "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let whole = workspace.run(&["predict", "run", "photos", "--threads", "1"]).with_code(0);
+    fs::write(workspace.path("whole.csv"), whole.stdout).unwrap();
+    let parts = ["out-1-of-3.csv", "out-2-of-3.csv", "out-3-of-3.csv"];
+    assert_eq!(rows(&workspace, &parts), rows(&workspace, &["whole.csv"]));
+}

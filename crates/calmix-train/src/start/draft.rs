@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use calmix_data::cloud::CloudUrl;
 use calmix_data::dataset::Dataset;
 use calmix_data::default_place::folder_for_output;
 use calmix_data::split::LabelSplit;
 use calmix_recipe::device::Device;
 use calmix_recipe::{
-    HEAD_RECIPE, Layers, Resolved, SourceName, detect_source, is_for_folders, is_own_format, recipe_for,
+    HEAD_RECIPE, Layers, OrderName, Resolved, SourceName, detect_source, is_for_folders, is_own_format,
+    recipe_for,
 };
 use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
 use calmix_vectors::table_splits::take_splits;
@@ -131,7 +133,7 @@ fn choose_recipe(layers: &Layers) -> Result<&'static str, TrainError> {
     else {
         return Err(StartError::Nothing.into());
     };
-    if !folder.is_dir() {
+    if !folder.is_dir() && !CloudUrl::is_in(&folder) {
         let problem = if folder.exists() { "is not a folder" } else { "does not exist" };
         return Err(StartError::no_folder(&folder, &problem).into());
     }
@@ -152,6 +154,13 @@ fn choose_recipe(layers: &Layers) -> Result<&'static str, TrainError> {
 fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
     let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty());
     let Some(folder) = folder.filter(|_| is_for_folders(layers.base())) else { return Vec::new() };
+    if CloudUrl::is_in(Path::new(&folder)) {
+        let mut settings = vec![("dataset.source", Value::String(SourceName::Webdataset.to_string()))];
+        if layers.base() != Some(HEAD_RECIPE) {
+            settings.push(("dataset.order", Value::String(OrderName::Blocks.to_string())));
+        }
+        return settings;
+    }
     let table = layers.word("dataset.prepared").filter(|table| !table.is_empty());
     if let Some(settings) = table.and_then(|table| table_settings(Path::new(table))) {
         return settings;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use calmix_data::cloud::CloudUrl;
 use calmix_io::shown::shown;
 use clap::Args;
 
@@ -12,7 +13,7 @@ use crate::format::shell_quoted;
 /// The location of the dataset.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Dataset folder
+    /// Dataset folder, or the URL of its shards
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Table written by `calmix prepare` [default: the run prepares the dataset itself]
@@ -23,7 +24,7 @@ pub struct DataArgs {
 impl DataArgs {
     /// Returns the dataset folder, if given; it must exist.
     pub fn folder(&self) -> Result<Option<&Path>> {
-        self.data.as_deref().map(existing_folder).transpose()
+        self.data.as_deref().map(existing_data).transpose()
     }
 
     /// Returns the dataset folder as the user named it.
@@ -70,9 +71,20 @@ pub fn existing_folder(path: &Path) -> Result<&Path> {
     Err(CliError::invalid(message).hint(hint).into())
 }
 
-/// The path, if it is an existing folder, or a file of vectors.
+/// The path, if it is an existing folder, or a URL, which the first request shows to exist.
+pub fn existing_data(path: &Path) -> Result<&Path> {
+    if CloudUrl::is_in(path) { Ok(path) } else { existing_folder(path) }
+}
+
+/// The path, if it is an existing folder, a file of vectors, or a URL.
 pub fn existing_dataset(path: &Path) -> Result<&Path> {
-    if path.is_file() { Ok(path) } else { existing_folder(path) }
+    if path.is_file() { Ok(path) } else { existing_data(path) }
+}
+
+/// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
+pub fn on_file_system(path: Option<&Path>, what: &str) -> Result<()> {
+    let refused = path.map(|path| CloudUrl::refuse(path, what)).transpose();
+    refused.map(drop).map_err(|error| CliError::invalid(error.to_string()).into())
 }
 
 /// A folder whose name differs only in case, spaces and punctuation.
@@ -87,9 +99,9 @@ fn similar(path: &Path, parent: &Path) -> Option<PathBuf> {
     named.into_iter().find(|folder| folder != path && letters(folder).as_ref() == Some(&wanted))
 }
 
-/// The absolute path, so that a run can be resumed from another folder.
+/// The absolute path, so that a run can be resumed from another folder; a URL as it is.
 pub fn absolute(path: &Path) -> Result<String> {
-    let absolute = std::path::absolute(path)?;
+    let absolute = if CloudUrl::is_in(path) { path.to_owned() } else { std::path::absolute(path)? };
     let text = absolute.to_str().ok_or_else(|| {
         CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", shown(absolute.display())))
     })?;

@@ -13,7 +13,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
 use clap::Args;
 
-use super::data_args::{absolute, existing_dataset};
+use super::data_args::{absolute, existing_dataset, on_file_system};
 use super::inspect::dataset_json;
 use super::source_args::SourceArgs;
 use crate::error::{CliError, PreparationStopped};
@@ -43,7 +43,7 @@ it with `--to`.";
 #[derive(Debug, Args)]
 #[command(long_about = ABOUT, after_long_help = FIELDS)]
 pub struct PrepareArgs {
-    /// Dataset folder, or file of vectors
+    /// Dataset folder, file of vectors, or the URL of shards (s3://, gs://, az://, https://)
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     #[command(flatten)]
@@ -71,6 +71,7 @@ Fields of --json: those of `calmix inspect` of a dataset, and prepared (the fold
 
 impl PrepareArgs {
     pub fn run(self) -> Result<Exit> {
+        on_file_system(self.to.as_deref(), "the table of a dataset")?;
         let folder = existing_dataset(&self.folder)?;
         let source =
             self.reading.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));

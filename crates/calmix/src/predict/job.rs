@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
+use calmix_data::cloud::CloudUrl;
 use calmix_metrics::held_out::HeldOut;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -107,6 +108,9 @@ impl<'a> PredictJob<'a> {
         let mut made_by = self.made_by(rule);
         if let Some(rows) = rows {
             made_by["rows"] = rows.into();
+        }
+        if let Some(url) = self.out.as_deref().and_then(CloudUrl::of) {
+            return RowOutput::open_remote(&url, self.args.resume, &made_by, format);
         }
         match &self.out {
             Some(out) if self.args.resume => RowOutput::resume(out, &made_by, format),

@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use calmix_data::cloud::{CloudUrl, RemoteOutput};
+use calmix_data::error::DataError;
 use calmix_io::atomic_file;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
@@ -92,6 +94,40 @@ impl<'a> RowOutput<'a> {
             RowPlace::File(started(RowFile::create(path)?, path, made_by, format)?)
         };
         Ok(Self { format, place })
+    }
+
+    /// Starts an output in object storage, or continues it. Its files are made in a local folder, and each is stored when it is
+    /// whole.
+    pub fn open_remote(
+        url: &CloudUrl,
+        is_resumed: bool,
+        made_by: &Value,
+        format: &'a RowFormat<'a>,
+    ) -> Result<(Self, WrittenRows)> {
+        if format.kind != RowKind::Parquet {
+            let message = format!("{}: only Parquet can be written to object storage", shown(url));
+            return Err(CliError::invalid(message).hint("name the output *.parquet, or a local file").into());
+        }
+        let remote = RemoteOutput::open(url).map_err(DataError::from)?;
+        let local = remote.local();
+        let (mut output, written) = if is_resumed {
+            remote.restore().map_err(DataError::from)?;
+            Self::resume(&local, made_by, format)?
+        } else {
+            if remote.is_stored().map_err(DataError::from)? {
+                let message = format!("{}: already exists", shown(url));
+                let hint = "add `--resume` to continue it, or name another one with `--out`";
+                return Err(CliError::invalid(message).hint(hint).into());
+            }
+            remote.clear_local().map_err(DataError::from)?;
+            (Self::create(Some(&local), made_by, format)?, WrittenRows::default())
+        };
+        let note = serde_json::to_vec_pretty(made_by)?;
+        remote.replace(&beside(&local, ".predict.json"), note).map_err(DataError::from)?;
+        if let RowPlace::Parts(parts) = &mut output.place {
+            parts.store_in(remote);
+        }
+        Ok((output, written))
     }
 
     /// Continues an output that was written with the same model and options.

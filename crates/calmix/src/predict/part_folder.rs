@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use calmix_data::cloud::RemoteOutput;
+use calmix_data::error::DataError;
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
@@ -34,6 +36,10 @@ pub(crate) struct PartFolder {
     next: ParquetRows,
     rows: u64,
     last: String,
+    /// Where each part is stored; `None` if the folder itself is the output.
+    remote: Option<RemoteOutput>,
+    /// The first part of this process. A process that was killed may have stored it without its line.
+    first: usize,
 }
 
 /// A line about a whole part.
@@ -94,7 +100,13 @@ impl PartFolder {
 
     fn new(folder: &Path, lines: RowFile, parts: usize, format: &RowFormat<'_>) -> Result<Self> {
         let folder = folder.to_owned();
-        Ok(Self { folder, lines, parts, next: ParquetRows::new(format)?, rows: 0, last: String::new() })
+        let next = ParquetRows::new(format)?;
+        Ok(Self { folder, lines, parts, next, rows: 0, last: String::new(), remote: None, first: parts })
+    }
+
+    /// Stores all further parts as objects.
+    pub(crate) fn store_in(&mut self, remote: RemoteOutput) {
+        self.remote = Some(remote);
     }
 
     /// Adds a row; a part that is full is written.
@@ -108,12 +120,19 @@ impl PartFolder {
 
     /// Writes the last part. A folder without rows gets one too, which says what its columns are.
     pub(crate) fn finish(&mut self, format: &RowFormat<'_>) -> Result<()> {
-        if self.rows > 0 || self.parts == 0 { self.end_part(format) } else { Ok(()) }
+        if self.rows > 0 || self.parts == 0 {
+            self.end_part(format)?;
+        }
+        if let Some(remote) = &self.remote {
+            remote.remove_local();
+        }
+        Ok(())
     }
 
     fn end_part(&mut self, format: &RowFormat<'_>) -> Result<()> {
         let bytes = std::mem::replace(&mut self.next, ParquetRows::new(format)?).finish()?;
-        atomic_file::write(&self.folder.join(part_name(self.parts)), &bytes)?;
+        let path = self.folder.join(part_name(self.parts));
+        atomic_file::write(&path, &bytes)?;
         let line = PartLine {
             part: self.parts,
             rows: std::mem::take(&mut self.rows),
@@ -121,8 +140,19 @@ impl PartFolder {
             blake3: ModelInfo::hash(&bytes),
             last: std::mem::take(&mut self.last),
         };
+        if let Some(remote) = &self.remote {
+            // Before its line: what has a line is stored.
+            let is_first = self.parts == self.first;
+            let stored = if is_first { remote.replace(&path, bytes) } else { remote.create(&path, bytes) };
+            stored.map_err(DataError::from)?;
+        }
         self.lines.write(&(serde_json::to_string(&line)? + "\n"))?;
         self.lines.sync()?;
+        if let Some(remote) = &self.remote {
+            let list = Self::list(&self.folder);
+            let lines = fs::read(&list).with_context(|| shown(list.display()))?;
+            remote.replace(&list, lines).map_err(DataError::from)?;
+        }
         self.parts += 1;
         Ok(())
     }

@@ -5,10 +5,8 @@
 //! change, and only if it belongs to this user.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use calmix_io::safe_open;
 use safetensors::tensor::TensorView;
@@ -67,7 +65,7 @@ impl<'a> KeptScans<'a> {
     /// The scan of a shard that was kept, if the shard is still the same.
     pub(super) fn read(&self, shard: &TarShard) -> Option<ShardScan> {
         let bytes = safe_open::read_own(&*self.path(shard)?, LONGEST).ok()?;
-        let length = fs::metadata(&shard.path).ok()?.len();
+        let (length, _) = shard.version()?;
         let scan = from_bytes(&bytes, &self.stamp(shard, length)?)?;
         Some(ShardScan { length, ..scan })
     }
@@ -79,14 +77,13 @@ impl<'a> KeptScans<'a> {
 
     /// What a kept scan is of; `None` if the shard does not have this length any more.
     fn stamp(&self, shard: &TarShard, length: u64) -> Option<String> {
-        let found = fs::metadata(&shard.path).ok().filter(|found| found.len() == length)?;
-        let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let (_, changed) = shard.version().filter(|(found, _)| *found == length)?;
         let stamp = json!({
             "options": self.options,
             "name": shard.name,
             "subset": shard.subset,
             "length": length,
-            "changed": changed.as_nanos().to_string(),
+            "changed": changed,
         });
         Some(stamp.to_string())
     }

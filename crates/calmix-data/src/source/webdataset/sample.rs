@@ -48,12 +48,6 @@ impl<R: Read + Seek> TarSamples<R> {
         self.members.read(member).map_err(|error| DataError::new(&self.path, error).at(member.name.clone()))
     }
 
-    /// Bytes of the whole shard.
-    pub(super) fn length(&self) -> Result<u64, DataError> {
-        let metadata = std::fs::metadata(&self.path).map_err(|error| DataError::new(&self.path, error))?;
-        Ok(metadata.len())
-    }
-
     /// The next sample that has an image or a class.
     pub(super) fn next(&mut self) -> Result<Option<Sample>, DataError> {
         loop {

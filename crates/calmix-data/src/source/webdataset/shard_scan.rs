@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use calmix_cloud::RemoteFolder;
 
 use super::sample::{Label, Sample, TarSamples};
 use super::{MOST_CLASSES, WebdatasetOptions};
@@ -17,7 +21,10 @@ use crate::source::layout::UNLABELLED;
 pub(super) struct TarShard {
     pub(super) subset: &'static str,
     pub(super) name: String,
+    /// Its path or URL.
     pub(super) path: PathBuf,
+    /// Where it is fetched from; `None` if it is a local file.
+    pub(super) remote: Option<Arc<RemoteFolder>>,
 }
 
 /// A sample that goes into the table.
@@ -58,6 +65,25 @@ impl FoundLabels {
 }
 
 impl TarShard {
+    /// Its length, and what tells this version of it from others: the time of its last change, or the version that the store
+    /// states. `None` if it cannot be found.
+    pub(super) fn version(&self) -> Option<(u64, String)> {
+        if let Some(remote) = &self.remote {
+            let object = remote.object(&self.name)?;
+            return Some((object.size, object.version.clone()));
+        }
+        let found = self.path.metadata().ok()?;
+        let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some((found.len(), changed.as_nanos().to_string()))
+    }
+
+    fn open(&self) -> Result<File, DataError> {
+        match &self.remote {
+            Some(remote) => Ok(remote.fetch(&self.name)?),
+            None => File::open(&self.path).map_err(|error| DataError::new(&self.path, error)),
+        }
+    }
+
     /// Reads the shard. `count` is called for each sample.
     ///
     /// # Errors
@@ -66,9 +92,10 @@ impl TarShard {
         let check = options.inspection.check.unwrap_or(Check::Header);
         let limits = &options.inspection.limits;
         // Not buffered: a header is 512 bytes, and a buffer would be discarded by the step to the next one.
-        let file = File::open(&self.path).map_err(|error| DataError::new(&self.path, error))?;
+        let file = self.open()?;
+        let length = file.metadata().map_err(|error| DataError::new(&self.path, error))?.len();
         let mut samples = TarSamples::new(file, &self.path)?;
-        let mut scan = ShardScan { length: samples.length()?, ..ShardScan::default() };
+        let mut scan = ShardScan { length, ..ShardScan::default() };
         while let Some(Sample { key, image, label }) = samples.next()? {
             count();
             let at = |error: DataError| error.at(key.clone());

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use calmix_core::order::Membership;
 use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
+use calmix_data::cloud::CACHE_LIMIT;
+use calmix_data::error::{DataError, DataProblem};
 use calmix_data::loader::{
-    EvalLoader, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleIds, SampleStream, Training,
-    Views, Workers,
+    EvalLoader, FileBlocks, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleIds, SampleStream,
+    Training, Views, Workers,
 };
 use calmix_dist::ProcessGroup;
 use calmix_metrics::predictions::EvalSet;
-use calmix_recipe::Recipe;
+use calmix_recipe::{OrderName, Recipe};
 use calmix_run::run::Paths;
 use calmix_vectors::run_samples::{BeganWith, RunSamples};
 
@@ -33,6 +35,8 @@ pub(crate) struct TrainData {
     pub(crate) augment: Arc<Augment>,
     views: Arc<ImageViews<Augment>>,
     pub(crate) workers: Workers,
+    /// The processes of this machine.
+    processes: usize,
 }
 
 impl TrainData {
@@ -56,7 +60,7 @@ impl TrainData {
         let augment = Arc::new(recipe.augment.resolve());
         let views = ImageViews::new(Arc::clone(&images), Arc::clone(&augment));
         let workers = recipe.loader.workers(processes);
-        Self { samples, images, augment, views, workers }
+        Self { samples, images, augment, views, workers, processes: processes.max(1) }
     }
 
     /// Bytes of a view.
@@ -86,15 +90,45 @@ impl TrainData {
             OnCorrupt::Skip { .. } => OnCorrupt::Skip { share: 1.0 },
             OnCorrupt::Stop => OnCorrupt::Stop,
         };
+        let unlabelled = self.samples.unlabelled();
         let training = Training {
+            blocks: self.blocks(recipe, layout, unlabelled)?,
             sharding: layout.sharding(),
             shards: layout.shards(),
             labelled: SampleStream { ids: self.samples.labelled().into(), batch: train.batch },
-            unlabelled: SampleStream { ids: self.samples.unlabelled().clone(), batch: recipe.unlabelled() },
+            unlabelled: SampleStream { ids: unlabelled.clone(), batch: recipe.unlabelled() },
             corrupt,
             ..Training::new(Seed(train.seed), steps)
         };
         Ok(Loader::new(Arc::clone(&self.views), training, self.workers)?)
+    }
+
+    /// The files of the unlabelled samples, if they come by block.
+    fn blocks(
+        &self,
+        recipe: &Recipe,
+        layout: &ParallelLayout,
+        unlabelled: &SampleIds,
+    ) -> Result<Option<FileBlocks>, TrainError> {
+        let dataset = &self.samples.dataset;
+        let files = NonZeroU64::new(recipe.dataset.block.into()).unwrap_or(NonZeroU64::MIN);
+        if recipe.dataset.order != OrderName::Blocks || recipe.unlabelled() == 0 {
+            return Ok(None);
+        }
+        if let Some(limit) = dataset.cache_limit() {
+            // Of each shard of the step, the block that is read and the one that is fetched meanwhile.
+            let blocks = 2 * layout.local().len() as u64 * self.processes as u64;
+            let needed = blocks.saturating_mul(files.get()).saturating_mul(dataset.largest_part()?);
+            if needed > limit {
+                let problem = format!(
+                    "{blocks} blocks of {files} shards need {needed} bytes of cache, but it may hold {limit}"
+                );
+                let hint = format!("set {CACHE_LIMIT} to more gigabytes, or set a smaller dataset.block");
+                let error = DataError::new(&recipe.dataset.path, DataProblem::Limit(problem));
+                return Err(error.hint(hint).into());
+            }
+        }
+        Ok(Some(FileBlocks::find(dataset, unlabelled, files)?))
     }
 
     /// The samples of a split without augmentation, batch by batch, and the most batches that any process gets; `None` if

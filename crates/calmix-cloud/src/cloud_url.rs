@@ -1,0 +1,193 @@
+//! URLs of object stores and web servers, as the user writes them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
+
+/// Bytes of the longest URL.
+const LONGEST: usize = 4096;
+
+/// The protocol of a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// Amazon S3 and everything that speaks its protocol.
+    S3,
+    /// Google Cloud Storage.
+    Gs,
+    /// Azure Blob Storage.
+    Az,
+    /// A web server.
+    Https,
+    /// A web server without encryption.
+    Http,
+}
+
+const SCHEMES: [(&str, Scheme); 5] = [
+    ("s3://", Scheme::S3),
+    ("gs://", Scheme::Gs),
+    ("az://", Scheme::Az),
+    ("https://", Scheme::Https),
+    ("http://", Scheme::Http),
+];
+
+/// A URL: `SCHEME://PLACE/KEY`. The place is a bucket, a container, or a host with its port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloudUrl {
+    text: String,
+    scheme: Scheme,
+    place: usize,
+}
+
+impl CloudUrl {
+    /// The URL in `path`; `None` if it is the path of a file system. A path may hold a URL, because recipes and command lines
+    /// have one field for both.
+    pub fn of(path: &Path) -> Option<Self> {
+        let text = path.to_str()?;
+        let (start, scheme) = SCHEMES.into_iter().find(|(start, _)| text.starts_with(start))?;
+        Some(Self { text: text.trim_end_matches('/').to_owned(), scheme, place: start.len() })
+    }
+
+    /// Whether `path` is a URL.
+    pub fn is_in(path: &Path) -> bool {
+        Self::of(path).is_some()
+    }
+
+    /// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
+    ///
+    /// # Errors
+    /// If `path` is a URL.
+    pub fn refuse(path: &Path, what: &str) -> Result<(), FileError> {
+        if !Self::is_in(path) {
+            return Ok(());
+        }
+        let problem =
+            FileProblem::Content(format!("{what} has to be on a file system, not in object storage"));
+        let error = FileError::new(path, problem).hint("name a folder on a local or shared file system");
+        Err(error.unless_transient(ErrorKind::Mistake))
+    }
+
+    /// The protocol.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The whole URL, without slashes at its end.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The URL in place of a path, for messages and recipes.
+    pub fn to_path(&self) -> PathBuf {
+        PathBuf::from(&self.text)
+    }
+
+    /// The bucket, the container, or the host with its port.
+    pub fn place(&self) -> &str {
+        let rest = self.text.get(self.place..).unwrap_or_default();
+        rest.split_once('/').map_or(rest, |(place, _)| place)
+    }
+
+    /// The path below the place, without slashes at its ends.
+    pub fn key(&self) -> &str {
+        let rest = self.text.get(self.place..).unwrap_or_default();
+        rest.split_once('/').map_or("", |(_, key)| key.trim_matches('/'))
+    }
+
+    /// The place with its protocol, without a path.
+    pub(crate) fn base(&self) -> String {
+        let length = self.place + self.place().len();
+        self.text.get(..length).unwrap_or_default().to_owned()
+    }
+
+    /// The URL of another key at the same place.
+    pub(crate) fn with_key(&self, key: &str) -> Self {
+        let text = if key.is_empty() { self.base() } else { format!("{}/{key}", self.base()) };
+        Self { text, scheme: self.scheme, place: self.place }
+    }
+
+    /// Whether it is on a web server, which cannot list its files.
+    pub(crate) fn is_web(&self) -> bool {
+        matches!(self.scheme, Scheme::Https | Scheme::Http)
+    }
+
+    /// Refuses what no request can be made from.
+    pub(crate) fn check(&self) -> Result<(), FileError> {
+        let bad = |problem: &str, hint: &str| {
+            let error = FileError::new(self.to_path(), FileProblem::Content(problem.to_owned())).hint(hint);
+            Err(error.unless_transient(ErrorKind::Mistake))
+        };
+        if self.text.len() > LONGEST {
+            let problem = format!("the URL has {} bytes, expected at most {LONGEST}", self.text.len());
+            return Err(
+                FileError::new("URL", FileProblem::Limit(problem)).unless_transient(ErrorKind::Mistake)
+            );
+        }
+        if self.place().is_empty() {
+            return bad("the URL names no bucket or host", "write s3://BUCKET/PREFIX or https://HOST/PATH");
+        }
+        if self.place().contains('@') {
+            return bad(
+                "a user name in a URL would be stored with the run",
+                "put the credentials into environment variables, see docs/object-storage.md",
+            );
+        }
+        if self.text.contains(['?', '#']) {
+            return bad(
+                "a URL with a query would be stored with the run, and it may hold a signature",
+                "use credentials in environment variables, see docs/object-storage.md",
+            );
+        }
+        if self.text.chars().any(char::is_control) || self.key().split('/').any(|part| part == "..") {
+            return bad("the URL has control characters or `..` in it", "correct the URL");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for CloudUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> CloudUrl {
+        CloudUrl::of(Path::new(text)).unwrap()
+    }
+
+    #[test]
+    fn url_is_told_from_a_path() {
+        for path in ["photos", "/data/s3", "s3:/bucket", "ftp://host/a", "./https:"] {
+            assert!(!CloudUrl::is_in(Path::new(path)), "{path}");
+        }
+        let found = url("s3://bucket/a/b/");
+        assert_eq!((found.scheme(), found.place(), found.key()), (Scheme::S3, "bucket", "a/b"));
+        assert_eq!(found.with_key("c").as_str(), "s3://bucket/c");
+        let web = url("http://127.0.0.1:8080/train-{000..003}.tar");
+        assert_eq!((web.place(), web.key()), ("127.0.0.1:8080", "train-{000..003}.tar"));
+        assert_eq!((url("gs://bucket").key(), url("gs://bucket").base()), ("", "gs://bucket".to_owned()));
+    }
+
+    #[test]
+    fn url_with_secrets_is_refused() {
+        for bad in
+            ["https://me:word@host/a.tar", "https://host/a.tar?X-Amz-Signature=1", "s3://", "s3://b/../a"]
+        {
+            let error = url(bad).check().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mistake);
+            assert!(error.hint.is_some());
+        }
+        assert!(url("az://container/a b/c.tar").check().is_ok());
+    }
+
+    #[test]
+    fn url_in_place_of_a_folder_is_refused() {
+        let error = CloudUrl::refuse(Path::new("s3://bucket/runs"), "a run folder").unwrap_err();
+        assert!(error.to_string().starts_with("s3://bucket/runs: a run folder has to be on a file system"));
+        assert!(CloudUrl::refuse(Path::new("runs"), "a run folder").is_ok());
+    }
+}

@@ -1,0 +1,29 @@
+//! Object storage: whole shards come through a bounded cache on the local disk, and finished files go out.
+//!
+//! Everything here is synchronous; the async runtime of the HTTP client stays inside `store`. Without the feature `cloud`
+//! there is no client, and every URL is refused with the way to get it.
+//!
+//! | question | module |
+//! |---|---|
+//! | what is a URL, and what is a path? | [`CloudUrl`] |
+//! | which shards does a URL name, and where is one on the local disk? | [`RemoteFolder`] |
+//! | which shards stay on the local disk? | `shard_cache` |
+//! | how are finished files stored? | [`RemoteOutput`] |
+#![forbid(unsafe_code)]
+
+mod braces;
+mod cloud_url;
+mod prefetch;
+mod remote_folder;
+mod remote_output;
+mod shard_cache;
+#[cfg(feature = "cloud")]
+mod store;
+#[cfg(not(feature = "cloud"))]
+#[path = "store/missing.rs"]
+mod store;
+
+pub use cloud_url::{CloudUrl, Scheme};
+pub use remote_folder::{RemoteFolder, RemoteObject};
+pub use remote_output::RemoteOutput;
+pub use shard_cache::{CACHE_FOLDER, CACHE_LIMIT};

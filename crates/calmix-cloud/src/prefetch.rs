@@ -1,0 +1,81 @@
+//! Shards that are fetched before they are needed, by threads of their own.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread;
+
+use crate::remote_folder::RemoteFolder;
+
+/// Shards that are fetched at the same time.
+const THREADS: usize = 2;
+
+/// The queue of names, and the threads that fetch them. They end with the folder.
+#[derive(Debug)]
+pub(crate) struct Prefetcher {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<PrefetchState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct PrefetchState {
+    queue: VecDeque<String>,
+    /// What is in the queue or being fetched.
+    pending: HashSet<String>,
+    is_over: bool,
+}
+
+impl Prefetcher {
+    pub(crate) fn new(folder: &Weak<RemoteFolder>) -> Self {
+        let shared = Arc::new(Shared::default());
+        for _ in 0..THREADS {
+            let shared = Arc::clone(&shared);
+            let folder = Weak::clone(folder);
+            // Without a thread, shards are fetched when they are needed.
+            let _ = thread::Builder::new().name("prefetch".into()).spawn(move || work(&shared, &folder));
+        }
+        Self { shared }
+    }
+
+    pub(crate) fn add(&self, names: Vec<String>) {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            if state.pending.insert(name.clone()) {
+                state.queue.push_back(name);
+            }
+        }
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Prefetcher {
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_over = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+fn work(shared: &Shared, folder: &Weak<RemoteFolder>) {
+    loop {
+        let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = loop {
+            if state.is_over {
+                return;
+            }
+            if let Some(name) = state.queue.pop_front() {
+                break name;
+            }
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(state);
+        let Some(folder) = folder.upgrade() else { return };
+        // The reader that needs it fetches it again and reports the error.
+        let _ = folder.fetch(&name);
+        shared.state.lock().unwrap_or_else(PoisonError::into_inner).pending.remove(&name);
+    }
+}

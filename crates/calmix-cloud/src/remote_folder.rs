@@ -1,0 +1,205 @@
+//! The shards that a URL names, and their files on the local disk.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process;
+use std::sync::{Arc, OnceLock};
+
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
+
+use crate::braces::expand;
+use crate::cloud_url::CloudUrl;
+use crate::prefetch::Prefetcher;
+use crate::shard_cache::{ShardCache, mark_used};
+use crate::store::Store;
+
+/// An object of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteObject {
+    /// Its path below the folder.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its version: the ETag, or else the time of its last change. Empty if the server states neither.
+    pub version: String,
+    /// The ETag, which a request can demand.
+    pub(crate) e_tag: Option<String>,
+}
+
+/// A folder of shards (`.tar`) in object storage or on a web server, as it was when it was opened.
+#[derive(Debug)]
+pub struct RemoteFolder {
+    url: CloudUrl,
+    objects: Vec<RemoteObject>,
+    by_name: HashMap<String, usize>,
+    store: Store,
+    cache: ShardCache,
+    prefetcher: OnceLock<Prefetcher>,
+}
+
+impl RemoteFolder {
+    /// Lists the shards that `url` names: those below a prefix, the one that it names, or those of its braces. Other objects are
+    /// passed.
+    ///
+    /// # Errors
+    /// If calmix was built without the feature `cloud`, the URL cannot be used, or the server refuses or does not answer.
+    pub fn open(url: &CloudUrl) -> Result<Arc<Self>, FileError> {
+        url.check()?;
+        // First: without the feature there is nothing to keep.
+        let store = Store::open(url)?;
+        Self::listed(url, store, ShardCache::of_user()?)
+    }
+
+    /// Lists the shards as [`open`](Self::open) does, with a cache of at most `limit` bytes in `cache`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_cache(url: &CloudUrl, cache: PathBuf, limit: u64) -> Result<Arc<Self>, FileError> {
+        url.check()?;
+        let store = Store::open(url)?;
+        Self::listed(url, store, ShardCache::new(cache, limit)?)
+    }
+
+    fn listed(url: &CloudUrl, store: Store, cache: ShardCache) -> Result<Arc<Self>, FileError> {
+        let mistake = |problem: String, hint: &str| {
+            let error = FileError::new(url.to_path(), FileProblem::Content(problem)).hint(hint);
+            error.unless_transient(ErrorKind::Mistake)
+        };
+        let braces = "name the shards with a range in braces, such as https://HOST/train-{000..099}.tar";
+        let key = url.key();
+        let has_braces = key.contains(['{', '}']);
+        let (folder, mut objects) = if has_braces || is_shard(key) {
+            let keys = expand(key).map_err(|problem| mistake(problem, braces))?;
+            if let Some(other) = keys.iter().find(|key| !is_shard(key)) {
+                return Err(mistake(format!("{other} is not a shard"), "name .tar files"));
+            }
+            let fixed = key.split('{').next().unwrap_or_default();
+            let folder = fixed.rsplit_once('/').map_or("", |(folder, _)| folder);
+            (folder, store.describe(folder, &keys)?)
+        } else if url.is_web() {
+            return Err(mistake("a web server does not list its files".to_owned(), braces));
+        } else {
+            (key, store.list(key)?)
+        };
+        // As files of a folder are listed, so that a dataset has the same table wherever its shards are.
+        objects.sort_by(|a, b| folder_order(&a.name, &b.name));
+        let by_name: HashMap<String, usize> =
+            objects.iter().enumerate().map(|(index, object)| (object.name.clone(), index)).collect();
+        if by_name.len() < objects.len() {
+            return Err(mistake("two of its shards have the same name".to_owned(), "name each shard once"));
+        }
+        let url = url.with_key(folder);
+        Ok(Arc::new(Self { url, objects, by_name, store, cache, prefetcher: OnceLock::new() }))
+    }
+
+    /// The URL of the folder.
+    pub fn url(&self) -> &CloudUrl {
+        &self.url
+    }
+
+    /// The objects whose names are those of shards, also compressed ones, in the order of a folder.
+    pub fn objects(&self) -> &[RemoteObject] {
+        &self.objects
+    }
+
+    /// The object of this name.
+    pub fn object(&self, name: &str) -> Option<&RemoteObject> {
+        self.by_name.get(name).and_then(|&index| self.objects.get(index))
+    }
+
+    /// The URL of an object, in place of a path.
+    pub fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("{}/{name}", self.url))
+    }
+
+    /// Bytes that the cache may hold.
+    pub fn cache_limit(&self) -> u64 {
+        self.cache.limit()
+    }
+
+    /// Opens the local file of an object, which is fetched unless it is in the cache.
+    ///
+    /// # Errors
+    /// If it cannot be fetched, has changed since the folder was opened, or the disk is full.
+    pub fn fetch(&self, name: &str) -> Result<File, FileError> {
+        let Some(object) = self.object(name) else {
+            let problem = FileProblem::Content("there is no such object any more".into());
+            let error = FileError::new(self.path(name), problem).hint("prepare the dataset again");
+            return Err(error.unless_transient(ErrorKind::Mistake));
+        };
+        let path = self.path(name);
+        let key =
+            if self.url.key().is_empty() { name.to_owned() } else { format!("{}/{name}", self.url.key()) };
+        self.cache.open_or_fetch(&self.cache_name(object), object.size, |file| {
+            self.store.fetch(&key, object, file, &path)
+        })
+    }
+
+    /// Opens a file of the cache that is made from other bytes by `fill`, which writes `size` bytes, unless it is there.
+    ///
+    /// # Errors
+    /// If `fill` fails, or the disk is full.
+    pub fn make(
+        &self,
+        name: &str,
+        size: u64,
+        fill: impl FnOnce(&mut File) -> Result<(), FileError>,
+    ) -> Result<File, FileError> {
+        self.cache.open_or_fetch(name, size, fill)
+    }
+
+    /// Starts to fetch objects in the background, in this order. Whether that succeeds shows when they are needed.
+    pub fn prefetch(self: &Arc<Self>, names: Vec<String>) {
+        self.prefetcher.get_or_init(|| Prefetcher::new(&Arc::downgrade(self))).add(names);
+    }
+
+    /// Counts an open file of the cache as used now.
+    pub fn mark_used(file: &File) {
+        mark_used(file);
+    }
+
+    fn cache_name(&self, object: &RemoteObject) -> String {
+        let mut hash = blake3::Hasher::new();
+        // Without a version, a file of another process may be older than the object.
+        let version =
+            if object.version.is_empty() { process::id().to_string() } else { object.version.clone() };
+        for part in [self.url.as_str(), &object.name, &version] {
+            hash.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        hash.update(&object.size.to_le_bytes());
+        hash.finalize().to_hex().chars().take(40).collect()
+    }
+}
+
+/// Whether a key has the name of a shard.
+fn is_shard(key: &str) -> bool {
+    key.to_ascii_lowercase().ends_with(".tar")
+}
+
+/// The order in which a folder of files is listed: at each level first the files, then the folders, by their bytes.
+fn folder_order(a: &str, b: &str) -> Ordering {
+    let mut left = a.split('/').peekable();
+    let mut right = b.split('/').peekable();
+    loop {
+        let (Some(here), Some(there)) = (left.next(), right.next()) else { return a.len().cmp(&b.len()) };
+        let is_folder = left.peek().is_some();
+        let order = is_folder.cmp(&right.peek().is_some()).then_with(|| here.cmp(there));
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_order_of_a_folder() {
+        let mut names = ["b/z.tar", "b/a/x.tar", "c.tar", "a/b.tar", "a.tar", "b-1.tar", "b/b.tar"];
+        names.sort_by(|a, b| folder_order(a, b));
+        assert_eq!(names, ["a.tar", "b-1.tar", "c.tar", "a/b.tar", "b/b.tar", "b/z.tar", "b/a/x.tar"]);
+    }
+}

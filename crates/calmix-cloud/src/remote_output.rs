@@ -1,0 +1,162 @@
+//! Files that are finished on the local disk and then stored as objects.
+//!
+//! The files of an output are made in a folder of the cache and stored one by one, each when it is whole. A process
+//! that continues an output on another machine first gets back what was stored.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::{atomic_file, safe_open};
+
+use crate::cloud_url::CloudUrl;
+use crate::shard_cache::ShardCache;
+use crate::store::Store;
+
+/// Bytes of the largest file that is got back.
+const LARGEST: u64 = 1 << 30;
+
+/// An output in object storage, and the local folder in which its files are made.
+#[derive(Debug)]
+pub struct RemoteOutput {
+    url: CloudUrl,
+    store: Store,
+    /// The local folder.
+    staging: PathBuf,
+    /// The folder of `url`, in which the files of the output lie.
+    key: String,
+    name: String,
+}
+
+impl RemoteOutput {
+    /// The output called `url`. Its objects are `url` followed by more characters: a folder, and files beside it.
+    ///
+    /// # Errors
+    /// If calmix was built without the feature `cloud`, or the URL cannot be written to.
+    pub fn open(url: &CloudUrl) -> Result<Self, FileError> {
+        url.check()?;
+        let mistake = |problem: &str, hint: &str| {
+            let error = FileError::new(url.to_path(), FileProblem::Content(problem.to_owned())).hint(hint);
+            error.unless_transient(ErrorKind::Mistake)
+        };
+        let store = Store::open(url)?;
+        if url.is_web() {
+            let hint = "name s3://, gs:// or az://, or a local folder";
+            return Err(mistake("a web server cannot be written to", hint));
+        }
+        let (folder, name) = url.key().rsplit_once('/').unwrap_or(("", url.key()));
+        if name.is_empty() || name.contains(['{', '}']) {
+            return Err(mistake(
+                "the URL names no output",
+                "add a name, such as s3://BUCKET/predictions.parquet",
+            ));
+        }
+        let key = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let cache = ShardCache::of_user()?;
+        let hash: String = blake3::hash(url.as_str().as_bytes()).to_hex().chars().take(40).collect();
+        let outputs = cache.folder().join("outputs");
+        safe_open::make_folder(&*outputs)?;
+        let staging = outputs.join(hash);
+        safe_open::make_folder(&*staging)?;
+        safe_open::check_own_folder(&staging)?;
+        Ok(Self { url: url.clone(), store, staging, key, name: name.to_owned() })
+    }
+
+    /// The URL.
+    pub fn url(&self) -> &CloudUrl {
+        &self.url
+    }
+
+    /// The local path of the output.
+    pub fn local(&self) -> PathBuf {
+        self.staging.join(&self.name)
+    }
+
+    /// Whether something of the output is stored.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub fn is_stored(&self) -> Result<bool, FileError> {
+        Ok(!self.stored()?.is_empty())
+    }
+
+    /// Gets back what is stored and is not here, so that the output can be continued on this machine.
+    ///
+    /// # Errors
+    /// If it cannot be read, or not be written here.
+    pub fn restore(&self) -> Result<(), FileError> {
+        for name in self.stored()? {
+            let path = self.staging.join(&name);
+            if safe_open::exists(&path) {
+                continue;
+            }
+            if let Some(folder) = path.parent().filter(|folder| *folder != self.staging) {
+                safe_open::make_folder(folder)?;
+            }
+            if let Some(bytes) = self.store.read(&format!("{}{name}", self.key), LARGEST)? {
+                atomic_file::write(&*path, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a new object for the local file `path`.
+    ///
+    /// # Errors
+    /// If there is one already, or the store refuses it.
+    pub fn create(&self, path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
+        let name = self.name_of(path)?;
+        if self.store.create(&format!("{}{name}", self.key), bytes)? {
+            return Ok(());
+        }
+        let problem = FileProblem::Held("another process".into());
+        let path = PathBuf::from(format!("{}/{}{name}", self.url.base(), self.key));
+        Err(FileError::new(path, problem)
+            .hint("give each process an output of its own, for example by `--shard`"))
+    }
+
+    /// Stores an object for the local file `path`, in place of an earlier one.
+    ///
+    /// # Errors
+    /// If the store refuses it.
+    pub fn replace(&self, path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
+        let name = self.name_of(path)?;
+        self.store.replace(&format!("{}{name}", self.key), bytes)
+    }
+
+    /// Removes the local files, of which something may be left from a process that was killed.
+    ///
+    /// # Errors
+    /// If the folder cannot be made anew.
+    pub fn clear_local(&self) -> Result<(), FileError> {
+        self.remove_local();
+        safe_open::make_folder(&*self.staging)
+    }
+
+    /// Removes the local files and their folder.
+    pub fn remove_local(&self) {
+        // What is left takes room, nothing more.
+        let _ = fs::remove_dir_all(&self.staging);
+    }
+
+    /// The names of the stored files, below the folder of the URL: those of the output, and nothing else.
+    fn stored(&self) -> Result<Vec<String>, FileError> {
+        let all = self.store.names(self.key.trim_end_matches('/'))?;
+        let is_part = |rest: &str| {
+            let part = rest.strip_prefix("/part-").and_then(|part| part.strip_suffix(".parquet"));
+            part.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let is_ours = |name: &String| {
+            let rest = name.strip_prefix(self.name.as_str());
+            rest.is_some_and(|rest| [".predict.json", ".parts.jsonl"].contains(&rest) || is_part(rest))
+        };
+        Ok(all.into_iter().filter(is_ours).collect())
+    }
+
+    fn name_of(&self, path: &Path) -> Result<String, FileError> {
+        let below = path.strip_prefix(&self.staging).ok().and_then(Path::to_str);
+        below
+            .map(str::to_owned)
+            .ok_or_else(|| FileError::new(path, FileProblem::Content(format!("not a file of {}", self.url))))
+    }
+}

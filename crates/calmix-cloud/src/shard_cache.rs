@@ -1,0 +1,319 @@
+//! Shards on the local disk: at most as many bytes as allowed, and those that were not used for the longest time leave first.
+//!
+//! A file appears when it is whole, by a rename, so a file that is there can be used. Its name is a hash of the URL, the size
+//! and the version (ETag) of the object: another version is another file. All processes of a machine share the folder;
+//! an object that several of them need at once is fetched by one. A file that leaves while a process reads it stays readable
+//! for that process until it closes the file.
+
+use std::env;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::safe_open;
+
+/// The environment variable with the folder of the cache.
+pub const CACHE_FOLDER: &str = "CALMIX_SHARD_CACHE";
+/// The environment variable with the size of the cache, in GB.
+pub const CACHE_LIMIT: &str = "CALMIX_SHARD_CACHE_GB";
+/// Its default.
+const DEFAULT_GB: f64 = 32.0;
+
+/// The endings of whole files and of those that are being written.
+const WHOLE: &str = "shard";
+const PARTIAL: &str = "partial";
+
+/// The interval at which a process looks whether others have finished a shard, so that one can leave.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a process waits for room.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A folder of shards.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardCache {
+    folder: PathBuf,
+    /// Bytes of all files in it.
+    limit: u64,
+}
+
+/// A file in the folder.
+struct Entry {
+    path: PathBuf,
+    size: u64,
+    used: SystemTime,
+    is_whole: bool,
+}
+
+impl ShardCache {
+    /// The cache of this user: in the folder `CALMIX_SHARD_CACHE`, with a limit of `CALMIX_SHARD_CACHE_GB`.
+    pub(crate) fn of_user() -> Result<Self, FileError> {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let folder = set(CACHE_FOLDER).map(PathBuf::from).or_else(|| {
+            let caches = set("XDG_CACHE_HOME").map(PathBuf::from);
+            let caches = caches.or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
+            Some(caches?.join("calmix").join("shards"))
+        });
+        let wrong = |name: &str, problem: String, hint: &str| {
+            FileError::new(name, FileProblem::Content(problem))
+                .hint(hint)
+                .unless_transient(ErrorKind::Mistake)
+        };
+        let none = || {
+            let problem = "no folder for the shards of object storage: neither it nor HOME is set".to_owned();
+            wrong(CACHE_FOLDER, problem, "set it to a folder on a local disk")
+        };
+        let folder = folder.ok_or_else(none)?;
+        let gigabytes = match set(CACHE_LIMIT) {
+            None => DEFAULT_GB,
+            Some(text) => {
+                let number = text.to_str().and_then(|text| text.parse::<f64>().ok());
+                number.filter(|gigabytes| *gigabytes > 0.0 && gigabytes.is_finite()).ok_or_else(|| {
+                    let problem = format!("{} is not a number of gigabytes", text.to_string_lossy());
+                    wrong(CACHE_LIMIT, problem, "set it to a number above 0, such as 100")
+                })?
+            }
+        };
+        Self::new(folder, (gigabytes * 1e9) as u64)
+    }
+
+    /// The cache in `folder`, which is made if it does not exist.
+    pub(crate) fn new(folder: PathBuf, limit: u64) -> Result<Self, FileError> {
+        // `make_folder` makes one level; the levels above it are the user's.
+        if let Some(parent) = folder.parent() {
+            fs::create_dir_all(parent).map_err(|error| FileError::new(parent, error))?;
+        }
+        safe_open::make_folder(&*folder)?;
+        safe_open::check_own_folder(&folder)?;
+        Ok(Self { folder, limit })
+    }
+
+    /// Bytes that all its files may have together.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file called `name`, open; `None` if it is not there, or has another size. It counts as used now.
+    pub(crate) fn open(&self, name: &str, size: u64) -> Option<File> {
+        let (file, found) = safe_open::open_own(&*self.path(name, WHOLE)).ok()?;
+        if found != size {
+            return None;
+        }
+        mark_used(&file);
+        Some(file)
+    }
+
+    /// The file called `name`: from the cache, or made by `fetch`, which writes `size` bytes.
+    pub(crate) fn open_or_fetch(
+        &self,
+        name: &str,
+        size: u64,
+        fetch: impl FnOnce(&mut File) -> Result<(), FileError>,
+    ) -> Result<File, FileError> {
+        if let Some(file) = self.open(name, size) {
+            return Ok(file);
+        }
+        if size > self.limit {
+            let problem = format!("the shard has {size} bytes, but the cache may hold {}", self.limit);
+            let hint = format!("set {CACHE_LIMIT} to more gigabytes, or write smaller shards");
+            let error = FileError::new(&self.folder, FileProblem::Limit(problem)).hint(hint);
+            return Err(error.unless_transient(ErrorKind::Mistake));
+        }
+        // Held until the file is whole: whoever waits for the lock then finds the file.
+        let _held = self.lock(name)?;
+        if let Some(file) = self.open(name, size) {
+            return Ok(file);
+        }
+        let partial = self.path(name, PARTIAL);
+        let failed = |error: io::Error| FileError::new(&partial, error);
+        let mut file = self.reserve(&partial, size)?;
+        let fetched = fetch(&mut file).and_then(|()| {
+            // A power failure must not leave a file that is whole by its name only.
+            file.sync_data().and_then(|()| fs::rename(&partial, self.path(name, WHOLE))).map_err(failed)
+        });
+        if let Err(error) = fetched {
+            let _ = fs::remove_file(&partial);
+            return Err(error);
+        }
+        self.open(name, size).ok_or_else(|| {
+            let problem = FileProblem::Changed("the shard left the cache at once".into());
+            FileError::new(self.path(name, WHOLE), problem)
+                .hint(format!("set {CACHE_LIMIT} to more gigabytes"))
+        })
+    }
+
+    /// Makes room for `size` bytes and a file that takes them.
+    fn reserve(&self, partial: &Path, size: u64) -> Result<File, FileError> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let held = self.lock("folder")?;
+            if self.make_room(size)? {
+                let failed = |error: io::Error| FileError::new(partial, error);
+                // A file that a killed process left; a link would lead elsewhere.
+                let _ = fs::remove_file(partial);
+                let options = OpenOptions::new().read(true).write(true).create_new(true).open(partial);
+                let file = options.map_err(failed)?;
+                // At its full length, so that other processes count it.
+                file.set_len(size).map_err(failed)?;
+                return Ok(file);
+            }
+            drop(held);
+            thread::sleep(POLL_INTERVAL);
+        }
+        let problem =
+            FileProblem::Limit(format!("no room for {size} bytes: other processes are filling the cache"));
+        let hint =
+            format!("set {CACHE_LIMIT} to more gigabytes, or give each run a folder in {CACHE_FOLDER}");
+        Err(FileError::new(&self.folder, problem).hint(hint))
+    }
+
+    /// Removes what was not used for the longest time until `size` more bytes fit. Returns whether they do: files that other
+    /// processes are writing stay.
+    fn make_room(&self, size: u64) -> Result<bool, FileError> {
+        let mut entries = self.entries()?;
+        let mut total: u64 = entries.iter().map(|entry| entry.size).sum();
+        entries.sort_by_key(|entry| entry.used);
+        for entry in entries {
+            if total.saturating_add(size) <= self.limit {
+                break;
+            }
+            if (entry.is_whole || self.is_abandoned(&entry.path)) && fs::remove_file(&entry.path).is_ok() {
+                total -= entry.size;
+            }
+        }
+        Ok(total.saturating_add(size) <= self.limit)
+    }
+
+    /// Whether the process that wrote this partial file is gone.
+    fn is_abandoned(&self, partial: &Path) -> bool {
+        let Some(name) = partial.file_stem().and_then(|name| name.to_str()) else { return false };
+        let lock = File::options().read(true).write(true).open(self.lock_path(name));
+        !matches!(lock.map(|lock| lock.try_lock()), Ok(Err(TryLockError::WouldBlock)))
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, FileError> {
+        let failed = |error: io::Error| FileError::new(&self.folder, error);
+        let mut entries = Vec::new();
+        for found in fs::read_dir(&self.folder).map_err(failed)? {
+            let path = found.map_err(failed)?.path();
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            let is_whole = ending == Some(WHOLE);
+            // Another process may have removed it meanwhile.
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            if metadata.is_file() && (is_whole || ending == Some(PARTIAL)) {
+                let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                entries.push(Entry { path, size: metadata.len(), used, is_whole });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn path(&self, name: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{ending}"))
+    }
+
+    /// One of few lock files, which are never removed: two names may share one, and then wait for each other.
+    fn lock_path(&self, name: &str) -> PathBuf {
+        let start: String = name.chars().take(2).collect();
+        self.folder.join(format!("{start}.lock"))
+    }
+
+    fn lock(&self, name: &str) -> Result<File, FileError> {
+        let path = self.lock_path(name);
+        let failed = |error: io::Error| FileError::new(&path, error);
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = options.map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+}
+
+/// Counts an open shard as used now.
+pub(crate) fn mark_used(file: &File) {
+    // Without it the shard may leave earlier than it should.
+    let _ = file.set_modified(SystemTime::now());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    fn filled(cache: &ShardCache, name: &str, size: usize) -> Result<File, FileError> {
+        let file = cache.open_or_fetch(name, size as u64, |file| {
+            file.write_all(&vec![name.as_bytes()[0]; size]).map_err(|error| FileError::new("x", error))
+        });
+        // Times of files are compared; two files in one tick of the clock would be equal.
+        thread::sleep(Duration::from_millis(20));
+        file
+    }
+
+    #[test]
+    fn least_recently_used_shard_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ShardCache::new(folder.path().join("c"), 100).unwrap();
+        for name in ["aa", "bb", "cc"] {
+            filled(&cache, name, 30).unwrap();
+        }
+        assert!(cache.open("aa", 30).is_some());
+        thread::sleep(Duration::from_millis(20));
+        let mut open = filled(&cache, "dd", 30).unwrap();
+        let there = ["aa", "bb", "cc", "dd"].map(|name| cache.open(name, 30).is_some());
+        assert_eq!(there, [true, false, true, true]);
+        // An open file stays readable after it has left.
+        filled(&cache, "ee", 100).unwrap();
+        let mut bytes = Vec::new();
+        open.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, [b'd'; 30]);
+        assert!(cache.open("dd", 30).is_none());
+    }
+
+    #[test]
+    fn shard_beyond_the_limit_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ShardCache::new(folder.path().join("c"), 100).unwrap();
+        let error = filled(&cache, "aa", 101).unwrap_err();
+        assert!(error.to_string().contains(CACHE_LIMIT) && error.kind() == ErrorKind::Mistake, "{error}");
+    }
+
+    #[test]
+    fn failed_fetch_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ShardCache::new(folder.path().join("c"), 100).unwrap();
+        let broken = cache.open_or_fetch("aa", 10, |_| Err(FileError::new("u", io::Error::other("reset"))));
+        assert!(broken.is_err() && cache.entries().unwrap().is_empty());
+        // What a killed process leaves is neither used nor counted for ever.
+        fs::write(cache.path("aa", PARTIAL), [0; 90]).unwrap();
+        assert!(cache.open("aa", 90).is_none());
+        filled(&cache, "bb", 50).unwrap();
+        assert!(!cache.path("aa", PARTIAL).exists());
+    }
+
+    #[test]
+    fn threads_fetch_a_shard_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ShardCache::new(folder.path().join("c"), 100).unwrap();
+        let fetched = std::sync::atomic::AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    cache.open_or_fetch("aa", 3, |file| {
+                        fetched.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        thread::sleep(Duration::from_millis(30));
+                        file.write_all(b"abc").map_err(|error| FileError::new("x", error))
+                    })
+                });
+            }
+        });
+        assert_eq!(fetched.into_inner(), 1);
+    }
+}

@@ -1,0 +1,95 @@
+//! Errors of object stores as errors about a URL, with what to do next.
+
+use std::io;
+use std::path::Path;
+
+use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use object_store::Error;
+
+const CREDENTIALS: &str = "set the credentials in environment variables, see docs/object-storage.md";
+
+/// Whether the same request may succeed later.
+pub(super) fn is_worth_a_retry(error: &Error) -> bool {
+    let is_refused = refusal(error).is_some();
+    matches!(error, Error::Generic { .. } | Error::JoinError { .. }) && !is_refused
+}
+
+/// The status with which a server refuses a request that would be refused again: 4xx, but for a timeout and too many requests.
+fn refusal(error: &Error) -> Option<u16> {
+    let text = error.to_string();
+    let (_, rest) = text.split_once("status code: ")?;
+    let status: u16 = rest.get(..3)?.parse().ok()?;
+    ((400..500).contains(&status) && ![408, 429].contains(&status)).then_some(status)
+}
+
+/// An error about the URL in `path`.
+pub(super) fn explained(path: &Path, error: &Error) -> FileError {
+    let io = |kind: io::ErrorKind, text: String| FileError::new(path, io::Error::new(kind, text));
+    let status = refusal(error);
+    match error {
+        _ if status == Some(404) => missing(path),
+        _ if status.is_some_and(|status| [401, 403].contains(&status)) => refused(path, error),
+        Error::NotFound { .. } => missing(path),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => refused(path, error),
+        _ if status.is_some() => {
+            let problem =
+                FileProblem::Content(format!("the server refuses the request ({})", first_line(error)));
+            let error = FileError::new(path, problem).hint("check the URL and the environment variables");
+            error.unless_transient(ErrorKind::Mistake)
+        }
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => {
+            let problem = FileProblem::Content(format!("the server cannot do this ({})", first_line(error)));
+            FileError::new(path, problem).unless_transient(ErrorKind::Mistake)
+        }
+        Error::InvalidPath { .. } | Error::UnknownConfigurationKey { .. } => {
+            let error = FileError::new(path, FileProblem::Content(first_line(error)));
+            error.hint("correct the URL or the environment variables").unless_transient(ErrorKind::Mistake)
+        }
+        // Before the first request: a variable is missing.
+        Error::Generic { .. } if !is_of_a_request(error) => {
+            let error = FileError::new(path, FileProblem::Content(first_line(error)));
+            error.hint(CREDENTIALS).unless_transient(ErrorKind::Mistake)
+        }
+        _ => {
+            let text = format!("the server does not answer as it should ({})", first_line(error));
+            let hint = "check the URL, the server and the network, then start the same command again";
+            io(io::ErrorKind::TimedOut, text).hint(hint)
+        }
+    }
+}
+
+fn missing(path: &Path) -> FileError {
+    let error = io::Error::new(io::ErrorKind::NotFound, "there is no such bucket or object");
+    FileError::new(path, error).hint("check the URL; names are case-sensitive")
+}
+
+fn refused(path: &Path, error: &Error) -> FileError {
+    let text = format!("the server refuses access ({})", first_line(error));
+    FileError::new(path, io::Error::new(io::ErrorKind::PermissionDenied, text)).hint(CREDENTIALS)
+}
+
+/// Whether an error came from a request, not from the settings of the client.
+fn is_of_a_request(error: &Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    let mut text = error.to_string();
+    while let Some(cause) = source {
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    ["request", "HTTP", "status", "body", "connect", "response"].iter().any(|word| text.contains(word))
+}
+
+/// The message of the innermost cause, without the pages that servers send with an error.
+fn first_line(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let inner = cause.to_string();
+        if !text.contains(&inner) {
+            text = format!("{text}: {inner}");
+        }
+        source = cause.source();
+    }
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(300).collect()
+}

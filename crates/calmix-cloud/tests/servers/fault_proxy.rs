@@ -1,0 +1,56 @@
+//! A server that passes requests on to another one, and spoils some of the responses.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use super::http_message::{Faults, Request, respond};
+
+/// A proxy that ends with the process.
+#[derive(Debug)]
+pub(crate) struct FaultProxy {
+    pub(crate) address: String,
+    pub(crate) faults: Arc<Faults>,
+}
+
+impl FaultProxy {
+    /// Passes requests on to `backend`, a host with its port.
+    #[allow(dead_code, reason = "each test uses some of the servers")]
+    pub(crate) fn start(backend: &str, faults: Faults) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let faults = Arc::new(faults);
+        let shared = Arc::clone(&faults);
+        let backend = backend.to_owned();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let faults = Arc::clone(&shared);
+                let backend = backend.clone();
+                thread::spawn(move || pass_on(stream, &backend, &faults));
+            }
+        });
+        Self { address, faults }
+    }
+}
+
+fn pass_on(mut stream: TcpStream, backend: &str, faults: &Faults) {
+    let Ok(Some(request)) = Request::read(&stream) else { return };
+    let is_passed = |line: &&String| {
+        let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        // The host stays as it is, because signatures are made over it.
+        name != "connection" && name != "expect"
+    };
+    let mut lines: Vec<&str> = request.head.iter().filter(is_passed).map(String::as_str).collect();
+    lines.extend(["Connection: close", "", ""]);
+    let head = lines.join("\r\n");
+    let mut answer = Vec::new();
+    let Ok(mut server) = TcpStream::connect(backend) else { return };
+    if server.write_all(head.as_bytes()).and_then(|()| server.write_all(&request.body)).is_err() {
+        return;
+    }
+    let _ = server.read_to_end(&mut answer);
+    let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return };
+    let (head, body) = answer.split_at(end + 4);
+    respond(&mut stream, &request, &String::from_utf8_lossy(head), body, faults);
+}

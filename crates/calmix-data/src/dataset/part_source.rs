@@ -1,0 +1,59 @@
+//! Where the parts of a dataset are: below a folder, or in object storage.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use calmix_cloud::{CloudUrl, RemoteFolder};
+
+use super::read_at::ReadAt;
+use crate::error::{DataError, DataProblem};
+use crate::vectors::VectorPlace;
+
+/// The place of the files that a dataset was prepared from.
+#[derive(Debug)]
+pub(super) enum PartSource {
+    Local(VectorPlace),
+    Remote(Arc<RemoteFolder>),
+}
+
+impl PartSource {
+    /// Finds what the user named.
+    pub(super) fn find(root: &Path) -> Result<Self, DataError> {
+        match CloudUrl::of(root) {
+            Some(url) => Ok(Self::Remote(RemoteFolder::open(&url)?)),
+            None => Ok(Self::Local(VectorPlace::find(root)?)),
+        }
+    }
+
+    /// Opens the file of a part. A dataset with one part may have its file renamed: the user names the file itself.
+    pub(super) fn open(&self, name: &str, is_only_part: bool) -> Result<ReadAt, DataError> {
+        match self {
+            Self::Local(VectorPlace { folder, file: Some(renamed) }) if is_only_part => {
+                ReadAt::open(folder, renamed)
+            }
+            Self::Local(place) => ReadAt::open(&place.folder, name),
+            Self::Remote(remote) => {
+                let file = remote.fetch(name)?;
+                ReadAt::of_cache(remote.path(name), file)
+            }
+        }
+    }
+
+    /// Opens the file that an image was shrunk from.
+    pub(super) fn open_original(&self, name: &str) -> Result<ReadAt, DataError> {
+        match self {
+            Self::Local(place) => ReadAt::open(&place.folder, name),
+            Self::Remote(remote) => {
+                let problem = DataProblem::Content("images of shards are never shrunk".into());
+                Err(DataError::new(remote.path(name), problem).hint("prepare the dataset again"))
+            }
+        }
+    }
+
+    pub(super) fn remote(&self) -> Option<&Arc<RemoteFolder>> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote(remote) => Some(remote),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The order in which a shard takes its rows: over single samples, or by block of files.
+
+use calmix_core::order::{Block, BlockCursor, BlockMembership, BlockOrder, Cursor, Membership, Order, Visit};
+
+/// Which samples the shards of a stream have.
+#[derive(Debug)]
+pub(super) enum Members {
+    /// All of them: the labelled stream, whose shards take their rows from one order.
+    Shared,
+    Samples(Membership),
+    Blocks(BlockMembership),
+}
+
+impl Members {
+    /// The index in the stream of the sample in a slot of a shard.
+    pub(super) fn sample(&self, shard: u64, slot: u64) -> Option<u64> {
+        match self {
+            Self::Shared => Some(slot),
+            Self::Samples(membership) => membership.sample(shard, slot),
+            Self::Blocks(membership) => membership.sample(shard, slot),
+        }
+    }
+}
+
+/// The order of a shard.
+#[derive(Debug, Clone)]
+pub(super) enum RowOrder {
+    Samples(Order),
+    Blocks(BlockOrder),
+}
+
+impl RowOrder {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Samples(order) => order.len.get(),
+            Self::Blocks(order) => order.len(),
+        }
+    }
+
+    pub(super) fn at(&self, position: u64) -> Visit {
+        match self {
+            Self::Samples(order) => order.at(position),
+            Self::Blocks(order) => order.at(position),
+        }
+    }
+
+    pub(super) fn cursor(&self) -> RowCursor {
+        match self {
+            Self::Samples(order) => RowCursor::Samples(order.cursor()),
+            Self::Blocks(order) => RowCursor::Blocks(order.cursor()),
+        }
+    }
+}
+
+/// What a worker keeps of a shard: its current epoch, or its current block.
+#[derive(Debug, Clone)]
+pub(super) enum RowCursor {
+    Samples(Cursor),
+    Blocks(BlockCursor),
+}
+
+impl RowCursor {
+    pub(super) fn at(&mut self, position: u64) -> Visit {
+        match self {
+            Self::Samples(cursor) => cursor.at(position),
+            Self::Blocks(cursor) => cursor.at(position),
+        }
+    }
+
+    /// The block at a position; `None` if the order has no blocks.
+    pub(super) fn block(&mut self, position: u64) -> Option<Block> {
+        match self {
+            Self::Samples(_) => None,
+            Self::Blocks(cursor) => Some(cursor.block(position)),
+        }
+    }
+}
