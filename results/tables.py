@@ -151,7 +151,8 @@ def crossover(runs, data, backbone, base, arm, draws=2000):
         take = lambda values: values if draw == 0 else rng.choice(values, len(values))
         points = [(at, take(values).mean()) for at, values in cells]
         found.append(np.exp(zero(points)))
-    return found[0], *np.quantile(found[1:], [0.025, 0.975])
+    # The ends may be infinite, so that there is nothing between them.
+    return found[0], *np.quantile(found[1:], [0.025, 0.975], method="nearest")
 
 
 def zero(points):

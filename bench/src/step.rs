@@ -27,6 +27,7 @@ use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::step_kind::StepKind;
+use calmix_recipe::sum_kind::SumKind;
 
 use cifar::Cifar;
 
@@ -120,6 +121,7 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
         norm_momentum: None,
         clip: None,
         step,
+        sum: SumKind::Tree,
     })
 }
 

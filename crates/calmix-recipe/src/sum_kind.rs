@@ -7,7 +7,7 @@ choice! {
     SumKind = Tree {
         /// Along a tree over the shards: the same bits on any number of processes.
         ///
-        /// Two all-to-alls. Between hosts every process sends its share to every other one.
+        /// By exchanges of all with all. Between hosts every process sends its share to every other one.
         Tree = "tree",
         /// By all-reduce, as in PyTorch's DDP: the same on all processes, but other last bits on another number of them.
         ///
