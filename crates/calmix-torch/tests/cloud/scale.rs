@@ -77,7 +77,8 @@ fn hundred_shards_have_the_same_bits_everywhere() {
     let server = FileServer::start(&workspace.path("shards"), Faults::default());
     let url = format!("{}/{NAMES}", server.address);
     workspace.end(run(&workspace, &url, "web-1", "1", limit)).with_code(0);
-    // Once for the labelled samples, and for the share of an epoch that was trained, with the block after it.
+    // Once to compare the shards with the table, whose files have other times, some for the labelled samples, and all for the
+    // share of an epoch that was trained, with the block after it.
     let (mean, _) = compare("web-1", &server.faults.gets(), 0);
     assert!(mean <= 1.0 + 1.2 * EPOCHS, "{mean}");
     for processes in ["2", "4"] {
