@@ -29,6 +29,8 @@ const UNLABELLED: i64 = -1;
 #[pyclass(frozen, module = "calmix._calmix")]
 pub(crate) struct Classifier {
     model: HeadModel,
+    /// The same with less arithmetic, as `calmix predict` has it.
+    folded: HeadModel,
     info: ModelInfo,
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn fit_classifier<'py>(
     let description = describe(&fit).to_string();
     let count = ids.len();
     let probabilities = PyArray1::from_vec(py, probabilities).reshape([count, width])?;
-    Ok((Classifier { model, info }, description, PyArray1::from_vec(py, ids), probabilities))
+    Ok((Classifier::of(model, info)?, description, PyArray1::from_vec(py, ids), probabilities))
 }
 
 #[pymethods]
@@ -80,12 +82,12 @@ impl Classifier {
         let features = below.features as usize;
         let projection = read_projection(projection, features, below.dimensions as usize).map_err(invalid)?;
         let head = read_head(head, below.shape(info.classes.len())).map_err(invalid)?;
-        Ok(Self { model: HeadModel::new(projection, head).map_err(invalid)?, info })
+        Self::of(HeadModel::new(projection, head).map_err(invalid)?, info)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        let Self { model, info } = slf.get();
+        let Self { model, info, .. } = slf.get();
         let info = serde_json::to_vec(info).map_err(internal)?;
         let head = head_bytes(model.head()).map_err(internal)?;
         let projection = projection_bytes(model.projection()).map_err(internal)?;
@@ -100,7 +102,7 @@ impl Classifier {
         vectors: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let numbers = vectors.as_slice()?;
-        let logits = py.detach(|| self.model.logits(numbers)).map_err(invalid)?;
+        let logits = py.detach(|| self.folded.logits(numbers)).map_err(invalid)?;
         self.table(py, logits)
     }
 
@@ -158,6 +160,11 @@ impl Classifier {
 }
 
 impl Classifier {
+    fn of(model: HeadModel, info: ModelInfo) -> PyResult<Self> {
+        let folded = model.folded().map_err(invalid)?;
+        Ok(Self { model, folded, info })
+    }
+
     /// The guarantees of these options, and the predictions of vectors.
     fn predict(
         &self,
@@ -170,7 +177,7 @@ impl Classifier {
         Guarantee::check(&options).map_err(invalid)?;
         let rule = PredictionRule::new(self.info.clone(), &options).map_err(invalid)?;
         let predictions = py.detach(|| -> PyResult<Vec<Prediction>> {
-            let logits = self.model.logits(numbers).map_err(invalid)?;
+            let logits = self.folded.logits(numbers).map_err(invalid)?;
             rule.predictions(&logits, threads).map_err(invalid)
         })?;
         Ok((rule.guarantee().clone(), predictions))
