@@ -86,12 +86,18 @@ fn page_lengths(header: &[u8]) -> Option<[u64; 2]> {
         if bytes.next()? != 0x15 {
             return None;
         }
+        let mut is_whole = false;
         for shift in (0..35).step_by(7) {
             let byte = bytes.next()?;
             *field |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
+            is_whole = byte < 0x80;
+            if is_whole {
                 break;
             }
+        }
+        if !is_whole {
+            // Longer than any number of 32 bits; the crate would read on, and allocate what comes of it.
+            return Some([u64::MAX, 0]);
         }
     }
     let [_, unpacked, packed] = fields;
@@ -106,6 +112,8 @@ mod tests {
     fn lengths_are_read_from_the_header_of_a_page() {
         assert_eq!(page_lengths(b"\x15\x00\x15\x80\x01\x15\x7e\x2c"), Some([64, 63]));
         assert_eq!(page_lengths(b"\x15\x00\x15\xfe\xff\xff\xff\x0f\x15\x02"), Some([i32::MAX as u64, 1]));
+        let overlong = [&b"\x15\x04\x15"[..], &[0x91; 16], b"\x80\x0a\x15\x8c\x0a"].concat();
+        assert_eq!(page_lengths(&overlong), Some([u64::MAX, 0]));
         for other in [&b""[..], b"\x15", b"\x15\x00\x15\x80", b"\x25\x00\x15\x00\x15\x00"] {
             assert_eq!(page_lengths(other), None);
         }
