@@ -37,7 +37,7 @@ section! {
         fixed unit_length: bool = false;
         /// The largest number of labels per class, on average, with which there are mixtures; 0 for any number.
         ///
-        /// Not in the paper. With more labels a temperature calibrates better than any mixture. Only for heads.
+        /// Not in the paper. With 25 labels a temperature alone is as good as any mixture or better. Only for heads.
         fixed max_labels_per_class: u32 = 0, ANY;
         /// The loss between a mixture and its target.
         fixed loss: MixLoss = MixLoss::CrossEntropy;

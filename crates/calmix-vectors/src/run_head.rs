@@ -236,8 +236,9 @@ fn without_mixtures(recipe: &Recipe, labels: usize, classes: usize) -> Option<No
     let text = format!(
         "no mixtures: {labels} labels of {classes} classes are more than method.mixup.max_labels_per_class = {most}"
     );
-    let hint = "with so many labels a temperature calibrates better; to mix all the same, set the key to 0"
-        .to_owned();
+    let hint =
+        "with many labels a temperature alone is as good or better; to mix all the same, set the key to 0"
+            .to_owned();
     (!mixup.is_for(labels, classes)).then_some(Note { step: 0, text, hint })
 }
 
