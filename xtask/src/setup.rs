@@ -37,6 +37,9 @@ const TENSORBOARD: &str = "tensorboard==2.21.0";
 /// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
 /// in the same way.
 const PYARROW: &str = "pyarrow==26.0.1";
+/// The Python package that runs the SQL of docs/rounds.md in the tests of calmix-torch, which find its environment in the same
+/// way.
+const DUCKDB: &str = "duckdb==2.0.0";
 /// The Python package that serves S3 in the tests of object storage, which find its environment in the same way.
 const MOTO: &str = "moto[server]==5.2.5";
 /// The Python packages that the tests of `calmix report` compare with, beside the PyTorch of libtorch.
@@ -97,6 +100,7 @@ fn install_environments() -> Result<()> {
     println!("setup: TensorBoard is installed: {}", python.display());
     println!("setup: torchmetrics is installed: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
     println!("setup: pyarrow is installed: {}", venv::python(&[PYARROW])?.display());
+    println!("setup: DuckDB is installed: {}", venv::python(&[DUCKDB])?.display());
     println!("setup: moto is installed: {}", venv::python(&[MOTO])?.display());
     println!("setup: onnxruntime is installed: {}", venv::python(ONNX)?.display());
     println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());

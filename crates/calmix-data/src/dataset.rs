@@ -6,6 +6,7 @@
 
 mod kept_samples;
 mod open_parts;
+mod part_reader;
 mod part_source;
 mod parts;
 mod read_at;

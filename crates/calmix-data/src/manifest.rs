@@ -13,7 +13,7 @@
 //! | `samples.bin` | one [`SampleRecord`] of 24 bytes per sample, little-endian |
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
 //! | `shrunk.bin` | the pixels of images that were shrunk, if any were ([`shrink`](crate::shrink)) |
-//! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
+//! | other files | parts that had to be unpacked for random access (from zlib, gzip or Parquet) |
 
 mod builder;
 mod check;

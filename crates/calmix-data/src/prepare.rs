@@ -28,8 +28,8 @@ use crate::error::{DataError, DataProblem};
 use crate::manifest::Header;
 use crate::shrink::DEFAULT_SIDE;
 use crate::source::{
-    Count, FolderLayout, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, vectors,
-    webdataset, webvision,
+    Count, FolderLayout, Inspection, cifar, folder, idx, imagenet, labels_csv, parquet_images, stl10, svhn,
+    vectors, webdataset, webvision,
 };
 use crate::vectors::VectorOptions;
 
@@ -94,6 +94,12 @@ pub enum SourceSpec {
         /// Whether an image without a class is an unlabelled one; otherwise it is an error.
         unlabelled: bool,
     },
+    /// Images in Parquet files, as on the Hub of Hugging Face.
+    Parquet {
+        /// Which columns are read.
+        #[serde(default)]
+        columns: labels_csv::LabelColumns,
+    },
     /// ImageNet in its folder layout.
     Imagenet,
     /// WebVision with its file lists.
@@ -134,6 +140,7 @@ impl SourceSpec {
                 Self::LabelsCsv { unlisted, columns, shrink },
                 Self::LabelsCsv { unlisted: other, columns: theirs, shrink: side },
             ) => unlisted == other && columns.accept(theirs) && shrinks_alike(*shrink, *side),
+            (Self::Parquet { columns }, Self::Parquet { columns: theirs }) => columns.accept(theirs),
             (
                 Self::Vectors { labels, vector_column, columns },
                 Self::Vectors { labels: other, vector_column: their_column, columns: theirs },
@@ -234,6 +241,10 @@ fn scan(
             let options =
                 webdataset::WebdatasetOptions { inspection, classes: None, unlabelled: *unlabelled };
             webdataset::prepare(root, target, &options)
+        }
+        SourceSpec::Parquet { columns } => {
+            let options = parquet_images::ParquetOptions { inspection, columns: columns.clone() };
+            parquet_images::prepare(root, target, &options)
         }
         SourceSpec::Imagenet => {
             let options = imagenet::ImagenetOptions { inspection, ..imagenet::ImagenetOptions::default() };

@@ -1,8 +1,8 @@
 //! The formats that datasets come in. Each source reduces one to a [manifest](crate::manifest).
 //!
 //! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
-//! is compressed as a whole is unpacked into the prepared folder, because nothing inside it can be reached
-//! otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
+//! is compressed as a whole, or page by page as in Parquet, is unpacked into the prepared folder, because nothing inside it
+//! can be reached otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
 //! skipped and listed, so one bad photograph never ends a run; so is a link that leads out of the folder. Storage that
 //! does not respond is waited for and then an error, because the unread file may be an image. A list that contradicts
 //! the files is an error.
@@ -18,6 +18,8 @@ mod layout;
 mod lines;
 pub(crate) mod listing;
 mod names;
+mod numbered_classes;
+pub mod parquet_images;
 mod source_dir;
 pub mod stl10;
 pub mod svhn;
@@ -102,6 +104,7 @@ pub(crate) fn for_each_file(
             is_named_like_an_image(name) || ends(name, &["csv", "txt"])
         }
         SourceSpec::Webdataset { .. } => ends(name, &["tar"]),
+        SourceSpec::Parquet { .. } => ends(name, &["parquet"]),
         // Readme files beside a published dataset do not affect its samples.
         _ => !ends(name, &["txt", "md", "html", "pdf"]),
     };

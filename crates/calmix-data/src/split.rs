@@ -39,10 +39,13 @@
 mod draw;
 mod file;
 mod hold_out;
+mod id_differences;
+mod pool;
 mod quota;
 mod unlabelled;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_core::rng::Seed;
@@ -108,6 +111,8 @@ pub struct LabelSplit {
     plan: SplitPlan,
     labelled: Vec<u64>,
     validation: Vec<u64>,
+    /// The samples to train on without their label, ascending, if a list restricts them.
+    pool: Option<Arc<[u64]>>,
     short: Vec<Short>,
 }
 
@@ -233,6 +238,14 @@ impl LabelSplit {
     /// # Errors
     /// If `dataset` lacks the plan's subsets: it is another one.
     pub fn unlabelled(&self, dataset: &Dataset) -> Result<UnlabelledSet, DataError> {
+        match &self.pool {
+            Some(pool) => Ok(UnlabelledSet::of_ids(Arc::clone(pool))),
+            None => self.all_unlabelled(dataset),
+        }
+    }
+
+    /// The samples of the plan's unlabelled subsets, less those that keep their label.
+    fn all_unlabelled(&self, dataset: &Dataset) -> Result<UnlabelledSet, DataError> {
         let kept = if self.plan.include_labelled { &[] } else { self.labelled.as_slice() };
         let excluded = kept.iter().chain(&self.validation).copied();
         Ok(UnlabelledSet::new(ranges(dataset, &self.plan.unlabelled)?, excluded))
@@ -268,7 +281,7 @@ impl LabelSplit {
         ranges(dataset, &plan.unlabelled)?;
         let draw::Drawn { labelled, validation, short } = draw::draw(dataset, &plan, from)?;
         let dataset = dataset.fingerprint().to_owned();
-        Ok(Self { version: VERSION, dataset, plan, labelled, validation, short })
+        Ok(Self { version: VERSION, dataset, plan, labelled, validation, pool: None, short })
     }
 }
 

@@ -22,15 +22,16 @@ mod number;
 mod parquet;
 mod pickle;
 mod place;
-mod read_from;
 mod safetensors_file;
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 pub(crate) use array_labels::{ArrayLabels, LabelStream, label_of};
+pub(crate) use csv_table::CsvLines;
 pub(crate) use npy_file::NpyFile;
 pub use number::Number;
+pub(crate) use parquet::ParquetTexts;
 pub(crate) use place::VectorPlace;
 
 use crate::error::{DataError, DataProblem};

@@ -1,4 +1,4 @@
-//! More than ten thousand damaged files of eight formats: accepted or refused in words, never a panic, never much
+//! More than ten thousand damaged files of nine formats: accepted or refused in words, never a panic, never much
 //! memory.
 //!
 //! Every mutant goes through the source that reads its format, as a file among sound ones. A refusal names a file

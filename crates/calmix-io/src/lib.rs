@@ -16,6 +16,7 @@
 //! | how are messages of TensorBoard and ONNX written? | [`protobuf`] |
 //! | how many classes may a file name? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
+//! | how are paths written into a table, reversibly? | [`escaped`] |
 //! | how are long lines broken? | [`wrapped`] |
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ pub mod confined_path;
 pub mod counted;
 pub mod disk;
 pub mod error;
+pub mod escaped;
 pub mod launch;
 pub mod lock;
 pub mod open_files;

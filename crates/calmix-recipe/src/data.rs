@@ -28,11 +28,12 @@ section! {
         /// The column, array or tensor that holds the vectors; if empty, it is found by a usual name.
         #[when(source is SourceName::Vectors)]
         fixed vector_column: String = String::new();
-        /// The column with the image's path, or with the id of a vector; if empty, it is found by a usual name.
-        #[when(source is SourceName::LabelsCsv | SourceName::Vectors)]
+        /// The column with the image's path, or with the id of a vector; in `parquet` the column with the image itself. If empty,
+        /// it is found by a usual name.
+        #[when(source is SourceName::LabelsCsv | SourceName::Parquet | SourceName::Vectors)]
         fixed path_column: String = String::new();
         /// The column with the class; if empty, it is found by a usual name.
-        #[when(source is SourceName::LabelsCsv | SourceName::Vectors)]
+        #[when(source is SourceName::LabelsCsv | SourceName::Parquet | SourceName::Vectors)]
         fixed label_column: String = String::new();
         /// Whether to train on images without a label: in `labels-csv` those that no row names (otherwise they are left
         /// out), in `webdataset` those without a class (otherwise they are an error).
@@ -82,6 +83,8 @@ choice! {
         LabelsCsv = "labels-csv",
         /// Tar shards in WebDataset format.
         Webdataset = "webdataset",
+        /// Images in Parquet files, as on the Hub of Hugging Face.
+        Parquet = "parquet",
         /// ImageNet in its folder layout.
         Imagenet = "imagenet",
         /// WebVision with its file lists.
@@ -138,6 +141,10 @@ section! {
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
         /// The number of unlabelled samples to train on; 0 for all. Which samples are used does not depend on the seed.
         fixed unlabelled_count: u64 = 0;
+        /// The path of a list of the unlabelled samples to train on, instead of all: a Parquet or CSV file with the column `path`, as
+        /// `calmix predict` writes it. `calmix train --unlabelled` sets it. Whether labelled samples are used as unlabelled ones
+        /// too does not depend on it.
+        fixed unlabelled_file: String = String::new();
         /// Whether unlabelled samples are left out if the same image or vector is in the subset `dataset.test`. `calmix prepare`
         /// reports such copies; nearly all test images of STL-10 have one.
         fixed leave_out_test_copies: bool = false;
@@ -196,6 +203,7 @@ impl Data {
                 shrink: self.shrink,
             },
             SourceName::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
+            SourceName::Parquet => SourceSpec::Parquet { columns: self.columns() },
             SourceName::Imagenet => SourceSpec::Imagenet,
             SourceName::Webvision => SourceSpec::Webvision,
             SourceName::Vectors => SourceSpec::Vectors {
@@ -223,6 +231,7 @@ impl SourceName {
             Self::Folder
                 | Self::LabelsCsv
                 | Self::Webdataset
+                | Self::Parquet
                 | Self::Imagenet
                 | Self::Webvision
                 | Self::Vectors

@@ -27,7 +27,9 @@ pub fn recipe_for(source: SourceName) -> &'static str {
         SourceName::Stl10 => "stl10",
         SourceName::Imagenet => "imagenet",
         SourceName::Webvision => "webvision",
-        SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset => CPU_RECIPE,
+        SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Parquet => {
+            CPU_RECIPE
+        }
         SourceName::Vectors => VECTORS_RECIPE,
     }
 }

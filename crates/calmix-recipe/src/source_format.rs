@@ -1,9 +1,10 @@
-//! Detects the format of a dataset from its file names.
+//! Detects the format of a dataset from its file names, and from the columns of Parquet files.
 
 use std::fs;
 use std::path::Path;
 
 use calmix_data::cloud::CloudUrl;
+use calmix_data::source::parquet_images::has_images;
 use calmix_data::source::vectors::has_vectors;
 use calmix_data::source::{has_images_in_folders, has_one_image_folder, labels_csv};
 
@@ -25,7 +26,11 @@ const MARKS: &[(&str, SourceName)] = &[
 pub fn is_own_format(source: SourceName) -> bool {
     matches!(
         source,
-        SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Vectors
+        SourceName::Folder
+            | SourceName::LabelsCsv
+            | SourceName::Webdataset
+            | SourceName::Parquet
+            | SourceName::Vectors
     )
 }
 
@@ -55,6 +60,10 @@ pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
     // A list without labels, or an archive, beside folders of images does not concern the folders. Beside a single folder it
     // does: its columns have unusual names, and the reader of lists tells the user to set them.
     let in_folders = has_images_in_folders(folder);
+    // Vectors may be in Parquet files, too: what they hold decides.
+    if !in_folders && !labels_csv::has_list(folder) && has_images(folder) {
+        return SourceName::Parquet;
+    }
     if !in_folders && has_vectors(folder) && !labels_csv::has_list(folder) {
         return SourceName::Vectors;
     }

@@ -145,6 +145,7 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("labels.unlabelled_from", why.clone()));
         unused.push(("labels.include_labelled", why.clone()));
         unused.push(("labels.unlabelled_count", why.clone()));
+        unused.push(("labels.unlabelled_file", why.clone()));
         unused.push(("labels.leave_out_test_copies", why.clone()));
         if asked {
             unused.push(("train.ratio", why));

@@ -54,12 +54,26 @@ enum ModelNetwork {
     Head(Box<FrozenBackbone>, HeadModel),
 }
 
+/// The outputs of a network for some views, one row for each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewOutputs {
+    /// The logits before calibration: one number for each class.
+    pub logits: Vec<f32>,
+    /// The vector before the last layer of a network, or the one that the backbone below a head makes, before its projection.
+    pub features: Vec<f32>,
+}
+
 impl ModelNetwork {
-    /// One row of logits for each view.
-    fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
+    fn outputs(&self, views: &[u8]) -> Result<ViewOutputs, ModelError> {
         match self {
-            Self::Whole(predictor) => Ok(predictor.predict(views)?.logits),
-            Self::Head(backbone, head) => Ok(head.logits(&widened(&backbone.features(views)?))?),
+            Self::Whole(predictor) => {
+                let outputs = predictor.predict(views)?;
+                Ok(ViewOutputs { logits: outputs.logits, features: outputs.features })
+            }
+            Self::Head(backbone, head) => {
+                let features = widened(&backbone.features(views)?);
+                Ok(ViewOutputs { logits: head.logits(&features)?, features })
+            }
         }
     }
 }
@@ -210,9 +224,17 @@ impl Model {
     /// # Errors
     /// As [`predict_views`](Self::predict_views).
     pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
-        let logits = self.network.logits(views)?;
-        if logits.iter().all(|logit| logit.is_finite()) {
-            Ok(logits)
+        Ok(self.outputs(views)?.logits)
+    }
+
+    /// Computes the logits of views before calibration, and their features.
+    ///
+    /// # Errors
+    /// As [`predict_views`](Self::predict_views).
+    pub fn outputs(&self, views: &[u8]) -> Result<ViewOutputs, ModelError> {
+        let outputs = self.network.outputs(views)?;
+        if outputs.logits.iter().all(|logit| logit.is_finite()) {
+            Ok(outputs)
         } else {
             Err(ModelError::NotFinite { path: self.weights.clone() })
         }

@@ -15,7 +15,7 @@ use calmix::predict::logit_batch::{LogitBatch, NamedInput};
 use calmix::predict::row::escaped;
 use calmix::terminal::warn_at_once;
 
-use crate::model::Model;
+use crate::model::{Model, ViewOutputs};
 
 /// The batches of one loader. The next loader starts before the last batch of this one is predicted.
 const BATCHES: usize = 16;
@@ -25,6 +25,8 @@ pub(crate) struct ImageBatches<'a, L> {
     model: &'a Model,
     list: L,
     workers: Workers,
+    /// Whether the features of the images are kept.
+    has_features: bool,
     stop: &'a AtomicBool,
     chunk: Option<Chunk>,
 }
@@ -39,8 +41,14 @@ struct Chunk {
 
 impl<'a, L: Iterator<Item = Result<ListedImage>>> ImageBatches<'a, L> {
     /// Starts to read the images.
-    pub(crate) fn new(model: &'a Model, list: L, workers: Workers, stop: &'a AtomicBool) -> Result<Self> {
-        let mut batches = Self { model, list, workers, stop, chunk: None };
+    pub(crate) fn new(
+        model: &'a Model,
+        list: L,
+        workers: Workers,
+        has_features: bool,
+        stop: &'a AtomicBool,
+    ) -> Result<Self> {
+        let mut batches = Self { model, list, workers, has_features, stop, chunk: None };
         batches.chunk = batches.next_chunk()?;
         Ok(batches)
     }
@@ -64,10 +72,11 @@ impl<'a, L: Iterator<Item = Result<ListedImage>>> ImageBatches<'a, L> {
         chunk.done += batch.ids.len() + batch.skipped.len();
         let is_last = chunk.done >= chunk.source.images.len();
         let next = if is_last { self.next_chunk()? } else { None };
-        let Some(logits) = logits(self.model, &batch, self.stop)? else { return Ok(None) };
+        let Some(outputs) = outputs(self.model, &batch, self.stop)? else { return Ok(None) };
         let inputs = named_inputs(&chunk.source.images[first..chunk.done], first, &batch);
         self.chunk = if is_last { next } else { Some(chunk) };
-        Ok(Some(LogitBatch { inputs, logits }))
+        let features = self.has_features.then_some(outputs.features);
+        Ok(Some(LogitBatch { inputs, logits: outputs.logits, features }))
     }
 }
 
@@ -80,15 +89,17 @@ impl<L: Iterator<Item = Result<ListedImage>>> Iterator for ImageBatches<'_, L> {
 }
 
 /// Predicts a batch, pass by pass, since a batch can take a minute; `None` if the command has to stop.
-fn logits(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<Vec<f32>>> {
-    let mut logits = Vec::with_capacity(batch.ids.len() * model.classes().len());
+fn outputs(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<ViewOutputs>> {
+    let mut all = ViewOutputs { logits: Vec::new(), features: Vec::new() };
     for views in batch.pixels.chunks(model.pass_bytes()) {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        logits.extend(model.logits(views)?);
+        let outputs = model.outputs(views)?;
+        all.logits.extend(outputs.logits);
+        all.features.extend(outputs.features);
     }
-    Ok(Some(logits))
+    Ok(Some(all))
 }
 
 fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Chunk> {

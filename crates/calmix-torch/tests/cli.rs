@@ -83,8 +83,12 @@ mod onnxruntime;
 mod outage;
 #[path = "cli/parquet.rs"]
 mod parquet;
+#[path = "cli/parquet_dataset.rs"]
+mod parquet_dataset;
 #[path = "cli/predict.rs"]
 mod predict;
+#[path = "cli/predict_features.rs"]
+mod predict_features;
 #[cfg(target_os = "linux")]
 #[path = "cli/predict_shards.rs"]
 mod predict_shards;
@@ -105,6 +109,9 @@ mod push;
 #[path = "cli/report.rs"]
 mod report;
 #[cfg(target_os = "linux")]
+#[path = "cli/rounds.rs"]
+mod rounds;
+#[cfg(target_os = "linux")]
 #[path = "cli/shared_cache.rs"]
 mod shared_cache;
 #[path = "cli/shrink.rs"]
@@ -121,6 +128,8 @@ mod together;
 mod train;
 #[path = "cli/train_folder.rs"]
 mod train_folder;
+#[path = "cli/unlabelled_list.rs"]
+mod unlabelled_list;
 #[path = "cli/version.rs"]
 mod version;
 #[path = "cli/weights.rs"]

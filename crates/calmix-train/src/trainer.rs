@@ -39,7 +39,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use calmix_data::error::DataError;
 use calmix_data::loader::Warn;
+use calmix_data::split::LabelSplit;
 use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 
@@ -47,6 +49,8 @@ use calmix_engine::device;
 use calmix_run::read;
 use calmix_run::run::{Build, Paths, Run};
 use calmix_run::sink::Sink;
+
+use calmix_vectors::VectorsError;
 
 pub use calmix_run::outcome::Outcome;
 pub use calmix_vectors::evaluation::EvalOutput;
@@ -182,7 +186,8 @@ impl<'a> Trainer<'a> {
                 let from = NewRun::Prepared { run, table: Box::new((dataset, split)) };
                 self.open_new(resolved.clone(), from, self.processes.size()).map(Claimed::New)
             }
-            None => self.lock(folder.path()).map(Claimed::Begun),
+            None => same_list(&resolved, &split, folder.path())
+                .and_then(|()| self.lock(folder.path()).map(Claimed::Begun)),
         };
         // `folder` lives until here, and is removed if the run has not begun.
         self.go(Some(claimed), Some(&resolved), folder.path())
@@ -285,6 +290,20 @@ impl<'a> Trainer<'a> {
         }
         self.begin(opened)?.run()
     }
+}
+
+/// Refuses to continue a run by a command whose list of unlabelled samples has changed since the run started: the run would
+/// use the samples that it stored, not those that the user lists now.
+fn same_list(resolved: &Resolved, split: &LabelSplit, folder: &Path) -> Result<(), TrainError> {
+    if !split.is_listed() {
+        return Ok(());
+    }
+    let now = split.hash().map_err(|problem| DataError::new(folder, problem))?;
+    if read::environment(folder)?.split == now {
+        return Ok(());
+    }
+    let list = PathBuf::from(&resolved.recipe.labels.unlabelled_file);
+    Err(VectorsError::OtherList { path: folder.to_owned(), list }.into())
 }
 
 /// What rank 0 has claimed: the folder of a run that has begun, or a new run.

@@ -83,6 +83,17 @@ pub enum VectorsError {
         /// The file with the split.
         path: PathBuf,
     },
+    /// The list of unlabelled samples has changed since the run started.
+    #[error(
+        "{}: the list names other samples than when the run {} started, so it would train on other samples; restore the \
+         list, or start a new run in another folder (--run-dir)", shown(.list.display()), shown(.path.display())
+    )]
+    OtherList {
+        /// The folder of the run.
+        path: PathBuf,
+        /// The list.
+        list: PathBuf,
+    },
     /// The run does not fit into memory.
     #[error(
         "training on {samples} samples takes about {} MB of memory ({} MB for vectors, the rest for what is kept of each \
@@ -134,6 +145,7 @@ impl VectorsError {
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
             | Self::OtherSplit { .. }
+            | Self::OtherList { .. }
             | Self::Unfinished { .. }
             | Self::Memory { .. }
             | Self::Unsupported(_)

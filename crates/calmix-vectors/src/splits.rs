@@ -8,6 +8,7 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
 use calmix_data::prepare::copies_of;
+use calmix_data::sample_list::SampleList;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 
 use calmix_recipe::{Keep, Recipe};
@@ -62,16 +63,25 @@ pub(crate) fn drawn_unlabelled(mut ids: Vec<u64>, count: u64) -> Vec<u64> {
 /// Draws the split of a run. Where the dataset has a validation split of its own, no label is held out.
 ///
 /// # Errors
-/// As [`LabelSplit::draw`], and where the recipe names a list of labels, as [`LabelSplit::given`].
+/// As [`LabelSplit::draw`], and where the recipe names a list of labels or of unlabelled samples, as [`LabelSplit::given`],
+/// [`SampleList::read`] and [`LabelSplit::only`].
 pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, DataError> {
     let labels = &recipe.labels;
     let mut plan: SplitPlan = labels.plan();
     if own_validation(recipe, dataset).is_some() || recipe.has_head() {
         plan.validation = HoldOut::NONE;
     }
-    if labels.keep == Keep::Given {
+    let split = if labels.keep == Keep::Given {
         let given = LabelSplit::read(Path::new(&labels.file), dataset)?;
-        return LabelSplit::given(dataset, plan, given.labelled().to_vec());
+        LabelSplit::given(dataset, plan, given.labelled().to_vec())?
+    } else {
+        LabelSplit::draw(dataset, plan)?
+    };
+    // Without unlabelled batches the list is not used, as a warning says.
+    if labels.unlabelled_file.is_empty() || recipe.unlabelled() == 0 {
+        return Ok(split);
     }
-    LabelSplit::draw(dataset, plan)
+    let root = Path::new(&recipe.dataset.path);
+    let list = SampleList::read(Path::new(&labels.unlabelled_file), dataset, root)?;
+    split.only(&list, dataset)
 }

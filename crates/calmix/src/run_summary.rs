@@ -54,6 +54,11 @@ impl RunSummary<'_> {
         } else {
             format!(": {}", shown(&recipe.description))
         };
+        let listed = if split.is_listed() {
+            format!(" (listed in {})", shown(&recipe.labels.unlabelled_file))
+        } else {
+            String::new()
+        };
         let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
         let training = if recipe.has_one_vector() {
             "method    logistic regression, EM and their average; the lowest out-of-fold NLL is kept\n\
@@ -73,7 +78,7 @@ impl RunSummary<'_> {
         Ok(format!(
             "recipe    {name}{about}\n\
              data      {} ({fingerprint}), {}\n\
-             \x20         {} labelled, {} unlabelled, {} validation, {} test\n\
+             \x20         {} labelled, {} unlabelled{listed}, {} validation, {} test\n\
              network   {network}\n\
              {training}; {device}\n\
              run       {} (Ctrl-C is safe; `calmix resume` continues)\n",

@@ -293,6 +293,10 @@ fn other_inputs_and_changed_files_are_named() {
     scene.refuses(&["--list", "vectors.npy"], &["from one file"]);
     scene.refuses(&["-"], &["cannot be predicted from a list of paths"]);
     scene.refuses(&["vectors.npy", "--device", "cuda"], &["runs on the CPU", "remove --device"]);
+    scene.refuses(
+        &["vectors.npy", "--features", "--out", "out.parquet"],
+        &["--features writes the vector that a network makes of an image", "leave it out"],
+    );
     scene.refuses(&["nowhere.npy"], &["nowhere.npy: does not exist"]);
     scene.refuses(&["vectors.npy", "--coverage", "1"], &["--coverage is 1"]);
     let bad = npy(&[f32::INFINITY; 2 * WIDTH], WIDTH);

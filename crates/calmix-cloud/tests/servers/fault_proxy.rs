@@ -1,11 +1,10 @@
 //! A server that passes requests on to another one, and spoils some of the responses.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::thread;
 
-use super::http_message::{Faults, Request, respond};
+use super::http_message::{Faults, Request, listen, respond};
 
 /// A proxy that ends with the process.
 #[derive(Debug)]
@@ -18,18 +17,10 @@ impl FaultProxy {
     /// Passes requests on to `backend`, a host with its port.
     #[allow(dead_code, reason = "each test uses some of the servers")]
     pub(crate) fn start(backend: &str, faults: Faults) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(faults);
         let shared = Arc::clone(&faults);
         let backend = backend.to_owned();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let faults = Arc::clone(&shared);
-                let backend = backend.clone();
-                thread::spawn(move || pass_on(stream, &backend, &faults));
-            }
-        });
+        let address = listen(move |stream| pass_on(stream, &backend, &shared));
         Self { address, faults }
     }
 }

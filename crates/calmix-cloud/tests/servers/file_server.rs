@@ -1,12 +1,11 @@
 //! A web server for one folder, with ETags and ranges or without.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
-use super::http_message::{Faults, Request, respond};
+use super::http_message::{Faults, Request, listen, respond};
 
 /// A server that ends with the process.
 #[derive(Debug)]
@@ -28,18 +27,10 @@ impl FileServer {
     }
 
     fn serving(folder: &Path, faults: Faults, has_tags: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(faults);
         let shared = Arc::clone(&faults);
         let folder = folder.to_owned();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let faults = Arc::clone(&shared);
-                let folder = folder.clone();
-                thread::spawn(move || serve(stream, &folder, &faults, has_tags));
-            }
-        });
+        let address = listen(move |stream| serve(stream, &folder, &shared, has_tags));
         Self { address, faults }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::sync::Mutex;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -102,6 +102,20 @@ impl Request {
             found.eq_ignore_ascii_case(name).then_some(value.trim())
         })
     }
+}
+
+/// Answers each connection in a thread of its own, as long as the process runs, and says at which address.
+pub(crate) fn listen(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || answer(stream));
+        }
+    });
+    address
 }
 
 /// Writes a response, or what a fault makes of it, and ends the connection.

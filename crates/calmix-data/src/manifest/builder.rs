@@ -337,6 +337,12 @@ impl ManifestBuilder {
     }
 }
 
+impl Unpacked {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 impl Write for Unpacked {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;

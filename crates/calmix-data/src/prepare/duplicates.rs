@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
+use crate::manifest::{NO_LABEL, SampleRecord};
 use crate::prepare::DataWarning;
 
 /// The largest dataset that is searched unasked: 16 bytes per sample are held, so this many need 256 MiB.
@@ -19,22 +20,30 @@ struct Duplicates {
     examples: Vec<(u64, u64)>,
 }
 
+/// A sample that may have copies: 48 bytes.
 #[derive(Debug, Clone, Copy)]
-struct Copy {
+struct Candidate {
+    hash: [u8; 32],
     id: u64,
-    subset: usize,
-    label: Option<u32>,
+    /// As in its record: also `NO_LABEL`.
+    label: u32,
+    subset: u8,
 }
+
+/// What samples of equal content have in common and is known without reading them: checksum and length.
+type Key = (u32, u32);
 
 /// Finds content that occurs in two subsets or under two labels.
 pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     if dataset.len() > MAX_SAMPLES {
         return Ok(vec![DataWarning::DuplicatesNotSought { samples: dataset.len(), limit: MAX_SAMPLES }]);
     }
-    let (mut subsets, mut labels) = (Duplicates::default(), Duplicates::default());
-    for same in contents(dataset)? {
+    let mut subsets = Duplicates::default();
+    let mut labels = Duplicates::default();
+    for same in by_content(&read(dataset, samples_with_equal_keys(dataset)?)?) {
         subsets.take_in(same.iter().map(|copy| (copy.id, copy.subset)));
-        labels.take_in(same.iter().filter_map(|copy| copy.label.map(|label| (copy.id, label))));
+        let labelled = same.iter().filter(|copy| copy.label != NO_LABEL);
+        labels.take_in(labelled.map(|copy| (copy.id, copy.label)));
     }
     let mut warnings = Vec::new();
     if subsets.contents > 0 {
@@ -48,14 +57,41 @@ pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     Ok(warnings)
 }
 
-/// The samples outside of a range of ids whose content is also that of a sample in it, ascending. They are found in datasets of
-/// any size.
+/// The samples outside of a range of ids whose content is also that of a sample in it, ascending.
+///
+/// They are found in datasets of any size. Memory holds the keys of the range, and 56 bytes for each sample with one of
+/// them: it grows with the range and with its copies, which are the result, not with the dataset.
 ///
 /// # Errors
 /// If a sample cannot be read.
 pub fn copies_of(dataset: &Dataset, range: &Range<u64>) -> Result<Vec<u64>, DataError> {
+    let mut keys: Vec<Key> = Vec::new();
+    for record in dataset.records(range.clone()) {
+        let (_, record) = record?;
+        keys.push(key(record));
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    let mut is_outside_too = vec![false; keys.len()];
+    let mut candidates = Vec::new();
+    for record in dataset.records(0..dataset.len()) {
+        let (id, record) = record?;
+        if !range.contains(&id)
+            && let Ok(place) = keys.binary_search(&key(record))
+        {
+            is_outside_too[place] = true;
+            candidates.push(id);
+        }
+    }
+    for record in dataset.records(range.clone()) {
+        let (id, record) = record?;
+        if keys.binary_search(&key(record)).is_ok_and(|place| is_outside_too[place]) {
+            candidates.push(id);
+        }
+    }
+    candidates.sort_unstable();
     let mut copies = Vec::new();
-    for same in contents(dataset)? {
+    for same in by_content(&read(dataset, candidates)?) {
         if same.iter().any(|copy| range.contains(&copy.id)) {
             copies.extend(same.iter().map(|copy| copy.id).filter(|id| !range.contains(id)));
         }
@@ -64,32 +100,48 @@ pub fn copies_of(dataset: &Dataset, range: &Range<u64>) -> Result<Vec<u64>, Data
     Ok(copies)
 }
 
-/// The contents that occur more than once, with their copies in the order of their ids.
-///
-/// Candidates are found by sorting (checksum, length, id); with some tens of thousands of samples a
-/// 32-bit checksum has chance collisions, so candidates are read again and compared by their BLAKE3.
-fn contents(dataset: &Dataset) -> Result<Vec<Vec<Copy>>, DataError> {
+/// The samples whose key another sample has too, ascending. Memory holds 16 bytes per sample, and 8 per result.
+fn samples_with_equal_keys(dataset: &Dataset) -> Result<Vec<u64>, DataError> {
     let mut keys = Vec::with_capacity(usize::try_from(dataset.len()).unwrap_or(0));
     for record in dataset.records(0..dataset.len()) {
         let (id, record) = record?;
-        keys.push((record.checksum, record.length, id));
+        keys.push((key(record), id));
     }
     keys.sort_unstable();
-    let mut contents = Vec::new();
+    let alike = keys.chunk_by(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1);
+    let mut ids: Vec<u64> = alike.flatten().map(|&(_, id)| id).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Reads samples and returns them with their BLAKE3, sorted by it and then by id: with some tens of thousands of samples, a
+/// 32-bit checksum has chance collisions.
+///
+/// `ids` are ascending, and samples are read in that order, which is the one of their files: with the shards of a URL, each is
+/// fetched once, however few of them the cache holds. So all hashes are held until the last sample was read. With the ids
+/// that is 56 bytes per candidate, at most 896 MiB below `MAX_SAMPLES`, if every sample has a copy.
+fn read(dataset: &Dataset, ids: Vec<u64>) -> Result<Vec<Candidate>, DataError> {
+    let subsets = &dataset.header().subsets;
+    let mut candidates = Vec::with_capacity(ids.len());
     let mut bytes = Vec::new();
-    for alike in keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|alike| alike.len() > 1) {
-        let mut copies = Vec::with_capacity(alike.len());
-        for &(_, _, id) in alike {
-            dataset.bytes(id, &mut bytes)?;
-            let subset = dataset.header().subsets.partition_point(|subset| subset.first <= id);
-            copies.push((*blake3::hash(&bytes).as_bytes(), Copy { id, subset, label: dataset.label(id)? }));
-        }
-        // Stable: copies of one content stay in the order of their ids.
-        copies.sort_by_key(|(hash, _)| *hash);
-        let same = copies.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1);
-        contents.extend(same.map(|same| same.iter().map(|&(_, copy)| copy).collect()));
+    for id in ids {
+        dataset.bytes(id, &mut bytes)?;
+        // There are at most `MAX_SUBSETS`.
+        let subset = subsets.partition_point(|subset| subset.first <= id) as u8;
+        let label = dataset.record(id)?.label;
+        candidates.push(Candidate { hash: *blake3::hash(&bytes).as_bytes(), id, label, subset });
     }
-    Ok(contents)
+    candidates.sort_unstable_by_key(|candidate| (candidate.hash, candidate.id));
+    Ok(candidates)
+}
+
+/// The contents that occur more than once, each as its copies in the order of their ids.
+fn by_content(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
+    candidates.chunk_by(|a, b| a.hash == b.hash).filter(|same| same.len() > 1)
+}
+
+fn key(record: SampleRecord) -> Key {
+    (record.checksum, record.length)
 }
 
 impl Duplicates {

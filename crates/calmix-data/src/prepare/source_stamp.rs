@@ -141,8 +141,8 @@ impl SourceStamp {
         if self.times == now.times {
             return Ok(None);
         }
-        // Vectors may have been unpacked, and labels come from another file: what is in the table would verify itself.
-        if matches!(self.source, SourceSpec::Vectors { .. }) {
+        // They may have been unpacked, and labels come from another file: what is in the table would verify itself.
+        if matches!(self.source, SourceSpec::Vectors { .. } | SourceSpec::Parquet { .. }) {
             return Ok(Some(Stale::Changed));
         }
         match dataset.verify() {

@@ -37,7 +37,9 @@ use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
 pub use columns::LabelColumns;
-pub(crate) use columns::{check_separator, id_column, label_column, simplified};
+pub(crate) use columns::{
+    check_separator, embedded_image_column, id_column, is_usual_for_images, label_column, simplified,
+};
 use table::{LabelRow, LabelTable};
 
 /// What to do with images that no row names.

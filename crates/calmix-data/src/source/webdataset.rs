@@ -28,17 +28,12 @@ use calmix_io::safe_path;
 use super::Inspection;
 use super::layout::{SPLITS, split};
 use super::listing::walk;
+use super::numbered_classes::{self, numbered_classes};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
 use kept_scans::KeptScans;
 use shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
-
-/// The largest number of classes; a label beyond it is taken for a mistake.
-const MOST_CLASSES: u64 = 1 << 20;
-
-/// With at most this many classes, labels may be sparse: a subset of ImageNet under its original numbers.
-const FEW_CLASSES: u64 = 1_000;
 
 /// How shards are read.
 #[derive(Debug, Clone, Default)]
@@ -183,15 +178,8 @@ fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<St
         }
     }
     let Some((label, shard, key)) = highest else { return Ok(Vec::new()) };
-    let classes = u64::from(label) + 1;
-    let used = seen.len() as u64;
-    // Memory grows with classes times samples, so one wrong label could exhaust it.
-    if classes > FEW_CLASSES && used < classes / 10 {
-        let problem = format!("the label is {label}, but only {used} different labels occur");
-        let hint = "correct the label, or number the classes from 0 without gaps";
-        return Err(DataError::new(&shard.path, DataProblem::Limit(problem)).at(key).hint(hint));
-    }
-    Ok((0..classes).map(|class| class.to_string()).collect())
+    numbered_classes(label, seen.len())
+        .map_err(|problem| DataError::new(&shard.path, problem).at(key).hint(numbered_classes::HINT))
 }
 
 fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShard>, DataError> {

@@ -2,18 +2,21 @@
 //!
 //! A small split lists its ids, so that it can be published and read by anything. A large one that was drawn is a
 //! function of its plan and the dataset: it has the counts and the hash of its ids, and is drawn again when it is read.
-//! This bounds the length of a run's file by what a run reads back.
+//! This bounds the length of a run's file by what a run reads back. Unlabelled samples are a function of the plan, too, unless
+//! a list chose them: then their ids are stored as differences, which take two or three bytes each.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use calmix_io::atomic_file;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::id_differences;
 use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
@@ -36,6 +39,8 @@ struct SplitFile<'a> {
     validation: Option<Cow<'a, [u64]>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drawn: Option<DrawnIds>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "id_differences")]
+    unlabelled: Option<Arc<[u64]>>,
     short: Cow<'a, [Short]>,
 }
 
@@ -49,13 +54,13 @@ struct DrawnIds {
 }
 
 impl LabelSplit {
-    /// Bytes of the longest file that a run stores: some two million given ids.
-    pub const LONGEST_STORED: u64 = 24 << 20;
+    /// Bytes of the longest file that a run stores: some five million given labels, or twenty million listed unlabelled samples.
+    pub const LONGEST_STORED: u64 = 64 << 20;
 
     /// The bytes of the file.
     ///
     /// # Errors
-    /// If the labels are a given list that is longer than what a run can read back.
+    /// If the given labels or the listed unlabelled samples are more than what a run can read back.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DataProblem> {
         let list = self.plan.rule == Rule::Given || self.labelled.len() + self.validation.len() <= LISTED;
         let file = SplitFile {
@@ -65,6 +70,7 @@ impl LabelSplit {
             labelled: list.then(|| (&self.labelled).into()),
             validation: list.then(|| (&self.validation).into()),
             drawn: (!list).then(|| self.drawn_ids()),
+            unlabelled: self.pool.clone(),
             short: (&self.short).into(),
         };
         let mut bytes = serde_json::to_vec(&file).map_err(|error| DataProblem::Io(error.into()))?;
@@ -135,7 +141,7 @@ impl LabelSplit {
         let bad = |problem| DataError::new(path, problem).hint("draw the split again");
         let file: SplitFile<'_> =
             serde_json::from_slice(bytes).map_err(|error| bad(DataProblem::Format(error.to_string())))?;
-        let SplitFile { version, dataset: of, plan, labelled, validation, drawn, short } = file;
+        let SplitFile { version, dataset: of, plan, labelled, validation, drawn, unlabelled, short } = file;
         let list = |ids: Option<Cow<'_, [u64]>>| ids.map(Cow::into_owned).unwrap_or_default();
         let split = Self {
             version,
@@ -143,6 +149,7 @@ impl LabelSplit {
             plan: plan.into_owned(),
             labelled: list(labelled),
             validation: list(validation),
+            pool: None,
             short: short.into_owned(),
         };
         split.check(dataset).map_err(bad)?;
@@ -150,7 +157,7 @@ impl LabelSplit {
             return if split.labelled.is_empty() {
                 Err(bad(DataProblem::Content("there are no labelled samples in it".into())))
             } else {
-                Ok(split)
+                split.with_pool(unlabelled, dataset).map_err(bad)
             };
         };
         if !split.labelled.is_empty() || !split.validation.is_empty() {
@@ -163,7 +170,22 @@ impl LabelSplit {
                 bad(DataProblem::Changed(problem.into())).hint("use the version of calmix that drew it")
             );
         }
-        Ok(split)
+        split.with_pool(unlabelled, dataset).map_err(bad)
+    }
+
+    fn with_pool(self, pool: Option<Arc<[u64]>>, dataset: &Dataset) -> Result<Self, DataProblem> {
+        let Some(ids) = &pool else { return Ok(self) };
+        if ids.is_empty() {
+            return Err(DataProblem::Content("its list of unlabelled samples is empty".into()));
+        }
+        let all = self.all_unlabelled(dataset)?;
+        if let Some(id) = ids.iter().find(|&&id| all.position(id).is_none()) {
+            let problem = format!(
+                "sample {id} is listed as unlabelled, but is labelled, held out or in another subset"
+            );
+            return Err(DataProblem::Content(problem));
+        }
+        Ok(Self { pool, ..self })
     }
 
     fn check(&self, dataset: &Dataset) -> Result<(), DataProblem> {
@@ -199,8 +221,8 @@ fn within(bytes: Vec<u8>, longest: u64) -> Result<Vec<u8>, DataProblem> {
         return Ok(bytes);
     }
     Err(DataProblem::Limit(format!(
-        "the list of given labels has {length} bytes, but a run stores at most {longest}; keep all labels, a share of \
-         them or a number per class instead"
+        "the given labels and the listed unlabelled samples take {length} bytes, but a run stores at most {longest}; keep \
+         all labels, a share of them or a number per class instead, or list fewer unlabelled samples"
     )))
 }
 

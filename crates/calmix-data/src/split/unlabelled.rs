@@ -1,10 +1,22 @@
-//! The unlabelled set: ranges of ids without a few of them, never an array of all.
+//! The unlabelled set: ranges of ids without a few of them, never an array of all; or the ids of a list.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Some ranges of ids, less some single ids: position ↔ id in O(log) time, memory for the single ids only.
+/// The ids to train on without their label: position ↔ id in O(log) time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnlabelledSet {
+pub struct UnlabelledSet(Ids);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ids {
+    Ranges(RangesWithHoles),
+    /// Ascending.
+    Listed(Arc<[u64]>),
+}
+
+/// Some ranges of ids, less some single ids; takes memory for the single ids only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RangesWithHoles {
     // Ascending, disjoint, not empty; with each, the place at which it begins when all are laid end to end.
     ranges: Vec<(u64, Range<u64>)>,
     // Ascending places of the ids that are left out.
@@ -18,6 +30,46 @@ impl UnlabelledSet {
         ranges: impl IntoIterator<Item = Range<u64>>,
         excluded: impl IntoIterator<Item = u64>,
     ) -> Self {
+        Self(Ids::Ranges(RangesWithHoles::new(ranges, excluded)))
+    }
+
+    /// These ids, which ascend.
+    pub(super) fn of_ids(ids: Arc<[u64]>) -> Self {
+        Self(Ids::Listed(ids))
+    }
+
+    /// The number of ids.
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            Ids::Ranges(set) => set.len(),
+            Ids::Listed(ids) => ids.len() as u64,
+        }
+    }
+
+    /// Whether the set has no ids.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id at a position, in ascending order; `None` beyond the last.
+    pub fn id(&self, position: u64) -> Option<u64> {
+        match &self.0 {
+            Ids::Ranges(set) => set.id(position),
+            Ids::Listed(ids) => ids.get(usize::try_from(position).ok()?).copied(),
+        }
+    }
+
+    /// The position of an id; `None` if it is not in the set.
+    pub fn position(&self, id: u64) -> Option<u64> {
+        match &self.0 {
+            Ids::Ranges(set) => set.position(id),
+            Ids::Listed(ids) => ids.binary_search(&id).ok().map(|position| position as u64),
+        }
+    }
+}
+
+impl RangesWithHoles {
+    fn new(ranges: impl IntoIterator<Item = Range<u64>>, excluded: impl IntoIterator<Item = u64>) -> Self {
         let mut sorted: Vec<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         sorted.sort_unstable_by_key(|range| range.start);
         let mut set = Self { ranges: Vec::with_capacity(sorted.len()), holes: Vec::new(), places: 0 };
@@ -38,18 +90,11 @@ impl UnlabelledSet {
         set
     }
 
-    /// The number of ids.
-    pub fn len(&self) -> u64 {
+    fn len(&self) -> u64 {
         self.places - self.holes.len() as u64
     }
 
-    /// Whether the set has no ids.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The id at a position, in ascending order; `None` beyond the last.
-    pub fn id(&self, position: u64) -> Option<u64> {
+    fn id(&self, position: u64) -> Option<u64> {
         if position >= self.len() {
             return None;
         }
@@ -69,8 +114,7 @@ impl UnlabelledSet {
         Some(range.start + (place - begin))
     }
 
-    /// The position of an id; `None` if it is not in the set.
-    pub fn position(&self, id: u64) -> Option<u64> {
+    fn position(&self, id: u64) -> Option<u64> {
         let place = self.raw_position(id)?;
         self.holes.binary_search(&place).err().map(|before| place - before as u64)
     }
@@ -91,7 +135,7 @@ mod tests {
 
     #[test]
     fn billion_ids_need_memory_for_exclusions_only() {
-        let set = UnlabelledSet::new(std::iter::once(5..1_000_000_005), [5, 6, 1_000_000_004, 500]);
+        let set = RangesWithHoles::new(std::iter::once(5..1_000_000_005), [5, 6, 1_000_000_004, 500]);
         assert_eq!((set.len(), set.holes.len()), (999_999_996, 4));
         assert_eq!((set.id(0), set.id(492), set.id(493)), (Some(7), Some(499), Some(501)));
         assert_eq!((set.id(999_999_995), set.id(999_999_996)), (Some(1_000_000_003), None));
@@ -113,12 +157,16 @@ mod tests {
                 .collect();
             prop_assert_eq!(set.len(), list.len() as u64);
             prop_assert_eq!(set.is_empty(), list.is_empty());
+            let listed = UnlabelledSet::of_ids(list.as_slice().into());
+            prop_assert_eq!(listed.len(), list.len() as u64);
             for position in 0..110 {
                 prop_assert_eq!(set.id(position), list.get(position as usize).copied());
+                prop_assert_eq!(listed.id(position), set.id(position));
             }
             for id in 0..110 {
                 let place = list.iter().position(|other| *other == id).map(|place| place as u64);
                 prop_assert_eq!(set.position(id), place);
+                prop_assert_eq!(listed.position(id), place);
             }
         }
     }

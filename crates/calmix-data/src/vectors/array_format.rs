@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::array_labels::{ArrayLabels, LabelStream};
 use super::npz::ZipEntry;
 use super::parquet::ParquetTable;
-use super::read_from::{ReadFrom, read_error};
 use super::{Number, RowStream, VectorBlock, VectorFormat};
 use crate::dataset::ReadAt;
 use crate::error::DataError;
+use crate::read_from::{ReadFrom, read_error};
 
 /// Where the items of an array are.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::array_format::ArrayData;
-use super::read_from::read_error;
 use crate::error::{DataError, DataProblem};
 use crate::npy::NpyItem;
+use crate::read_from::read_error;
 
 /// The names of arrays that hold labels.
 pub(super) const NAMES: [&str; 4] = ["labels", "label", "y", "targets"];

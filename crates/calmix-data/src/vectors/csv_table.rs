@@ -11,13 +11,13 @@ use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
 
 use super::array_labels::label_of;
 use super::chosen::choose;
-use super::read_from::ReadFrom;
 use super::{
     MOST_NUMBERS, RowStream, VectorBlock, VectorFile, VectorFormat, VectorOptions, VectorPlace, VectorShape,
     VectorSource, skip,
 };
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
+use crate::read_from::ReadFrom;
 use crate::source::labels_csv::{check_separator, id_column, label_column};
 
 /// Bytes of the longest line.
@@ -167,7 +167,7 @@ struct LimitedReader {
 }
 
 impl CsvLines {
-    fn new(path: &Path, file: &Arc<ReadAt>) -> Self {
+    pub(crate) fn new(path: &Path, file: &Arc<ReadAt>) -> Self {
         let from = BufReader::with_capacity(1 << 16, ReadFrom::new(file, 0, file.length()));
         let left = Arc::new(AtomicU64::new(0));
         let from = LimitedReader { from, left: Arc::clone(&left), at_start: true };
@@ -176,7 +176,7 @@ impl CsvLines {
     }
 
     /// Reads the next record; `false` after the last one.
-    fn read(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
+    pub(crate) fn read(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
         self.left.store(LONGEST_LINE, Ordering::Relaxed);
         self.reader.read_record(record).map_err(|error| {
             let line = error.position().map(csv::Position::line);

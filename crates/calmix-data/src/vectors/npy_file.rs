@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::array_format::{ArrayData, ArrayFormat, VectorArray};
-use super::read_from::ReadFrom;
 use super::{ArrayLabels, Number, VectorFile, VectorPlace, VectorShape, VectorSource};
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
 use crate::npy::{NpyHeader, NpyItem};
+use crate::read_from::ReadFrom;
 
 /// A file whose header was read, and whose length matches it.
 #[derive(Debug)]

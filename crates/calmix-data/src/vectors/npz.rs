@@ -12,11 +12,11 @@ use zip::{CompressionMethod, ZipArchive};
 use super::array_format::{ArrayData, ArrayFormat, VectorArray};
 use super::array_labels::{ArrayLabels, NAMES};
 use super::chosen::choose;
-use super::read_from::ReadFrom;
 use super::{VectorFile, VectorOptions, VectorPlace, VectorShape, VectorSource, is_plausible, pickle};
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
 use crate::npy::{NpyHeader, NpyItem};
+use crate::read_from::ReadFrom;
 
 /// The most arrays of an archive.
 const MOST_ARRAYS: usize = 10_000;

@@ -1,55 +1,46 @@
 //! Parquet: a column of vectors, with columns of ids and labels if there are any; one file, or a folder of parts.
 //!
-//! Read page by page through the crate's column readers, without its Arrow half. Memory holds a page of each column and a
-//! block of rows.
+//! Memory holds a page of each column and a block of rows.
 
-mod chunks;
-mod guarded;
-mod pages;
 mod row_stream;
 mod schema;
-mod text_column;
+mod texts;
 mod vector_column;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 
-use self::chunks::Chunks;
-use self::guarded::guarded;
 use self::row_stream::ParquetStream;
 use self::schema::Columns;
+pub(crate) use self::texts::ParquetTexts;
 use super::{
     RowStream, VectorFile, VectorFormat, VectorOptions, VectorPlace, VectorShape, VectorSource, is_plausible,
     skip,
 };
 use crate::error::{DataError, DataProblem};
+use crate::parquet_file::ParquetFile;
 use crate::source::listing::contents;
+use crate::source::parquet_images;
 
 /// Files of the same columns, one after the other.
 #[derive(Debug)]
 pub(crate) struct ParquetTable {
-    files: Vec<ParquetFile>,
+    parts: Vec<TablePart>,
     /// The size of the vectors; views and width are 0 if only ids and labels are read.
     shape: VectorShape,
 }
 
+/// A file of a table.
 #[derive(Debug)]
-struct ParquetFile {
-    path: PathBuf,
-    relative: String,
-    chunks: Arc<Chunks>,
-    metadata: ParquetMetaData,
+struct TablePart {
+    file: ParquetFile,
     columns: Columns,
-    rows: u64,
 }
 
 /// Opens the parts of a folder in the order of their names.
 pub(super) fn open_folder(place: &VectorPlace, options: &VectorOptions) -> Result<VectorSource, DataError> {
-    let mut files = contents(&place.folder, "")?.files;
-    files.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "parquet"));
+    let files = parts(place)?;
     if files.is_empty() {
         let problem = DataProblem::Content("there are no vectors in it".into());
         let hint = "name a file (.npy, .npz, .parquet, .safetensors, .csv), a folder of .parquet files, or a \
@@ -57,6 +48,13 @@ pub(super) fn open_folder(place: &VectorPlace, options: &VectorOptions) -> Resul
         return Err(DataError::new(&place.folder, problem).hint(hint));
     }
     open(place, &files, options)
+}
+
+/// The names of the parts of a folder, in order.
+fn parts(place: &VectorPlace) -> Result<Vec<String>, DataError> {
+    let mut files = contents(&place.folder, "")?.files;
+    files.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "parquet"));
+    Ok(files)
 }
 
 /// Opens these files.
@@ -68,23 +66,23 @@ pub(super) fn open(
     let find = |metadata: &ParquetMetaData| Columns::with_vectors(metadata, options);
     let mut table = ParquetTable::open(place, names, find)?;
     let (views, width) = table.first_vector()?;
-    let first = &table.files[0].path;
+    let first = &table.parts[0].file.path;
     table.shape =
         VectorShape::new(table.shape.rows, views, width).map_err(|problem| DataError::new(first, problem))?;
-    let bytes = table.files.iter().map(|file| file.chunks.length()).sum();
+    let bytes = table.parts.iter().map(|part| part.file.length()).sum();
     if !is_plausible(bytes, table.shape.unpacked_bytes()) {
         let problem =
             format!("{bytes} bytes that expand to {}: probably an attack", table.shape.unpacked_bytes());
         return Err(DataError::new(first, DataProblem::Limit(problem)));
     }
-    let file = |file: &ParquetFile| VectorFile {
+    let file = |TablePart { file, .. }: &TablePart| VectorFile {
         path: file.path.clone(),
         relative: file.relative.clone(),
-        length: file.chunks.length(),
+        length: file.length(),
         rows: file.rows,
         start: 0,
     };
-    let files = table.files.iter().map(file).collect();
+    let files = table.parts.iter().map(file).collect();
     Ok(VectorSource::new(table.shape, files, None, table))
 }
 
@@ -103,88 +101,51 @@ impl ParquetTable {
         names: &[String],
         find: impl Fn(&ParquetMetaData) -> Result<Columns, DataProblem>,
     ) -> Result<Self, DataError> {
-        let mut files: Vec<ParquetFile> = Vec::with_capacity(names.len());
+        let mut parts: Vec<TablePart> = Vec::with_capacity(names.len());
         let mut rows = 0_u64;
         for name in names {
-            let file = ParquetFile::open(place, name, &find)?;
-            if let Some(first) = files.first()
-                && first.columns.roles() != file.columns.roles()
+            let file = ParquetFile::open(&place.folder, name)?;
+            let columns = find(&file.metadata).map_err(|problem| {
+                let error = DataError::new(&file.path, problem);
+                let is_of_images = parquet_images::holds_images(&file);
+                if is_of_images {
+                    error.hint("it holds images: pass its folder to `prepare` or `train`")
+                } else {
+                    error
+                }
+            })?;
+            file.check_inside(&columns.leaves())?;
+            if let Some(first) = parts.first()
+                && first.columns.roles() != columns.roles()
             {
-                let problem = format!("it has other columns of ids and labels than {}", first.relative);
+                let problem = format!("it has other columns of ids and labels than {}", first.file.relative);
                 return Err(DataError::new(&file.path, DataProblem::Content(problem)));
             }
             rows = rows.saturating_add(file.rows);
-            files.push(file);
+            parts.push(TablePart { file, columns });
         }
-        Ok(Self { files, shape: VectorShape { rows, views: 0, width: 0 } })
+        Ok(Self { parts, shape: VectorShape { rows, views: 0, width: 0 } })
     }
 
     /// The rows of each file.
     pub(super) fn rows_of_files(&self) -> impl Iterator<Item = u64> {
-        self.files.iter().map(|file| file.rows)
+        self.parts.iter().map(|part| part.file.rows)
     }
 
     /// Views and width of the first row.
     fn first_vector(&self) -> Result<(u64, u64), DataError> {
-        let file = self.files.iter().find(|file| file.rows > 0);
-        let Some(file) = file else {
-            let path = self.files.first().map_or(Path::new(""), |file| &file.path);
+        let Some(part) = self.parts.iter().find(|part| part.file.rows > 0) else {
+            let path = self.parts.first().map_or(Path::new(""), |part| &part.file.path);
             return Err(DataError::new(path, DataProblem::Content("there are no rows in it".into())));
         };
-        row_stream::first_vector(file)
+        row_stream::first_vector(part)
     }
 }
 
 impl VectorFormat for ParquetTable {
     fn stream(&self, first: u64) -> Result<Box<dyn RowStream + '_>, DataError> {
-        let (mut stream, skipped) = ParquetStream::near(&self.files, self.shape, first);
+        let (mut stream, skipped) = ParquetStream::near(&self.parts, self.shape, first);
         skip(&mut stream, self.shape, skipped)?;
         Ok(Box::new(stream))
     }
-}
-
-impl ParquetFile {
-    fn open(
-        place: &VectorPlace,
-        name: &str,
-        find: &impl Fn(&ParquetMetaData) -> Result<Columns, DataProblem>,
-    ) -> Result<Self, DataError> {
-        let file = place.open(name)?;
-        let path = file.path().to_owned();
-        let chunks = Chunks::new(file);
-        let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&chunks));
-        let metadata = metadata.map_err(|error| damaged(&path, &error))?;
-        let columns = find(&metadata).map_err(|problem| DataError::new(&path, problem))?;
-        let mut rows = 0_u64;
-        for (index, group) in metadata.row_groups().iter().enumerate() {
-            let wrong = |what: &str| {
-                DataError::new(&path, DataProblem::Format(what.to_owned())).at(format!("row group {index}"))
-            };
-            let count = u64::try_from(group.num_rows()).map_err(|_| wrong("a negative number of rows"))?;
-            rows = rows.checked_add(count).ok_or_else(|| wrong("too many rows"))?;
-            for chunk in columns.leaves().map(|leaf| group.column(leaf)) {
-                // The crate asserts that these are not negative.
-                let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
-                let end = start.checked_add(chunk.compressed_size());
-                let is_inside =
-                    end.and_then(|end| u64::try_from(end).ok()).is_some_and(|end| end <= chunks.length());
-                if start < 0 || chunk.compressed_size() < 0 || !is_inside {
-                    return Err(wrong("a column that is not inside the file").hint("write it again"));
-                }
-            }
-        }
-        Ok(Self { path, relative: name.to_owned(), chunks: Arc::new(chunks), metadata, columns, rows })
-    }
-}
-
-/// What the crate says about a file.
-fn damaged(path: &Path, error: &ParquetError) -> DataError {
-    let hint = match error {
-        ParquetError::NYI(_) => "write it with Snappy or Zstandard: `df.to_parquet(…, compression='zstd')`",
-        _ if error.to_string().contains("feature") => {
-            "write it with Snappy or Zstandard: `df.to_parquet(…, compression='zstd')`"
-        }
-        _ => "write it again",
-    };
-    DataError::new(path, DataProblem::Format(format!("it cannot be read as Parquet: {error}"))).hint(hint)
 }

@@ -31,12 +31,12 @@ impl VectorPlace {
     }
 
     /// Opens a file by its path below the folder.
-    pub(super) fn open(&self, name: &str) -> Result<ReadAt, DataError> {
+    pub(crate) fn open(&self, name: &str) -> Result<ReadAt, DataError> {
         ReadAt::open(&self.folder, name)
     }
 
     /// Whether the name of the file ends in one of these, in any case.
-    pub(super) fn has_ending(&self, endings: &[&str]) -> bool {
+    pub(crate) fn has_ending(&self, endings: &[&str]) -> bool {
         let ending = self.file.as_ref().and_then(|name| Path::new(name).extension());
         let ending = ending.map(|ending| ending.to_string_lossy().to_lowercase());
         ending.is_some_and(|ending| endings.contains(&ending.as_str()))

@@ -9,10 +9,10 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use super::array_format::{ArrayData, ArrayFormat, VectorArray};
 use super::array_labels::{ArrayLabels, NAMES};
 use super::chosen::choose;
-use super::read_from::{ReadFrom, read_error};
 use super::{Number, VectorFile, VectorOptions, VectorPlace, VectorShape, VectorSource};
 use crate::error::{DataError, DataProblem};
 use crate::npy::NpyItem;
+use crate::read_from::{ReadFrom, read_error};
 
 /// Bytes of the longest header: thousands of tensors.
 const LONGEST_HEADER: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! The eight formats: sound files of each, how they are damaged, and who reads them.
+//! The nine formats: sound files of each, how they are damaged, and who reads them.
 
 use std::path::Path;
 
@@ -8,7 +8,9 @@ use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
-use calmix_data::source::{Check, Count, Inspection, cifar, folder, idx, labels_csv, svhn, webdataset};
+use calmix_data::source::{
+    Check, Count, Inspection, cifar, folder, idx, labels_csv, parquet_images, svhn, webdataset,
+};
 
 use crate::golden::Golden;
 use crate::made::{self, Mat};
@@ -69,6 +71,7 @@ pub(crate) fn all() -> Vec<Kind> {
         cifar(),
         idx(),
         csv(&golden),
+        parquet(),
     ]
 }
 
@@ -186,6 +189,32 @@ fn packed_mat(bytes: Vec<u8>, stream: &mut Stream) -> Vec<u8> {
 }
 
 /// A shard written by the package webdataset.
+fn parquet() -> Kind {
+    let read = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/parquet_images");
+        std::fs::read(folder.join(name)).unwrap()
+    };
+    let sound = read("hub/data/test-00000-of-00001.parquet");
+    Kind {
+        name: "parquet",
+        file: "train-0.parquet",
+        others: vec![("test-0.parquet".to_owned(), sound.clone())],
+        seeds: vec![
+            sound,
+            read("hub/data/train-00000-of-00002.parquet"),
+            read("hub/data/train-00001-of-00002.parquet"),
+            read("plain/0000.parquet"),
+        ],
+        marks: &[b"PAR1", b"bytes", b"image", b"label", b"huggingface", b"\x15\x00\x15", b"names"],
+        finish: |bytes, _| bytes,
+        prepare: |root, target| {
+            let columns = labels_csv::LabelColumns::default();
+            let options = parquet_images::ParquetOptions { inspection: INSPECTION, columns };
+            parquet_images::prepare(root, target, &options)
+        },
+    }
+}
+
 fn tar(golden: &Golden) -> Kind {
     let pixel = golden.image("png-rgb-one");
     Kind {

@@ -218,6 +218,49 @@ fn split_file_is_read_strictly() {
     assert!(error.contains("the split belongs to the dataset"), "{error}");
 }
 
+/// The unlabelled samples that a list chose are differences in the file, and part of its hash.
+#[test]
+fn listed_pool_is_read_strictly() {
+    let tiny = Tiny::with_counts(&["a", "b"], &[10, 10]);
+    let dataset = tiny.open();
+    let drawn = SplitPlan { validation: HoldOut::Share(0.5), ..plan(5, per_class(4)) };
+    let split = LabelSplit::draw(&dataset, drawn).unwrap();
+    let all = split.unlabelled(&dataset).unwrap();
+    let free: Vec<u64> = (0..all.len()).filter_map(|position| all.id(position)).collect();
+    let path = tiny.root.path().join("split.json");
+    let value: Value = serde_json::from_slice(&split.to_bytes().unwrap()).unwrap();
+    let with = |pool: Value| {
+        let mut changed = value.clone();
+        changed["unlabelled"] = pool;
+        fs::write(&path, changed.to_string()).unwrap();
+        LabelSplit::read(&path, &dataset)
+    };
+    let listed = with(json!([free[1], free[4] - free[1], free[5] - free[4]])).unwrap();
+    let set = listed.unlabelled(&dataset).unwrap();
+    let ids: Vec<u64> = (0..set.len()).filter_map(|position| set.id(position)).collect();
+    assert_eq!(ids, [free[1], free[4], free[5]]);
+    assert!(listed.is_listed() && !split.is_listed());
+    assert_eq!(listed.counts(&dataset).unwrap().unlabelled, 3);
+    assert_ne!(listed.hash().unwrap(), split.hash().unwrap());
+    listed.write(&path).unwrap();
+    assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), listed);
+    let wrong = [
+        json!([]),
+        json!(null),
+        json!("all"),
+        json!([free[1], 0]),
+        json!([free[1], -1]),
+        json!([free[1], u64::MAX]),
+        json!([0.5]),
+        json!([20]),
+        json!([split.labelled()[0]]),
+        json!([split.validation()[0]]),
+    ];
+    for pool in wrong {
+        assert!(with(pool.clone()).is_err(), "{pool}");
+    }
+}
+
 fn rules() -> impl Strategy<Value = Rule> {
     prop_oneof![
         (1_u64..12).prop_map(per_class),

@@ -37,6 +37,7 @@ fn sources() {
             shrink: DEFAULT_SIDE,
         },
         SourceSpec::Webdataset { unlabelled: true },
+        SourceSpec::Parquet { columns: LabelColumns::default() },
         SourceSpec::Imagenet,
         SourceSpec::Webvision,
         SourceSpec::Vectors { labels: None, vector_column: None, columns: LabelColumns::default() },

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
     }
     let mut rate = Rate::new(total, written.rows, InputKind::Image.word());
     let workers = Workers { threads, ..Workers::default() };
-    let batches = ImageBatches::new(&model, list, workers, stop.flag())?;
+    let batches = ImageBatches::new(&model, list, workers, args.features, stop.flag())?;
     let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
     let is_stopped = stop.flag().load(Ordering::Relaxed);
     if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {

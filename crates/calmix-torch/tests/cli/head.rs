@@ -361,6 +361,6 @@ fn compare_and_summary_show_both_heads() {
     workspace.run(&["compare", "sweep"]).with_code(0).prints(&[
         "| NLL, calibrated ",
         "the metrics are those of the recipe's own head",
-        "CalibrateMix, labels alone |",
+        "RandomMixup, labels alone |",
     ]);
 }

@@ -28,9 +28,9 @@ for row in rows:
     print(json.dumps(row))
 ";
 
-/// The interpreter of an environment with pyarrow: `$CALMIX_PYARROW_PYTHON`, or the one in the cache.
-fn python() -> PathBuf {
-    if let Some(named) = std::env::var_os("CALMIX_PYARROW_PYTHON") {
+/// The interpreter of an environment whose name begins like this: the one that the variable names, or the one in the cache.
+pub(crate) fn environment(beginning: &str, variable: &str) -> PathBuf {
+    if let Some(named) = std::env::var_os(variable) {
         return named.into();
     }
     let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
@@ -40,13 +40,19 @@ fn python() -> PathBuf {
     let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
     let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("pyarrow-") && folder.join("complete").is_file()
+        name.starts_with(beginning) && folder.join("complete").is_file()
     });
-    let folder = complete.expect(
-        "there is no Python environment with pyarrow; `cargo xtask setup` creates it, or name an interpreter in \
-         CALMIX_PYARROW_PYTHON",
-    );
+    let Some(folder) = complete else {
+        panic!(
+            "there is no Python environment {beginning}*; `cargo xtask setup` creates it, or name an interpreter in {variable}"
+        )
+    };
     folder.join("bin/python")
+}
+
+/// The interpreter of an environment with pyarrow.
+pub(crate) fn python() -> PathBuf {
+    environment("pyarrow-", "CALMIX_PYARROW_PYTHON")
 }
 
 /// What pyarrow finds in a folder: about the files, and the rows.

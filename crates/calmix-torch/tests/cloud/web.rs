@@ -68,6 +68,51 @@ fn each_shard_is_fetched_once_per_epoch() {
     refused.reports(&["bytes", "CALMIX_SHARD_CACHE_GB"]);
 }
 
+/// The list names images by their URLs, as `calmix predict` does.
+#[test]
+fn list_of_urls_restricts_the_pool() {
+    let workspace = workspace(4);
+    let server = FileServer::start(&workspace.path("shards"), Faults::default());
+    let url = format!("{}/{{train-{{000..003}},test-000}}.tar", server.address);
+    let name = |shard: u32, n: u32| format!("train-{shard:03}.tar/{n:04}.png");
+    let chosen: Vec<String> = (0..12).map(|n| name(1 + n % 2, n)).collect();
+    let list = |beginning: &str| {
+        let lines: Vec<String> = chosen.iter().map(|name| format!("{beginning}{name}\n")).collect();
+        format!("path\n{}", lines.concat())
+    };
+    std::fs::write(workspace.path("web.csv"), list(&format!("{}/", server.address))).unwrap();
+    std::fs::write(workspace.path("disk.csv"), list("shards/")).unwrap();
+    let steps = ["--set", "train.steps=4", "--set", "train.shards=1", "--unlabelled"];
+    workspace.end(training(&workspace, "shards", "disk", &[&steps[..], &["disk.csv"]].concat())).with_code(0);
+    workspace.end(training(&workspace, &url, "web", &[&steps[..], &["web.csv"]].concat())).with_code(0);
+    assert_same(&workspace.path("disk"), &workspace.path("web"));
+    std::fs::write(workspace.path("other.csv"), list("http://127.0.0.1:1/")).unwrap();
+    let refused = workspace.end(training(&workspace, &url, "other", &[&steps[..], &["other.csv"]].concat()));
+    let example = format!("such as {}/train-000.tar/0000.png", server.address);
+    refused.with_code(2).reports(&["other.csv, line 2", "is not a sample of the dataset", &example]);
+}
+
+/// Every image is in all shards, and the cache holds a third of them: once for the table, once to compare the copies.
+#[test]
+fn copies_are_found_with_two_fetches_per_shard() {
+    let workspace = workspace(12);
+    let shards = workspace.path("shards");
+    for shard in 1..12 {
+        std::fs::copy(shards.join("train-000.tar"), shards.join(format!("train-{shard:03}.tar"))).unwrap();
+    }
+    std::fs::copy(shards.join("train-000.tar"), shards.join("test-000.tar")).unwrap();
+    let server = FileServer::start(&shards, Faults::default());
+    let mut prepare =
+        workspace.command(&["prepare", &format!("{}/{NAMES}", server.address), "--to", "table"]);
+    let length = shards.join("train-000.tar").metadata().unwrap().len();
+    prepare.env("CALMIX_SHARD_CACHE_GB", (length as f64 * 4.5 / 1e9).to_string());
+    prepare.env("CALMIX_SHARD_CACHE", workspace.path("cache"));
+    workspace.end(prepare).with_code(0).prints(&["images appear in two subsets"]);
+    let fetched = server.faults.gets();
+    assert!(fetched.len() == 13 && fetched.values().all(|&count| count <= 2), "{fetched:?}");
+    assert!(fetched.values().any(|&count| count == 2), "the cache was too large for this test: {fetched:?}");
+}
+
 #[test]
 fn url_that_cannot_be_used_is_explained() {
     let workspace = workspace(1);

@@ -26,6 +26,8 @@ use crate::trainer::{TrainError, draw_split};
 
 /// The origin of settings that the contents of the dataset folder decide.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";
+/// The origin of settings that follow from a list of unlabelled samples.
+const LISTED: &str = "list of unlabelled samples";
 /// The origin of settings that the measured rate of the available weights decides.
 const MEASURED_RATE: &str = "chosen by measured speed";
 
@@ -62,6 +64,10 @@ impl Draft {
         let chosen_recipe = if layers.names_recipe() { None } else { Some(choose_recipe(&layers)?) };
         let mut layers = chosen_recipe.into_iter().fold(layers, Layers::recipe);
         layers = layers.clone().decided(FOLDER_CONTENTS, reading_of_folder(&layers));
+        if layers.word("labels.unlabelled_file").is_some_and(|list| !list.is_empty()) {
+            // The recipe's own limit is for folders of any length; whoever writes a list has chosen.
+            layers = layers.decided(LISTED, [("labels.unlabelled_count", Value::Integer(0))]);
+        }
         let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
         let weights = if chooses { backbone::weights_available() } else { Vec::new() };
         let any = weights.first().map(|any| ("network.weights", Value::String(any.name.clone())));
@@ -166,7 +172,7 @@ fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
         return settings;
     }
     match detect_source(Path::new(folder), names_columns(layers)) {
-        source @ (SourceName::LabelsCsv | SourceName::Webdataset) => {
+        source @ (SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Parquet) => {
             vec![("dataset.source", Value::String(source.to_string()))]
         }
         // The names of its folders are its labels.

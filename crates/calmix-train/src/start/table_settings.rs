@@ -35,6 +35,11 @@ pub(super) fn table_settings(table: &Path) -> Option<Vec<(&'static str, Value)>>
         SourceSpec::Webdataset { unlabelled } => {
             Some(vec![source(SourceName::Webdataset), ("dataset.unlabelled", Value::Boolean(unlabelled))])
         }
+        SourceSpec::Parquet { columns } => Some(vec![
+            source(SourceName::Parquet),
+            ("dataset.path_column", Value::String(columns.path.unwrap_or_default())),
+            ("dataset.label_column", Value::String(columns.label.unwrap_or_default())),
+        ]),
         SourceSpec::Vectors { labels, vector_column, columns } => Some(vec![
             source(SourceName::Vectors),
             ("dataset.labels", Value::String(labels.unwrap_or_default())),

@@ -23,7 +23,7 @@ pub struct CalibrateArgs {
     /// Folder of the run
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// Labelled images: one folder per class, a labels.csv, or WebDataset shards. For a run on vectors: labelled vectors
+    /// Labelled images: one folder per class, a labels.csv, WebDataset shards, or Parquet files. For a run on vectors: labelled vectors
     #[arg(long, value_name = "FOLDER")]
     pub on: PathBuf,
     #[command(flatten)]

@@ -81,6 +81,11 @@ pub fn existing_dataset(path: &Path) -> Result<&Path> {
     if path.is_file() { Ok(path) } else { existing_data(path) }
 }
 
+/// The path, if something exists there.
+pub fn existing(path: &Path) -> Result<&Path> {
+    if path.exists() { Ok(path) } else { existing_folder(path) }
+}
+
 /// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
 pub fn on_file_system(path: Option<&Path>, what: &str) -> Result<()> {
     let refused = path.map(|path| CloudUrl::refuse(path, what)).transpose();

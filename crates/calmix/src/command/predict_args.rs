@@ -20,6 +20,7 @@ use crate::model_options::ModelOptions;
 ///
 /// A run that was trained on vectors predicts the vectors of one file or folder, one row each, in their order.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // one for each option
 #[command(after_long_help = COLUMNS)]
 pub struct PredictArgs {
     /// Folder of the run
@@ -57,6 +58,9 @@ pub struct PredictArgs {
     /// Also write the probabilities of all classes
     #[arg(long)]
     pub probabilities: bool,
+    /// Also write the features of each image: the vector before the last layer, or the one below a head; to Parquet or JSON
+    #[arg(long)]
+    pub features: bool,
     /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts a file into a
     /// shard, a .tar with all its images [default: the rank, under torchrun or srun]. A shard of vectors is a range of rows
     #[arg(long, value_name = "I/N")]
@@ -128,6 +132,7 @@ Columns:
   p(CLASS)    with --probabilities, the calibrated probability of each class; in JSON and Parquet
               the list `probabilities`, in the order of `classes` in model.json and in
               FILE.predict.json
+  features    with --features, the vector before the last layer, a list of 32-bit numbers
 
 `set` and `abstain` are based on labels held out from training, and are empty without such labels.
 Both guarantees assume that the images are like the held-out ones; the precision guarantee holds

@@ -33,7 +33,8 @@ A dataset of your own is a folder with one subfolder per class and one named `un
 
     photos/cat/…  photos/dog/…  photos/unlabelled/…
 
-or the same below photos/train and photos/test, or images with a list of labels, labels.csv.
+or the same below photos/train and photos/test, or images with a list of labels, labels.csv, or
+.parquet files with a column of images, as the Hub of Hugging Face has them (copied into the table).
 Vectors that you already have, one per sample, are a file (.npy, .npz, .parquet, .safetensors,
 .csv), a folder of .parquet files or one of clip-retrieval.
 calmix never moves or changes your files, and writes nothing into their folder unless you name

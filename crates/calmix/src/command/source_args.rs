@@ -23,10 +23,11 @@ pub struct SourceArgs {
     /// [default: 512]
     #[arg(long, value_name = "PIXELS", value_parser = side)]
     pub shrink: Option<u32>,
-    /// Column of labels.csv that names the image [default: file, path, image, …]
+    /// Column of labels.csv that names the image [default: file, path, image, …], or of Parquet files that holds it
+    /// [default: image, img]
     #[arg(long, value_name = "NAME")]
     pub path_column: Option<String>,
-    /// Column of labels.csv that holds the class [default: label, class, category, …]
+    /// Column of labels.csv, or of Parquet files, that holds the class [default: label, class, category, …]
     #[arg(long, value_name = "NAME")]
     pub label_column: Option<String>,
 }

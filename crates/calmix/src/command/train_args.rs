@@ -6,7 +6,7 @@ use anyhow::Result;
 use calmix_recipe::{Layers, VECTORS_RECIPE};
 use clap::Args;
 
-use super::data_args::{absolute, existing_dataset};
+use super::data_args::{absolute, existing, existing_dataset, on_file_system};
 use super::process_args::ProcessArgs;
 use super::recipe_args::RecipeArgs;
 use super::source_args::SourceArgs;
@@ -51,6 +51,10 @@ pub struct TrainArgs {
     /// Seed for everything random and for the choice of the labels (train.seed and labels.seed)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    /// Unlabelled images to train on, instead of all: a Parquet or CSV file whose column `path` names images of the dataset as
+    /// `calmix predict` does
+    #[arg(long, value_name = "LIST", conflicts_with = "features")]
+    pub unlabelled: Option<PathBuf>,
     /// Only compute the features of a frozen backbone, for later runs; several processes can share the work
     #[arg(long)]
     pub features_only: bool,
@@ -78,7 +82,11 @@ impl TrainArgs {
             self.seed.into_iter().flat_map(|seed| ["train.seed", "labels.seed"].map(|key| (key, seed)));
         let layers =
             seeds.fold(layers, |layers, (key, seed)| layers.option("--seed", key, &seed.to_string()));
-        let layers = self.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting));
+        let mut layers = self.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting));
+        if let Some(list) = &self.unlabelled {
+            on_file_system(Some(list), "a list of samples")?;
+            layers = layers.set_to("labels.unlabelled_file", absolute(existing(list)?)?);
+        }
         self.with_vectors(layers)
     }
 
@@ -113,6 +121,7 @@ Examples:
   calmix train cpu-fashion-mnist --data fashion-mnist
   calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --seed 1
   calmix train --file mine.toml --run-dir runs/mine
+  calmix train --data photos --unlabelled picked.parquet
 
 Progress:
   loss   total loss on labels, pseudo-labels and mixed images

@@ -182,10 +182,17 @@ impl Card<'_> {
             (100.0 * LEVEL).round()
         );
         for (name, value, Interval { low, high }) in measured(test) {
-            let _ = writeln!(text, "| {name} | {value:.4} | {low:.4} to {high:.4} |");
+            let [value, low, high] = [value, low, high].map(four_digits);
+            let _ = writeln!(text, "| {name} | {value} | {low} to {high} |");
         }
         text
     }
+}
+
+/// A number with four digits after the point, and zero without a sign.
+fn four_digits(number: f64) -> String {
+    let text = format!("{number:.4}");
+    if text == "-0.0000" { "0.0000".to_owned() } else { text }
 }
 
 /// The metrics after calibration; those before it if there is no calibrator.
@@ -221,4 +228,15 @@ fn one_line(name: &str) -> String {
 /// A name as YAML reads it, whatever is in it: JSON strings are YAML.
 fn quoted(name: &str) -> String {
     serde_json::Value::from(one_line(name)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_has_no_sign() {
+        let shown = [-0.00004, 0.00004, -0.0, -0.00006, 0.12346].map(four_digits);
+        assert_eq!(shown, ["0.0000", "0.0000", "0.0000", "-0.0001", "0.1235"]);
+    }
 }

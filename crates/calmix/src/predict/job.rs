@@ -64,6 +64,17 @@ impl<'a> PredictJob<'a> {
                 CliError::invalid(message).hint("name the folder, for example `--out predictions.parquet`")
             );
         }
+        if args.features && input == InputKind::Vector {
+            let message = "--features writes the vector that a network makes of an image, but this run was trained on vectors";
+            return Err(
+                CliError::invalid(message).hint("leave it out: the vectors are those of your own file")
+            );
+        }
+        if args.features && row_kind(args) == RowKind::Csv {
+            let message = "--features writes hundreds of numbers per image, which CSV has no column for";
+            return Err(CliError::invalid(message)
+                .hint("write Parquet, for example `--out predictions.parquet`, or JSON lines"));
+        }
         check_shares(args.coverage, args.precision)?;
         let shard = args.shard.or(own_shard);
         let out = args.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
@@ -90,6 +101,7 @@ impl<'a> PredictJob<'a> {
             input: self.input,
             classes,
             probabilities: self.args.probabilities,
+            features: self.args.features,
             rows_of_part: self.args.part_rows.into(),
         }
     }
@@ -132,7 +144,7 @@ impl<'a> PredictJob<'a> {
     ) -> Result<PredictTally> {
         let mut tally = PredictTally::default();
         for batch in batches {
-            let LogitBatch { inputs, logits } = batch?;
+            let LogitBatch { inputs, logits, features } = batch?;
             let predictions = rule.predictions(&logits, threads.get())?;
             let readable = inputs.iter().filter(|input| input.problem.is_none()).count();
             anyhow::ensure!(
@@ -140,12 +152,17 @@ impl<'a> PredictJob<'a> {
                 "{readable} inputs, but {} rows of logits",
                 predictions.len()
             );
+            let width = features.as_ref().map_or(0, |features| features.len() / readable.max(1));
+            let mut unused_features =
+                features.iter().flat_map(|features| features.chunks_exact(width.max(1)));
             let mut unused = predictions.iter();
             let mut rows = Vec::with_capacity(inputs.len());
             for input in inputs {
-                let prediction = if input.problem.is_some() { None } else { unused.next() };
+                let is_readable = input.problem.is_none();
+                let prediction = if is_readable { unused.next() } else { None };
+                let features = if is_readable { unused_features.next() } else { None };
                 tally.count(prediction);
-                rows.push(PredictedRow { name: input.name, prediction, error: input.problem });
+                rows.push(PredictedRow { name: input.name, prediction, features, error: input.problem });
             }
             output.write(&rows)?;
             rate.add(rows.len() as u64);
@@ -214,6 +231,7 @@ impl<'a> PredictJob<'a> {
             "in_every_set": rule.guarantee().scarce_classes(),
             "precision": args.precision,
             "probabilities": args.probabilities,
+            "features": args.features,
             "f32": args.f32,
             // Their order, for rows that are lists.
             "classes": args.probabilities.then_some(&info.classes),

@@ -15,4 +15,7 @@ pub struct LogitBatch {
     pub inputs: Vec<NamedInput>,
     /// The logits before calibration of the inputs that could be read, in their order: one number for each class.
     pub logits: Vec<f32>,
+    /// The features of the same inputs: the vector before the last layer, or the one below a head; `None` if they are not
+    /// requested.
+    pub features: Option<Vec<f32>>,
 }

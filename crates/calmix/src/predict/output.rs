@@ -247,11 +247,23 @@ mod tests {
     use crate::predict::input_kind::InputKind;
 
     fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
-        RowFormat { kind, input: InputKind::Image, classes, probabilities: false, rows_of_part: 2 }
+        RowFormat {
+            kind,
+            input: InputKind::Image,
+            classes,
+            probabilities: false,
+            features: false,
+            rows_of_part: 2,
+        }
     }
 
     fn image(path: &str) -> PredictedRow<'_> {
-        PredictedRow { name: path.to_owned(), prediction: None, error: Some("no image".to_owned()) }
+        PredictedRow {
+            name: path.to_owned(),
+            prediction: None,
+            features: None,
+            error: Some("no image".to_owned()),
+        }
     }
 
     #[test]

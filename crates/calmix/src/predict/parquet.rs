@@ -1,7 +1,7 @@
 //! Rows of predictions as a Parquet file, written by Apache's crate `parquet`: with dictionaries, zstd, statistics and a page
 //! index, by which readers load less than the whole table.
 //!
-//! Without its feature `arrow`: the column writers are enough for eight columns of three types. The crate writes no checksums
+//! Without its feature `arrow`: the column writers are enough for nine columns of three types. The crate writes no checksums
 //! of pages; the hash of every file is in the list beside its folder.
 
 use std::sync::Arc;
@@ -36,6 +36,7 @@ const COLUMNS: &str = "
 ";
 const PROBABILITIES: &str =
     "optional group probabilities (LIST) { repeated group list { required float element; } }";
+const FEATURES: &str = "optional group features (LIST) { repeated group list { required float element; } }";
 
 /// A Parquet file in memory, which grows row by row.
 #[derive(Debug)]
@@ -44,6 +45,7 @@ pub(crate) struct ParquetRows {
     classes: Vec<ByteArray>,
     group: RowGroup,
     has_probabilities: bool,
+    has_features: bool,
 }
 
 /// The rows that are not in the file yet, in the order of the columns.
@@ -60,6 +62,7 @@ struct RowGroup {
     abstain: ParquetColumn<bool>,
     error: ParquetColumn<ByteArray>,
     probabilities: ParquetColumn<f32>,
+    features: ParquetColumn<f32>,
 }
 
 /// A column as Dremel's levels and the values that are there.
@@ -102,8 +105,9 @@ impl ParquetRows {
     /// Starts a file.
     pub(crate) fn new(format: &RowFormat<'_>) -> Result<Self> {
         let probabilities = if format.probabilities { PROBABILITIES } else { "" };
+        let features = if format.features { FEATURES } else { "" };
         let schema = parse_message_type(&format!(
-            "message schema {{ required binary {} (STRING); {COLUMNS} {probabilities} }}",
+            "message schema {{ required binary {} (STRING); {COLUMNS} {probabilities} {features} }}",
             format.input.column()
         ))?;
         let classes = format.classes.iter().map(|class| ByteArray::from(class.as_str())).collect();
@@ -112,6 +116,7 @@ impl ParquetRows {
             classes,
             group: RowGroup::default(),
             has_probabilities: format.probabilities,
+            has_features: format.features,
         })
     }
 
@@ -135,6 +140,9 @@ impl ParquetRows {
             group
                 .probabilities
                 .push_list(prediction.map(|prediction| prediction.probabilities.iter().copied()));
+        }
+        if self.has_features {
+            group.features.push_list(row.features.map(|features| features.iter().copied()));
         }
         if group.rows >= GROUP_ROWS || group.bytes() >= GROUP_BYTES { self.end_group() } else { Ok(()) }
     }
@@ -165,6 +173,9 @@ impl ParquetRows {
         if self.has_probabilities {
             write_column::<FloatType>(&mut writer, &group.probabilities)?;
         }
+        if self.has_features {
+            write_column::<FloatType>(&mut writer, &group.features)?;
+        }
         writer.close()?;
         Ok(())
     }
@@ -174,7 +185,8 @@ impl RowGroup {
     /// Counts the bytes in memory.
     fn bytes(&self) -> usize {
         let texts = [&self.name, &self.label, &self.set, &self.error].map(ParquetColumn::bytes);
-        let numbers = [&self.confidence, &self.margin, &self.probabilities].map(ParquetColumn::bytes);
+        let numbers = [&self.confidence, &self.margin, &self.probabilities, &self.features];
+        let numbers = numbers.map(ParquetColumn::bytes);
         self.text_bytes + texts.iter().chain(&numbers).sum::<usize>() + self.abstain.bytes()
     }
 }
@@ -237,6 +249,7 @@ mod tests {
             input: InputKind::Image,
             classes: &classes,
             probabilities: true,
+            features: false,
             rows_of_part: 1,
         };
         let mut file = ParquetRows::new(&format).unwrap();
@@ -249,8 +262,8 @@ mod tests {
                 set: Some(vec![1, 0]),
                 abstain: Some(row >= first),
             };
-            let image =
-                PredictedRow { name: format!("{row:06}.png"), prediction: Some(&prediction), error: None };
+            let name = format!("{row:06}.png");
+            let image = PredictedRow { name, prediction: Some(&prediction), features: None, error: None };
             file.add(&image).unwrap();
         }
         file.finish().unwrap()
@@ -300,10 +313,11 @@ mod tests {
             input: InputKind::Image,
             classes: &classes,
             probabilities: false,
+            features: false,
             rows_of_part: 1,
         };
         let mut file = ParquetRows::new(&format).unwrap();
-        let image = PredictedRow { name: "a".repeat(1 << 20), prediction: None, error: None };
+        let image = PredictedRow { name: "a".repeat(1 << 20), prediction: None, features: None, error: None };
         let start = file.bytes();
         for _ in 0..GROUP_BYTES >> 20 {
             assert_eq!(file.bytes(), start);

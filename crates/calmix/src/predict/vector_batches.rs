@@ -84,7 +84,7 @@ impl<'a> VectorBatches<'a> {
         for (row, problem) in (block.first..).zip(problems) {
             inputs.push(NamedInput { name: row_name(ids.next().as_deref(), row), problem });
         }
-        Ok(LogitBatch { inputs, logits })
+        Ok(LogitBatch { inputs, logits, features: None })
     }
 }
 

@@ -56,6 +56,9 @@ const LABEL: Wanted = Wanted {
     usual: &["label", "labels", "labelname", "class", "classname", "category", "categoryname", "target"],
 };
 
+const EMBEDDED: Wanted =
+    Wanted { what: "holds the image", option: "--path-column", usual: &["image", "img"] };
+
 /// The column that identifies the rows of a table of vectors or of their labels, if there is one.
 ///
 /// # Errors
@@ -80,6 +83,38 @@ pub(crate) fn label_column(
         return Ok(None);
     }
     find_one(header, columns.label.as_deref(), &LABEL).map(Some)
+}
+
+/// The column that holds the images themselves, among the columns of bytes of a table.
+///
+/// # Errors
+/// If there is none, the column that the user names is not there, or several could be it.
+pub(crate) fn embedded_image_column(
+    header: &StringRecord,
+    columns: &LabelColumns,
+) -> Result<usize, DataProblem> {
+    let has_usual = !usual(header, &EMBEDDED).is_empty();
+    match (&columns.path, header.len()) {
+        (None, 1) => Ok(0),
+        (None, 0) => {
+            let problem = "it has no column of images: of bytes, or of a struct with a field `bytes`";
+            Err(DataProblem::Content(problem.into()))
+        }
+        (None, _) if !has_usual => {
+            let all = header.iter().collect::<Vec<_>>().join(", ");
+            let readings = vec![format!("to choose one, use {} NAME", EMBEDDED.option)];
+            Err(DataProblem::Ambiguous {
+                what: format!("several columns could hold the image: {all}"),
+                readings,
+            })
+        }
+        (named, _) => find_one(header, named.as_deref(), &EMBEDDED),
+    }
+}
+
+/// Whether a column of this name usually holds images.
+pub(crate) fn is_usual_for_images(name: &str) -> bool {
+    EMBEDDED.usual.contains(&simplified(name).as_str())
 }
 
 /// The positions of the image and label columns in the header of a list; `at` adds the line to an error.

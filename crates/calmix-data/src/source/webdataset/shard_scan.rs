@@ -8,13 +8,14 @@ use std::time::UNIX_EPOCH;
 
 use calmix_cloud::RemoteFolder;
 
+use super::WebdatasetOptions;
 use super::sample::{Label, Sample, TarSamples};
-use super::{MOST_CLASSES, WebdatasetOptions};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::SampleDigest;
 use crate::source::Check;
 use crate::source::image_files::check_image;
 use crate::source::layout::UNLABELLED;
+use crate::source::numbered_classes::MOST_CLASSES;
 
 /// A shard of the source.
 #[derive(Debug)]

@@ -1,26 +1,19 @@
 //! The rows of Parquet files, row group by row group.
 
-use std::sync::Arc;
-
-use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::super::array_labels::label_of;
 use super::super::{RowStream, VectorBlock, VectorShape};
-use super::guarded::guarded;
-use super::pages::CountedPages;
-use super::schema::Leaf;
-use super::text_column::TextColumn;
+use super::TablePart;
 use super::vector_column::{VectorColumn, VectorColumnProblem};
-use super::{ParquetFile, damaged};
 use crate::error::{DataError, DataProblem};
+use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 
 /// Rows from some row group on.
 pub(super) struct ParquetStream<'a> {
     shape: VectorShape,
     /// The files that are not read to their end; the first is being read.
-    files: &'a [ParquetFile],
+    parts: &'a [TablePart],
     /// The row group to open next.
     next_group: usize,
     group: Option<Group>,
@@ -38,16 +31,16 @@ struct Group {
 
 impl<'a> ParquetStream<'a> {
     /// Begins at the row group that holds row `first`. Returns how many rows come before it in that group.
-    pub(super) fn near(files: &'a [ParquetFile], shape: VectorShape, first: u64) -> (Self, u64) {
-        let mut stream = Self { shape, files, next_group: 0, group: None, row: 0 };
+    pub(super) fn near(parts: &'a [TablePart], shape: VectorShape, first: u64) -> (Self, u64) {
+        let mut stream = Self { shape, parts, next_group: 0, group: None, row: 0 };
         let mut skipped = first;
-        while let [file, rest @ ..] = stream.files
-            && skipped >= file.rows
+        while let [part, rest @ ..] = stream.parts
+            && skipped >= part.file.rows
         {
-            skipped -= file.rows;
-            stream.files = rest;
+            skipped -= part.file.rows;
+            stream.parts = rest;
         }
-        for group in stream.files.first().map(|file| file.metadata.row_groups()).unwrap_or_default() {
+        for group in stream.parts.first().map(|part| part.file.metadata.row_groups()).unwrap_or_default() {
             let rows = group.num_rows().unsigned_abs();
             if skipped < rows {
                 break;
@@ -62,15 +55,15 @@ impl<'a> ParquetStream<'a> {
     /// The row group that is being read; `None` after the last row.
     fn opened(&mut self) -> std::result::Result<Option<&mut Group>, DataError> {
         while self.group.as_ref().is_none_or(|group| group.rows_left == 0) {
-            let [file, rest @ ..] = self.files else { return Ok(None) };
-            if self.next_group == file.metadata.num_row_groups() {
-                self.files = rest;
+            let [part, rest @ ..] = self.parts else { return Ok(None) };
+            if self.next_group == part.file.metadata.num_row_groups() {
+                self.parts = rest;
                 self.next_group = 0;
                 self.row = 0;
                 continue;
             }
-            let group = guarded(|| Group::open(file, self.next_group, self.shape.numbers() as u64));
-            self.group = Some(group.map_err(|error| in_group(file, self.next_group, &error))?);
+            let group = guarded(|| Group::open(part, self.next_group, self.shape.numbers() as u64));
+            self.group = Some(group.map_err(|error| in_group(&part.file, self.next_group, &error))?);
             self.next_group += 1;
         }
         Ok(self.group.as_mut())
@@ -86,7 +79,7 @@ impl RowStream for ParquetStream<'_> {
             let rows = left.min(group.rows_left) as usize;
             let read = guarded(|| group.read(rows, views, width, into));
             group.rows_left -= rows as u64;
-            let Some(file) = self.files.first() else { break };
+            let Some(TablePart { file, .. }) = self.parts.first() else { break };
             read.map_err(|problem| match problem {
                 VectorColumnProblem::Parquet(error) => {
                     in_group(file, self.next_group.saturating_sub(1), &error)
@@ -104,33 +97,20 @@ impl RowStream for ParquetStream<'_> {
 
 impl Group {
     /// Opens a row group whose vectors have `numbers` numbers each.
-    fn open(file: &ParquetFile, index: usize, numbers: u64) -> Result<Self> {
-        let group = file.metadata.row_group(index);
-        let rows_left = group.num_rows().unsigned_abs();
-        let open = |leaf: &Leaf, per_row: u64| -> Result<ColumnReader> {
-            let column = group.column(leaf.index);
-            let pages =
-                SerializedPageReader::new(Arc::clone(&file.chunks), column, rows_left as usize, None)?;
-            let pages = CountedPages::new(pages, rows_left.saturating_mul(per_row));
-            Ok(get_column_reader(Arc::clone(&leaf.description), Box::new(pages)))
-        };
-        let other = || ParquetError::General("a column changed its type".into());
-        let vector = match &file.columns.vector {
+    fn open(TablePart { file, columns }: &TablePart, index: usize, numbers: u64) -> Result<Self> {
+        let rows_left = file.metadata.row_group(index).num_rows().unsigned_abs();
+        let vector = match &columns.vector {
             Some(leaf) => {
                 let present = leaf.description.max_def_level();
                 let inside = leaf.description.max_rep_level();
-                Some(VectorColumn::new(open(leaf, numbers)?, present, inside).ok_or_else(other)?)
+                let reader = file.column(index, leaf, numbers)?;
+                Some(VectorColumn::new(reader, present, inside).ok_or_else(changed_type)?)
             }
             None => None,
         };
-        let text = |leaf: &Option<Leaf>| -> Result<Option<TextColumn>> {
-            let Some(leaf) = leaf else { return Ok(None) };
-            let present = leaf.description.max_def_level();
-            let column = TextColumn::new(open(leaf, 1)?, present, leaf.description.converted_type());
-            column.map(Some).ok_or_else(other)
-        };
-        let id = text(&file.columns.id)?;
-        let label = text(&file.columns.label)?;
+        let text = |leaf: &Option<Leaf>| leaf.as_ref().map(|leaf| file.text_column(index, leaf)).transpose();
+        let id = text(&columns.id)?;
+        let label = text(&columns.label)?;
         Ok(Self { rows_left, vector, id, label })
     }
 
@@ -165,13 +145,14 @@ impl Group {
 }
 
 /// Views and width of the first row of a file.
-pub(super) fn first_vector(file: &ParquetFile) -> std::result::Result<(u64, u64), DataError> {
+pub(super) fn first_vector(part: &TablePart) -> std::result::Result<(u64, u64), DataError> {
+    let file = &part.file;
     let index = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0).unwrap_or_default();
     // Until the length of a vector is known, a file may have as many numbers as its bytes can plausibly expand to.
     let rows = file.metadata.row_group(index).num_rows().unsigned_abs().max(1);
-    let numbers = file.chunks.length().saturating_mul(250) / rows;
+    let numbers = file.length().saturating_mul(250) / rows;
     let mut group =
-        guarded(|| Group::open(file, index, numbers)).map_err(|error| in_group(file, index, &error))?;
+        guarded(|| Group::open(part, index, numbers)).map_err(|error| in_group(file, index, &error))?;
     let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
     let size = size.map_err(|problem| match problem {
         VectorColumnProblem::Parquet(error) => in_group(file, index, &error),
@@ -183,6 +164,6 @@ pub(super) fn first_vector(file: &ParquetFile) -> std::result::Result<(u64, u64)
     Ok((views as u64, width as u64))
 }
 
-fn in_group(file: &ParquetFile, group: usize, error: &ParquetError) -> DataError {
-    damaged(&file.path, error).at(format!("row group {group}"))
+pub(super) fn in_group(file: &ParquetFile, group: usize, error: &ParquetError) -> DataError {
+    file.damaged(error).at(format!("row group {group}"))
 }

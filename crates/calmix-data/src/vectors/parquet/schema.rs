@@ -3,19 +3,13 @@
 use csv::StringRecord;
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::file::metadata::ParquetMetaData;
-use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
+use parquet::schema::types::ColumnDescriptor;
 
 use super::super::VectorOptions;
 use super::super::chosen::choose;
 use crate::error::DataProblem;
+use crate::parquet_file::Leaf;
 use crate::source::labels_csv::{id_column, label_column};
-
-/// A column of a file, by its index among the leaves of the schema.
-#[derive(Debug, Clone)]
-pub(super) struct Leaf {
-    pub(super) index: usize,
-    pub(super) description: ColumnDescPtr,
-}
 
 /// The columns that are read.
 #[derive(Debug, Clone)]
@@ -32,8 +26,8 @@ impl Columns {
         options: &VectorOptions,
     ) -> Result<Self, DataProblem> {
         let mut columns = Self::without_vectors(metadata, options)?;
-        let lists: Vec<Leaf> = leaves(metadata).filter(|leaf| is_vector(&leaf.description)).collect();
-        let names: Vec<&str> = lists.iter().map(|leaf| root(&leaf.description)).collect();
+        let lists: Vec<Leaf> = Leaf::all(metadata).filter(|leaf| is_vector(&leaf.description)).collect();
+        let names: Vec<&str> = lists.iter().map(Leaf::root).collect();
         let chosen = choose(&names, options.vector_column.as_deref(), "columns")?;
         columns.vector = lists.into_iter().nth(chosen);
         Ok(columns)
@@ -44,7 +38,7 @@ impl Columns {
         metadata: &ParquetMetaData,
         options: &VectorOptions,
     ) -> Result<Self, DataProblem> {
-        let texts: Vec<Leaf> = leaves(metadata).filter(|leaf| is_text(&leaf.description)).collect();
+        let texts: Vec<Leaf> = Leaf::all(metadata).filter(|leaf| is_text(&leaf.description)).collect();
         let header: StringRecord = texts.iter().map(|leaf| leaf.description.name()).collect();
         let id = id_column(&header, &options.columns)?;
         let label = label_column(&header, &options.columns)?;
@@ -53,8 +47,8 @@ impl Columns {
     }
 
     /// The columns, by their indices.
-    pub(super) fn leaves(&self) -> impl Iterator<Item = usize> {
-        [&self.vector, &self.id, &self.label].into_iter().flatten().map(|leaf| leaf.index)
+    pub(super) fn leaves(&self) -> Vec<usize> {
+        [&self.vector, &self.id, &self.label].into_iter().flatten().map(|leaf| leaf.index).collect()
     }
 
     /// Whether there are ids and labels.
@@ -63,14 +57,14 @@ impl Columns {
     }
 }
 
-fn leaves(metadata: &ParquetMetaData) -> impl Iterator<Item = Leaf> {
-    let columns = metadata.file_metadata().schema_descr().columns().iter();
-    columns.cloned().enumerate().map(|(index, description)| Leaf { index, description })
-}
-
-/// The name of the column that a leaf belongs to.
-fn root(description: &ColumnDescriptor) -> &str {
-    description.path().parts().first().map_or("", String::as_str)
+/// A column of texts, by its name.
+pub(super) fn text_leaf(metadata: &ParquetMetaData, name: &str) -> Result<Leaf, DataProblem> {
+    let mut texts = Leaf::all(metadata).filter(|leaf| is_text(&leaf.description));
+    texts.find(|leaf| leaf.description.name() == name).ok_or_else(|| {
+        let columns: Vec<String> = Leaf::all(metadata).map(|leaf| leaf.root().to_owned()).collect();
+        let columns = columns.join(", ");
+        DataProblem::Content(format!("no column `{name}` of texts; the columns are: {columns}"))
+    })
 }
 
 /// Whether a column is a list of floating-point numbers, or a list of such lists.

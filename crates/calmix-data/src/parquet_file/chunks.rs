@@ -7,9 +7,9 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-use super::super::read_from::ReadFrom;
 use crate::dataset::ReadAt;
 use crate::expansion;
+use crate::read_from::ReadFrom;
 
 /// Bytes of the largest page, compressed or not; writers make pages of a megabyte.
 const LARGEST_PAGE: u64 = 256 << 20;

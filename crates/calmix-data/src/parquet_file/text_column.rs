@@ -9,7 +9,7 @@ use parquet::errors::{ParquetError, Result};
 const LONGEST: usize = 4096;
 
 /// The column of one row group.
-pub(super) struct TextColumn {
+pub(crate) struct TextColumn {
     values: Values,
     /// The definition level of a value that is there.
     present: i16,
@@ -25,7 +25,7 @@ enum Values {
 
 impl TextColumn {
     /// `None` if the column has another type.
-    pub(super) fn new(reader: ColumnReader, present: i16, converted: ConvertedType) -> Option<Self> {
+    pub(crate) fn new(reader: ColumnReader, present: i16, converted: ConvertedType) -> Option<Self> {
         let values = match reader {
             ColumnReader::Int32ColumnReader(reader) => Values::Int32(reader),
             ColumnReader::Int64ColumnReader(reader) => Values::Int64(reader),
@@ -38,7 +38,7 @@ impl TextColumn {
     }
 
     /// Appends the values of the next rows; `None` where there is none.
-    pub(super) fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<()> {
+    pub(crate) fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<()> {
         let mut levels = Vec::new();
         let is_unsigned = self.is_unsigned;
         let texts: Vec<Option<String>> = match &mut self.values {

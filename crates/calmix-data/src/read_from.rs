@@ -12,14 +12,14 @@ use crate::error::{DataError, DataProblem};
 
 /// Bytes of a file, from one position to another.
 #[derive(Debug)]
-pub(super) struct ReadFrom {
+pub(crate) struct ReadFrom {
     file: Arc<ReadAt>,
     at: u64,
     end: u64,
 }
 
 impl ReadFrom {
-    pub(super) fn new(file: &Arc<ReadAt>, at: u64, end: u64) -> Self {
+    pub(crate) fn new(file: &Arc<ReadAt>, at: u64, end: u64) -> Self {
         Self { file: Arc::clone(file), at, end }
     }
 }
@@ -37,7 +37,7 @@ impl Read for ReadFrom {
 }
 
 /// The error of a read: bytes that are missing or damaged are the file's fault, everything else is the storage's.
-pub(super) fn read_error(path: &Path, error: io::Error) -> DataError {
+pub(crate) fn read_error(path: &Path, error: io::Error) -> DataError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {
         UnexpectedEof => {

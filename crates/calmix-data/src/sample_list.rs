@@ -1,0 +1,146 @@
+//! A list of samples of a dataset by their paths, as `calmix predict` writes them: the column `path` of a Parquet file, of a
+//! folder of Parquet files or of a CSV file.
+//!
+//! A path names a sample if it leads to it from the dataset's folder, from the current folder, or from the root of the file
+//! system; at a URL, if it begins with that URL. The image of a tar is the path of the tar, a slash and the name of the member.
+//! The table of a dataset does not keep the names of members, so the headers of those tars that the list names are read.
+//!
+//! Memory holds a hash of each path of the list and nothing of the dataset, which may be much longer.
+
+mod path_list;
+mod path_readings;
+mod sample_names;
+
+use std::path::Path;
+
+use path_list::PathList;
+use path_readings::PathReadings;
+use sample_names::SampleNames;
+
+use crate::dataset::Dataset;
+use crate::error::{DataError, DataProblem};
+use crate::manifest::Encoding;
+
+/// Marks a path that no sample has.
+const NO_SAMPLE: u64 = u64::MAX;
+
+/// The samples that a list names.
+#[derive(Debug)]
+pub struct SampleList {
+    list: PathList,
+    /// Ids, ascending, each with the row that names it first.
+    samples: Vec<(u64, u64)>,
+}
+
+/// A reading of a path of the list: the hash of the name that a sample would have.
+#[derive(Debug, Clone, Copy)]
+struct NamedRow {
+    name: [u8; 16],
+    row: u64,
+    id: u64,
+}
+
+impl SampleList {
+    /// Finds the samples of `dataset`, whose files are below `root`, that the list at `path` names. A sample that is named
+    /// twice is in it once.
+    ///
+    /// # Errors
+    /// If the list cannot be read, is empty, names anything but samples of the dataset, or a path of it could be two of
+    /// them; or if the samples of the dataset have no paths.
+    pub fn read(path: &Path, dataset: &Dataset, root: &Path) -> Result<Self, DataError> {
+        let mut names = SampleNames::new(dataset);
+        names.find_tars()?;
+        if dataset.header().encoding != Encoding::File || !names.are_unique() {
+            let problem = "its samples have no paths of their own, which a list of samples needs";
+            return Err(DataError::new(root, DataProblem::Content(problem.into()))
+                .hint("a list can name the images of a folder or of WebDataset's shards (.tar)"));
+        }
+        let list = PathList::open(path)?;
+        let readings = PathReadings::of(root)?;
+        let mut named = Vec::new();
+        list.visit(|row, text| {
+            let of_row = readings.names(text);
+            if of_row.is_empty() {
+                return Err(unknown(&list, row, text, &readings, &names));
+            }
+            for name in of_row {
+                names.want(&name);
+                named.push(NamedRow { name: hash(&name), row, id: NO_SAMPLE });
+            }
+            Ok(())
+        })?;
+        if named.is_empty() {
+            let problem = DataProblem::Content("the list is empty".into());
+            return Err(DataError::new(path, problem).hint("select at least one row"));
+        }
+        named.sort_unstable_by_key(|named| named.name);
+        names.visit(|id, name| {
+            let name = hash(name);
+            let first = named.partition_point(|named| named.name < name);
+            let same = named.iter_mut().skip(first).take_while(|named| named.name == name);
+            same.for_each(|named| named.id = id);
+        })?;
+        named.sort_unstable_by_key(|named| (named.row, named.id));
+        let mut samples = Vec::with_capacity(named.len());
+        for of_row in named.chunk_by(|a, b| a.row == b.row) {
+            // At least one: a chunk is not empty. Readings that are not samples come last.
+            let (Some(first), Some(last)) = (of_row.first(), of_row.last()) else { continue };
+            if first.id == NO_SAMPLE {
+                return Err(unknown(&list, first.row, &list.text(first.row)?, &readings, &names));
+            }
+            if last.id != NO_SAMPLE && last.id != first.id {
+                return Err(ambiguous(&list, first.row, &list.text(first.row)?, &readings));
+            }
+            samples.push((first.id, first.row));
+        }
+        samples.sort_unstable();
+        samples.dedup_by_key(|(id, _)| *id);
+        Ok(Self { list, samples })
+    }
+
+    /// Ids, ascending, each with the row that names it first.
+    pub fn samples(&self) -> &[(u64, u64)] {
+        &self.samples
+    }
+
+    /// The file or folder of the list.
+    pub fn path(&self) -> &Path {
+        self.list.path()
+    }
+
+    /// The error for a row of the list.
+    pub(crate) fn error(&self, row: u64, problem: DataProblem) -> DataError {
+        self.list.error(row, problem)
+    }
+}
+
+/// Sixteen bytes of a hash: no two of billions of names share them by chance.
+fn hash(name: &str) -> [u8; 16] {
+    let hash = blake3::hash(name.as_bytes());
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+fn unknown(
+    list: &PathList,
+    row: u64,
+    text: &str,
+    readings: &PathReadings,
+    names: &SampleNames<'_>,
+) -> DataError {
+    let root = readings.root();
+    let problem = format!("{text:?} is not a sample of the dataset {root}");
+    let hint = match names.example() {
+        Some(example) => format!(
+            "name its images as `calmix predict` does, such as {root}/{example}, or from the dataset's folder, such as {example}"
+        ),
+        None => "name its images as `calmix predict` does".to_owned(),
+    };
+    list.error(row, DataProblem::Content(problem)).hint(hint)
+}
+
+fn ambiguous(list: &PathList, row: u64, text: &str, readings: &PathReadings) -> DataError {
+    let problem =
+        format!("{text:?} could be two samples: from the current folder, or from the dataset's folder");
+    let hint = format!("write the whole path, which begins with {}", readings.root());
+    list.error(row, DataProblem::Content(problem)).hint(hint)
+}

@@ -1,0 +1,210 @@
+//! Images in Parquet files, as Hugging Face's `datasets` writes them and the Hub stores them.
+//!
+//! One column holds the encoded images, as `struct<bytes: binary, path: string>` or as plain binary; another one their labels,
+//! whole numbers, where a missing one and -1 mean that there is none. The metadata of Hugging Face, if any, name the classes.
+//!
+//! Pages are compressed, so an image cannot be read at its place. All images are packed once, as they are: copied into files of
+//! the prepared folder, one for each Parquet file. Rows are read one at a time, so memory holds a page of each column.
+//!
+//! All `*.parquet` below the root are read, by name. A file belongs to the split that a word of its name between `-`, `_` and
+//! `.` names, or else one of the innermost folder that names one (`train`, `val`, `test`, `unlabelled` and their variants,
+//! `unsupervised`), else to `train`.
+
+mod found_classes;
+mod image_columns;
+mod image_rows;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use self::found_classes::FoundClasses;
+use self::image_columns::ImageColumns;
+use self::image_rows::ImageRows;
+use super::image_files::check_image;
+use super::labels_csv::LabelColumns;
+use super::layout::{SPLITS, TRAIN, UNLABELLED, split};
+use super::listing::{below, contents, walk};
+use super::{Check, Inspection};
+use crate::error::{DataError, DataProblem};
+use crate::expansion;
+use crate::manifest::{Encoding, ManifestBuilder};
+use crate::parquet_file::ParquetFile;
+use crate::prepare::Prepared;
+
+/// How Parquet files are read.
+#[derive(Debug, Clone, Default)]
+pub struct ParquetOptions {
+    /// How images are checked; by default only by their header, because such datasets usually have many images.
+    pub inspection: Inspection,
+    /// The columns that hold the images (`path`) and the labels; by default they are found by type and by usual names.
+    pub columns: LabelColumns,
+}
+
+/// A file of the source.
+#[derive(Debug)]
+struct NamedFile {
+    subset: &'static str,
+    name: String,
+}
+
+/// Prepares the files below `root` and writes the dataset, with all its images, to `target`.
+///
+/// # Errors
+/// If a file is damaged or has no column of images, a row has no image or a label that is not a class, none of the images
+/// can be decoded, or `target` cannot be written.
+pub fn prepare(root: &Path, target: &Path, options: &ParquetOptions) -> Result<Prepared, DataError> {
+    let mut left_out = Vec::new();
+    let named = find_files(root, &mut left_out)?;
+    let folder = root.canonicalize().map_err(|error| DataError::new(root, error))?;
+    // Labels take little time by themselves, and a wrong one is better found before all images are copied.
+    let mut found = FoundClasses::default();
+    let mut files = Vec::new();
+    for file in named {
+        if found.add(&folder, &file, &options.columns)? > 0 {
+            files.push(file);
+        }
+    }
+    if let Some(progress) = &options.inspection.progress {
+        progress.expect(found.rows());
+    }
+    let mut builder = ManifestBuilder::new(target, found.finish()?, Encoding::File)?;
+    builder.left_out(left_out);
+    let mut subset = "";
+    let mut added = 0;
+    for (number, named) in files.iter().enumerate() {
+        if subset != named.subset {
+            builder.subset(named.subset);
+            subset = named.subset;
+        }
+        let file = ParquetFile::open(&folder, &named.name)?;
+        added += pack(&file, named, number, &mut builder, options)?;
+    }
+    if added == 0 {
+        let problem = DataProblem::Content("none of the images in its .parquet files could be read".into());
+        let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
+        let hint = first.unwrap_or_else(|| "the files have no rows".into());
+        return Err(DataError::new(root, problem).hint(hint));
+    }
+    builder.finish()
+}
+
+/// Copies the images of a file into a part of the prepared folder; returns how many there are.
+fn pack(
+    file: &ParquetFile,
+    named: &NamedFile,
+    number: usize,
+    builder: &mut ManifestBuilder,
+    options: &ParquetOptions,
+) -> Result<u64, DataError> {
+    let Inspection { limits, check, progress, .. } = &options.inspection;
+    let columns = ImageColumns::find(file, &options.columns, named.subset)?;
+    let mut rows = ImageRows::with_images(file, &columns);
+    // By number: two names could differ only by a `/` that no name of a part may have.
+    let name = format!("images-{number:05}.bin");
+    let mut packed = builder.unpack(&name)?;
+    let mut offset = 0;
+    let mut added = 0;
+    while let Some(row) = rows.next()? {
+        if let Some(progress) = progress {
+            progress.add();
+        }
+        let place = format!("row {}", row.number);
+        let Some(image) = row.image else { continue };
+        let bytes = image.data();
+        let length = bytes.len() as u64;
+        if length > limits.bytes {
+            let problem = format!("the image has {length} bytes, expected at most {}", limits.bytes);
+            builder.unreadable(DataError::new(&file.path, DataProblem::Limit(problem)).at(place));
+            continue;
+        }
+        if let Err(error) = check_image(bytes, limits, check.unwrap_or(Check::Header)) {
+            builder.unreadable(error.in_file(&file.path).at(place));
+            continue;
+        }
+        // Rows that share one image of a dictionary take hardly any bytes in the file, but each takes its own on the disk.
+        if !expansion::is_plausible(file.length(), offset + length) {
+            let problem =
+                format!("{} bytes that expand to more than {offset}: probably an attack", file.length());
+            return Err(DataError::new(&file.path, DataProblem::Limit(problem)).at(place));
+        }
+        packed.write_all(bytes).map_err(|error| DataError::new(packed.path(), error))?;
+        builder.sample(packed.part, offset, bytes, row.label)?;
+        offset += length;
+        added += 1;
+    }
+    builder.finish_part(packed)?;
+    Ok(added)
+}
+
+/// The Parquet files below `root`, in the order of their splits.
+fn find_files(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<NamedFile>, DataError> {
+    let mut files = Vec::new();
+    walk(root, "", left_out, &mut |name| {
+        if is_named_parquet(name) {
+            files.push(NamedFile { subset: subset_of(name), name: name.to_owned() });
+        }
+        Ok(())
+    })?;
+    if files.is_empty() {
+        let problem = DataProblem::Content("there is no .parquet file in it".into());
+        return Err(DataError::new(root, problem).hint("pass the folder that contains the .parquet files"));
+    }
+    // Stable: files stay in their order within a split.
+    files.sort_by_key(|file| SPLITS.iter().position(|(name, _)| *name == file.subset));
+    Ok(files)
+}
+
+/// The split of a file, by its path below the root: the name of the file first, then its folders from the innermost on.
+fn subset_of(name: &str) -> &'static str {
+    let word = |word: &str| match split(word) {
+        None if word.eq_ignore_ascii_case("unsupervised") => Some(UNLABELLED),
+        found => found,
+    };
+    name.rsplit('/').find_map(|part| part.split(['-', '_', '.']).find_map(word)).unwrap_or(TRAIN)
+}
+
+fn is_named_parquet(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+}
+
+/// Whether a folder, or a folder in it such as `data`, has Parquet files of which the first has a column of images.
+pub fn has_images(root: &Path) -> bool {
+    first_file(root)
+        .is_some_and(|(folder, name)| ParquetFile::open(&folder, &name).is_ok_and(|file| holds_images(&file)))
+}
+
+/// Whether a file has a column of images.
+pub(crate) fn holds_images(file: &ParquetFile) -> bool {
+    ImageColumns::has_image(file)
+}
+
+fn first_file(root: &Path) -> Option<(PathBuf, String)> {
+    let root = root.canonicalize().ok()?;
+    let top = contents(&root, "").ok()?;
+    let first = |folder: &str, files: Vec<String>| {
+        files.into_iter().find(|name| is_named_parquet(name)).map(|name| below(folder, &name))
+    };
+    let in_folder = |folder: &String| first(folder, contents(&root, folder).ok()?.files);
+    let name = first("", top.files).or_else(|| top.folders.iter().find_map(in_folder))?;
+    Some((root, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_comes_from_the_file_name_first() {
+        for (name, expected) in [
+            ("train-00000-of-00005.parquet", "train"),
+            ("data/validation-00000-of-00001.parquet", "val"),
+            ("training_data/test-0.parquet", "test"),
+            ("default/test/0000.parquet", "test"),
+            ("data/unsupervised-00000-of-00001.parquet", "unlabelled"),
+            ("unlabeled_1.parquet", "unlabelled"),
+            ("latest.parquet", "train"),
+        ] {
+            assert_eq!(subset_of(name), expected, "{name}");
+        }
+    }
+}
