@@ -1,6 +1,6 @@
 """Rebuilds every number of README.md, its plots and a table in the README of the project: `tables.py`, or `tables.py --check`.
 
-They come from the CSV file in `heads`. A table stands between `<!-- NAME -->` and `<!-- end -->`. With `--check` nothing is
+They come from the CSV files in the folders beside it. A table stands between `<!-- NAME -->` and `<!-- end -->`. With `--check` nothing is
 written, and a difference ends with 1.
 """
 
@@ -22,18 +22,21 @@ LEVEL = 0.95
 
 
 class Runs:
-    """The runs of one CSV file, by setting and seed."""
+    """The runs of a CSV file, by setting and seed."""
 
     def __init__(self, file):
         self.rows = defaultdict(dict)
         self.failed = []
-        with open(file) as lines:
-            for line in csv.DictReader(lines):
-                if line["failed"]:
-                    self.failed.append(line)
-                    continue
-                setting = (line["data"], line["backbone"], line["head"], int(line["labels"]), line["base"], line["arm"])
-                self.rows[setting][int(line["seed"])] = line
+        for line in rows(file):
+            if line["failed"]:
+                self.failed.append(line)
+                continue
+            setting = (line["data"], line["backbone"], line["head"], int(line["labels"]), line["base"], line["arm"])
+            self.rows[setting][int(line["seed"])] = line
+
+    def cells(self):
+        """Data, backbone and base of the runs without mixtures."""
+        return sorted({(setting[0], setting[1], setting[4]) for setting in self.rows if setting[5] == "none"})
 
     def values(self, setting, metric):
         """The metric of each run of a setting, by seed."""
@@ -43,6 +46,11 @@ class Runs:
         """The metric minus that of the run with the same seed in another setting."""
         of, other = self.values(setting, metric), self.values(against, against_metric)
         return np.array([of[seed] - other[seed] for seed in sorted(of.keys() & other.keys())])
+
+
+def rows(file):
+    with open(HERE / file) as lines:
+        return list(csv.DictReader(lines))
 
 
 def interval(differences):
@@ -95,12 +103,32 @@ PRIMARY = [
     ("guided − random pairs, soft", 25, ("guided soft", ""), ("random soft", "")),
 ]
 
+# The comparisons of networks that were trained from scratch.
+SCRATCH = [
+    ("P6 guided pairs, weighted − no mixture, from scratch", 4, ("guided hard, weighted", ""), ("none", "")),
+    ("P7 guided − random pairs, from scratch", 25, ("guided hard", ""), ("random hard", "")),
+]
 
-def primary(runs, cells):
-    """The comparisons of heads, in every cell of data, backbone and base."""
+
+def primary(heads, scratch):
+    """The comparisons of heads and of networks, in every cell of data, backbone and base, corrected together."""
+    found = compared(heads, PRIMARY) + compared(scratch, SCRATCH)
+    corrected = holm([interval(differences)[2] for *_, differences, _ in found])
+    table = ["| comparison | labels | data, base | metric | n | difference (95%) | p, Holm | verdict |", "|" + "---|" * 8]
+    for (name, labels, cell, metric, differences, margin), p in zip(found, corrected):
+        mean, half, _ = interval(differences)
+        digits, factor, unit = (3, 1.0, "NLL") if metric == "nll" else (2, 100.0, "error, points")
+        shown = f"{signed(factor * mean, digits)} ± {factor * half:.{digits}f}"
+        row = [name, labels, f"{cell[0]}, {cell[2]}", unit, len(differences), shown, f"{p:.2g}", verdict(mean, half, p, margin)]
+        table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
+def compared(runs, comparisons):
+    """The differences of each comparison in each cell, and the margin within which they are equal."""
     found = []
-    for name, labels, (arm, after), (other, other_after) in PRIMARY:
-        for data, backbone, base in cells:
+    for name, labels, (arm, after), (other, other_after) in comparisons:
+        for data, backbone, base in runs.cells():
             of, against = [(data, backbone, "linear", labels, base, one) for one in (arm, other)]
             for metric, place in [("nll", 0), ("error", 1)]:
                 # The temperature does not change the error.
@@ -111,15 +139,7 @@ def primary(runs, cells):
                 if len(differences) > 2:
                     margin = EQUAL["few" if labels < 10 else "many"][place]
                     found.append((name, labels, (data, backbone, base), metric, differences, margin))
-    corrected = holm([interval(differences)[2] for *_, differences, _ in found])
-    table = ["| comparison | labels | data, base | metric | n | difference (95%) | p, Holm | verdict |", "|" + "---|" * 8]
-    for (name, labels, cell, metric, differences, margin), p in zip(found, corrected):
-        mean, half, _ = interval(differences)
-        digits, factor, unit = (3, 1.0, "NLL") if metric == "nll" else (2, 100.0, "error, points")
-        shown = f"{signed(factor * mean, digits)} ± {factor * half:.{digits}f}"
-        row = [name, labels, f"{cell[0]}, {cell[2]}", unit, len(differences), shown, f"{p:.2g}", verdict(mean, half, p, margin)]
-        table.append("| " + " | ".join(map(str, row)) + " |")
-    return table
+    return found
 
 
 def means(runs, data, backbone, head, labels):
@@ -132,6 +152,16 @@ def means(runs, data, backbone, head, labels):
         applied = sum(temperature != 1.0 for temperature in runs.values(setting, "temperature").values())
         row = [setting[4], setting[5], len(runs.rows[setting]), of("error", 1, 100), of("nll", 3), of("nll_at_t", 3)]
         table.append("| " + " | ".join(map(str, row + [of("ece", 1, 100), of("ece_at_t", 1, 100), applied])) + " |")
+    return table
+
+
+def networks(runs, data, backbone, labels):
+    """Every arm of networks that were trained from scratch: no temperature is fitted, since no label is held out."""
+    table = ["| base | arm | n | error | NLL | ECE |", "|" + "---|" * 6]
+    for setting in sorted(setting for setting in runs.rows if setting[:4] == (data, backbone, "linear", labels)):
+        of = lambda metric, digits, factor=1.0: mean_of(runs.values(setting, metric), digits, factor)
+        row = [setting[4], setting[5], len(runs.rows[setting]), of("error", 1, 100), of("nll", 3), of("ece", 1, 100)]
+        table.append("| " + " | ".join(map(str, row)) + " |")
     return table
 
 
@@ -169,13 +199,18 @@ CONFIRMED = ["fashion-mnist", "cifar100"]
 MIXED_UP_TO = 5
 
 
-def preset(runs, cells):
+def calibrated(labels):
+    """The arm that the preset is with so many labels per class."""
+    return "random soft" if labels <= MIXED_UP_TO else "none"
+
+
+def preset(runs):
     """The preset `calibrated` against no mixture at T: is the upper end of the interval within what makes no odds?"""
     table = ["| data, base | labels | the preset is | n | NLL: preset | no mixture at T | difference (95%) | bound | verdict |"]
     table.append("|" + "---|" * 9)
-    for data, backbone, base in cells:
+    for data, backbone, base in runs.cells():
         for labels in sorted({setting[3] for setting in runs.rows if setting[:2] == (data, backbone)}):
-            arm = "random soft" if labels <= MIXED_UP_TO else "none"
+            arm = calibrated(labels)
             of, against = [(data, backbone, "linear", labels, base, one) for one in (arm, "none")]
             differences = runs.differences(of, "nll_at_t", against, "nll_at_t")
             if data not in CONFIRMED or len(differences) < 3:
@@ -195,7 +230,8 @@ def preset(runs, cells):
 OVERVIEW = [
     ("SoftMatch", "softmatch", "none", ""),
     ("SoftMatch at T", "softmatch", "none", "_at_t"),
-    ("SoftMatch + CalibrateMix at T, the default", "softmatch", "guided hard", "_at_t"),
+    ("SoftMatch + CalibrateMix at T, as in the paper", "softmatch", "guided hard", "_at_t"),
+    ("SoftMatch + preset `calibrated` at T, the default for folders", "softmatch", "calibrated", "_at_t"),
     ("SoftMatch + random pairs, soft targets", "softmatch", "random soft", ""),
     ("logistic regression on the labels at T", "logistic-regression", "clean", "_at_t"),
     ("EM with balanced classes, one vector per image", "balanced-em", "clean", ""),
@@ -208,7 +244,8 @@ def overview(runs, data, backbone, counts=(4, 10, 25)):
     for name, base, arm, after in OVERVIEW:
         cells = []
         for labels in counts:
-            values = lambda metric: np.mean(list(runs.values((data, backbone, "linear", labels, base, arm), metric).values()))
+            setting = (data, backbone, "linear", labels, base, calibrated(labels) if arm == "calibrated" else arm)
+            values = lambda metric: np.mean(list(runs.values(setting, metric).values()))
             cells.append(f"{100 * values('error'):.1f}%, {100 * values('ece' + after):.1f}%, {values('nll' + after):.3f}")
         table.append("| " + " | ".join([name, *cells]) + " |")
     return table
@@ -230,6 +267,108 @@ def guarantees(runs):
         row = [data, labels, len(lines), f"{cover.mean():.1f}% ({cover.min():.1f}, {cover.max():.1f})"]
         row += [f"{column('set_size').mean():.2f}", len(right), *answers]
         table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
+# What scikit-learn is compared with: base and arm, and whether the temperature is applied.
+BESIDE = [("softmatch", "none", "_at_t"), ("softmatch", "random soft", "_at_t"), ("logistic-regression", "clean", "_at_t")]
+
+
+def peers(runs):
+    """scikit-learn on the vectors and labels of the same runs: means over the seeds that both have."""
+    found = defaultdict(dict)
+    for line in rows("heads/peers.csv"):
+        found[line["data"], line["backbone"], int(line["labels"]), line["peer"]][int(line["seed"])] = line
+    table = ["| data | labels | classifier | n | error | NLL | ECE |", "|" + "---|" * 7]
+    for data, backbone, labels in sorted({setting[:3] for setting in found}):
+        here = {name: of for (*cell, name), of in found.items() if cell == [data, backbone, labels]}
+        seeds = set.intersection(*({*of} for of in here.values()))
+        for base, arm, after in BESIDE:
+            lines = runs.rows.get((data, backbone, "linear", labels, base, arm), {})
+            if {*lines} & seeds:
+                at_t = {seed: {m: lines[seed][m + after] if m != "error" else lines[seed][m] for m in ("error", "nll", "ece")}
+                        for seed in lines.keys() & seeds}
+                here[f"calmix: {base}, {arm}, at T"] = at_t
+        for name, of in here.items():
+            # LabelSpreading gives some true classes no probability at all: its NLL is infinite.
+            column = lambda metric: {seed: float(line[metric] or "inf") for seed, line in of.items() if seed in seeds}
+            nll = mean_of(column("nll"), 3) if np.isfinite(list(column("nll").values())).all() else "infinite"
+            row = [data, labels, name, len(seeds), mean_of(column("error"), 1, 100), nll, mean_of(column("ece"), 1, 100)]
+            table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
+def scale_rows(name, of, against):
+    """A row with means of some runs of `scale`, and their differences from others with the same seeds; no row without runs."""
+    if not of:
+        return []
+    metrics = [("error", 2, 100), ("nll", 3, 1), ("ece", 2, 100)]
+    cells = [name, len(of)]
+    for metric, digits, factor in metrics:
+        values = {seed: float(line[metric]) for seed, line in of.items()}
+        cells.append(mean_of(values, digits, factor))
+        if against:
+            differences = np.array([values[seed] - float(against[seed][metric]) for seed in sorted(of.keys() & against.keys())])
+            mean, half, _ = interval(factor * differences)
+            cells.append(f"{signed(mean, digits)} ± {half:.{digits}f}")
+        else:
+            cells.append("")
+    return ["| " + " | ".join(map(str, cells)) + " |"]
+
+
+SCALE_HEAD = "n | error, % | difference (95%) | NLL | difference | ECE, % | difference |"
+
+
+def by_seed(lines, **wanted):
+    return {int(line["seed"]): line for line in lines if all(line[key] == value for key, value in wanted.items())}
+
+
+def blocks(lines):
+    """The order by block against the order over all samples, with shuffled and with sorted shards."""
+    table = [f"| shards, order | {SCALE_HEAD}", "|" + "---|" * 8]
+    for shards in ["shuffled", "sorted"]:
+        of = lambda order: by_seed(lines, sweep="blocks", shards=shards, order=order)
+        table += scale_rows(f"{shards}, `samples`", of("samples"), None)
+        table += scale_rows(f"{shards}, `blocks`", of("blocks"), of("samples"))
+    return table
+
+
+def groups(lines):
+    """Several groups per step against one, at the same number of images."""
+    table = [f"| groups, learning rate | {SCALE_HEAD}", "|" + "---|" * 8]
+    one = by_seed(lines, sweep="groups", groups="1")
+    table += scale_rows("1, 0.03", one, None)
+    for count, lr in [("2", "0.03"), ("2", "0.06"), ("4", "0.03"), ("4", "0.12")]:
+        table += scale_rows(f"{count}, {lr}", by_seed(lines, sweep="groups", groups=count, lr=lr), one)
+    return table
+
+
+ROUNDS = [
+    ("random", "2,000 random rows (round 0)"),
+    ("confident", "200 of each predicted class, the most confident"),
+    ("above", "200 of each predicted class, random ones with a confidence of at least 0.6"),
+    ("above-twice", "the same, predicted by the model of the row above"),
+]
+
+
+def rounds(lines):
+    """Selected rows against all of them at once."""
+    table = [f"| unlabelled rows | {SCALE_HEAD}", "|" + "---|" * 8]
+    whole = by_seed(lines, unlabelled="all")
+    table += scale_rows("all 10,000 at once", whole, None)
+    for kind, name in ROUNDS:
+        table += scale_rows(name, by_seed(lines, unlabelled=kind), whole)
+    return table
+
+
+def deciles(lines):
+    """The error of pseudo-labels by decile of APM, in per cent."""
+    table = ["| labels | base | arm | n | " + " | ".join(map(str, range(1, 11))) + " |", "|" + "---|" * 14]
+    for labels, base, weight in sorted({(int(line["labels"]), line["base"], line["weight"]) for line in lines}):
+        of = [line for line in lines if (int(line["labels"]), line["base"], line["weight"]) == (labels, base, weight)]
+        means = [100 * np.mean([float(line[f"error_{decile}"]) for line in of]) for decile in range(1, 11)]
+        arm = "guided hard, weighted" if weight == "base" else "guided hard"
+        table.append("| " + " | ".join(map(str, [labels, base, arm, len(of), *(f"{mean:.1f}" for mean in means)])) + " |")
     return table
 
 
@@ -262,13 +401,17 @@ def curves(runs, data, backbone, base, metric):
 
 def parts():
     """Every table by its name, and every plot by its file."""
-    runs = Runs(HERE / "heads" / "runs.csv")
-    cells = sorted({(setting[0], setting[1], setting[4]) for setting in runs.rows if setting[5] == "none"})
-    tables = {"primary": primary(runs, cells), "guarantees": guarantees(runs), "premise": premise(runs)}
-    tables["preset"] = preset(runs, cells)
+    runs, scratch = Runs("heads/runs.csv"), Runs("scratch/runs.csv")
+    tables = {"primary": primary(runs, scratch), "guarantees": guarantees(runs), "premise": premise(runs)}
+    tables["preset"] = preset(runs)
+    tables["peers"] = peers(runs)
+    tables["deciles"] = deciles(rows("scratch/deciles.csv"))
+    tables["blocks"] = blocks(rows("scale/runs.csv"))
+    tables["groups"] = groups(rows("scale/runs.csv"))
+    tables["rounds"] = rounds(rows("scale/rounds.csv"))
     plots = {}
     crossings = ["| data, base | arm | crossover, labels per class (95%) |", "|---|---|---|"]
-    for data, backbone, base in cells:
+    for data, backbone, base in runs.cells():
         for arm in ["random soft", "crossed soft", "guided soft"]:
             at, low, high = crossover(runs, data, backbone, base, arm)
             between = f"{number_of_labels(low)} to {number_of_labels(high)}"
@@ -278,9 +421,13 @@ def parts():
     tables["crossover"] = crossings
     for data, backbone, head, labels in sorted({setting[:4] for setting in runs.rows}):
         tables[f"means {data} {head} {labels}"] = means(runs, data, backbone, head, labels)
+    for data, backbone, _, labels in sorted({setting[:4] for setting in scratch.rows}):
+        tables[f"scratch {labels}"] = networks(scratch, data, backbone, labels)
     tables["overview"] = overview(runs, "cifar10", "tf_efficientnet_lite0")
-    count = sum(len(seeds) for setting, seeds in runs.rows.items() if setting[5] != "clean")
-    tables["count"] = [f"{count:,} heads, each with ten more on its folds; {len(runs.failed)} runs failed."]
+    heads = sum(len(seeds) for setting, seeds in runs.rows.items() if setting[5] != "clean")
+    of_networks = sum(len(seeds) for seeds in scratch.rows.values())
+    failed = len(runs.failed) + len(scratch.failed)
+    tables["count"] = [f"{heads:,} heads, each with ten more on its folds, and {of_networks} networks; {failed} runs failed."]
     return tables, plots
 
 
@@ -298,7 +445,7 @@ def filled(page, tables):
 
 def main():
     tables, plots = parts()
-    pages = {name: filled((HERE / name).read_text(), tables) for name in ["README.md", "../README.md"]}
+    pages = {name: filled((HERE / name).read_text(), tables) for name in ["README.md", "scale/README.md", "../README.md"]}
     texts = pages | plots
     stale = [name for name, text in texts.items() if not (HERE / name).exists() or (HERE / name).read_text() != text]
     if "--check" in sys.argv:

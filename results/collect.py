@@ -1,6 +1,6 @@
-"""Writes a row of `runs.csv` for each run of a sweep: `collect.py SWEEP GUARANTEES >> runs.csv`.
+"""Writes a row of `runs.csv` for each run of a sweep: `collect.py SWEEP [GUARANTEES] >> runs.csv`.
 
-GUARANTEES is what `head_guarantees --csv SWEEP/runs/*` prints (an example of bench/). A run that failed has a row without numbers.
+GUARANTEES is what `head_guarantees --csv SWEEP/runs/*` prints for heads (an example of bench/). A run that failed has a row without numbers.
 """
 
 import csv
@@ -95,8 +95,10 @@ def short(value):
 
 def main():
     sweep = Path(sys.argv[1])
-    with open(sys.argv[2]) as file:
-        guarantees = {line["run"]: {key: line[key] for key in GUARANTEES} for line in csv.DictReader(file)}
+    guarantees = {}
+    for file in sys.argv[2:]:
+        with open(file) as lines:
+            guarantees |= {line["run"]: {key: line[key] for key in GUARANTEES} for line in csv.DictReader(lines)}
     out = csv.DictWriter(sys.stdout, COLUMNS, restval="", lineterminator="\n")
     for run in sorted((sweep / "runs").iterdir()):
         for line in row(sweep, run, guarantees):
