@@ -6,7 +6,6 @@
 
 mod kept_samples;
 mod open_parts;
-mod part_reader;
 mod part_source;
 mod parts;
 mod read_at;
@@ -30,6 +29,7 @@ use crate::image::Image;
 use crate::manifest::{
     DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS, check_version,
 };
+use crate::read_from::ReadFrom;
 use crate::shrink::{self, decode_shrunk, shrunk};
 
 /// Bytes of the longest `manifest.json`: a million classes.
@@ -155,6 +155,14 @@ impl Dataset {
         self.parts.part(index)
     }
 
+    /// A part as a reader from its beginning; one in object storage is fetched unless it is in the cache.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or has another length than when it was prepared.
+    pub(crate) fn part_reader(&self, index: u32) -> Result<ReadFrom, DataError> {
+        Ok(ReadFrom::whole(&self.parts.opened(index)?))
+    }
+
     /// The name of a sample for the user: its file or, if a file holds many, its index in its subset, as `train[7]`. Of a
     /// vector, the file and the row in it, as `vectors.npy[7]`.
     ///
@@ -263,7 +271,7 @@ impl Dataset {
             kept
         } else {
             part = self.parts.opened(record.part)?;
-            (&part.file, record.offset)
+            (&*part, record.offset)
         };
         let location = || format!("byte {offset}, sample {id}");
         let end = offset.checked_add(u64::from(record.length));
@@ -294,7 +302,7 @@ impl Dataset {
     fn location(&self, id: u64) -> Result<(PathBuf, String), DataError> {
         let record = self.record(id)?;
         let part = self.parts.opened(record.part)?;
-        Ok((part.file.path().to_owned(), format!("byte {}, sample {id}", record.offset)))
+        Ok((part.path().to_owned(), format!("byte {}, sample {id}", record.offset)))
     }
 
     fn read_records(&self, first: u64, bytes: &mut [u8]) -> Result<(), DataError> {

@@ -16,8 +16,12 @@ use calmix_data::features::{
 use calmix_data::image::Image;
 use calmix_data::loader::{ImageSource, ViewKey, Views};
 
+#[path = "../../calmix-core/tests/tier/python.rs"]
+mod python;
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
+
+use python::interpreter;
 
 const BYTES: usize = 6;
 
@@ -234,20 +238,6 @@ fn held_pages_are_read_like_written_ones() {
     assert_eq!(bytes, vectors(&PageNeed { ids, views }));
 }
 
-/// The interpreter of an environment with safetensors for NumPy: the one in the cache that libtorch is from.
-fn python() -> PathBuf {
-    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let cache = cache.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cache/calmix"));
-    let environments = fs::read_dir(cache.join("python")).into_iter().flatten().flatten();
-    let complete = environments.map(|entry| entry.path()).find(|folder| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.contains("safetensors-") && folder.join("complete").is_file()
-    });
-    complete
-        .expect("there is no Python environment with safetensors; `cargo xtask setup` creates it")
-        .join("bin/python")
-}
-
 const READ_BACK: &str = "\
 import sys
 import numpy
@@ -285,7 +275,11 @@ fn numpy_reads_a_page() {
     cache.write(&need, &vectors).unwrap();
     let (name, _) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
     let page = cache.folder().join(name);
-    let output = Command::new(python()).args(["-B", "-c", READ_BACK]).arg(page).output().unwrap();
+    let output = Command::new(interpreter("safetensors", "CALMIX_SAFETENSORS_PYTHON"))
+        .args(["-B", "-c", READ_BACK])
+        .arg(page)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let hash = String::from_utf8(output.stdout).unwrap();
     assert_eq!(hash.trim(), blake3::hash(&vectors).to_hex().as_str());

@@ -1,6 +1,8 @@
 //! JPEGs of all kinds and many sizes against Pillow: decoded to the same pixels, or refused, never something else.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)] // what became of each kind is printed
 
+#[path = "../../calmix-core/tests/tier/python.rs"]
+mod python;
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
 
@@ -11,6 +13,7 @@ use std::process::Command;
 
 use calmix_data::decode::{DecodeLimits, DecodeProblem, decode, size};
 use calmix_data::error::DataError;
+use python::interpreter;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -40,25 +43,9 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// An interpreter with Pillow and NumPy: `$CALMIX_TENSORBOARD_PYTHON`, or that of TensorBoard, which needs both.
+/// An interpreter with Pillow and NumPy, both of which TensorBoard needs.
 fn python() -> PathBuf {
-    if let Some(named) = std::env::var_os("CALMIX_TENSORBOARD_PYTHON") {
-        return named.into();
-    }
-    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let xdg = xdg.or_else(|| Some(std::env::home_dir()?.join(".cache")));
-    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
-    let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
-    let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("tensorboard-") && folder.join("complete").is_file()
-    });
-    let folder = complete.expect(
-        "there is no Python environment with TensorBoard; `cargo xtask setup` creates it, or name an interpreter \
-         with Pillow in CALMIX_TENSORBOARD_PYTHON",
-    );
-    folder.join("bin/python")
+    interpreter("tensorboard", "CALMIX_TENSORBOARD_PYTHON")
 }
 
 /// Whether a kind is one of those that zune-jpeg decodes wrong. libjpeg-turbo decodes all.

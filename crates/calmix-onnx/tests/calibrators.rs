@@ -3,6 +3,8 @@
 
 #[path = "runtime/onnxruntime.rs"]
 mod onnxruntime;
+#[path = "../../calmix-core/tests/tier/python.rs"]
+mod python;
 
 use std::fs;
 use std::path::Path;

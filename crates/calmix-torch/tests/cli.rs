@@ -106,6 +106,8 @@ mod program;
 #[cfg(feature = "mlflow")]
 #[path = "cli/push.rs"]
 mod push;
+#[path = "../../calmix-core/tests/tier/python.rs"]
+mod python;
 #[path = "cli/report.rs"]
 mod report;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,8 @@ mod moto;
 mod moto_server;
 #[path = "cli/program.rs"]
 mod program;
+#[path = "../../calmix-core/tests/tier/python.rs"]
+mod python;
 #[path = "cloud/scale.rs"]
 mod scale;
 #[path = "../../calmix-cloud/tests/servers/servers.rs"]

@@ -3,6 +3,9 @@
 //! This finds errors that only appear outside the workspace: a file that is included from another folder, a feature that another
 //! crate turns on, metadata that crates.io requires. Nothing is uploaded, and no account is needed.
 
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
 use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
@@ -25,12 +28,43 @@ const CRATES: &[&str] = &[
 
 /// Packages and compiles the crates in one command: they depend on each other, and crates.io does not have them yet.
 pub(crate) fn check() -> Result<()> {
+    let target = workspace::root().join("target/publish");
+    forget_earlier_packages(&target)?;
     let mut command = workspace::cargo();
-    command.args(["publish", "--dry-run", "--locked"]);
+    command.args(["publish", "--dry-run", "--locked"]).env("CARGO_TARGET_DIR", &target);
     for name in CRATES {
         command.args(["--package", name]);
     }
     let status = command.status().context("cannot start cargo publish")?;
     ensure!(status.success(), "cargo publish --dry-run ended with {status}");
     Ok(())
+}
+
+/// Deletes what an earlier check left behind. Cargo takes a package of the same version for unchanged: it would compile the
+/// sources of that check again.
+fn forget_earlier_packages(target: &Path) -> Result<()> {
+    if target.exists() {
+        fs::remove_dir_all(target).with_context(|| format!("cannot remove {}", target.display()))?;
+    }
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else { return Ok(()) };
+    for kind in ["src", "cache"] {
+        // The registry of `--dry-run` is a folder, so its name, which begins with the host of other registries, begins with `-`.
+        for registry in entries(&home.join("registry").join(kind), "-") {
+            for package in entries(&registry, "calmix") {
+                let removed =
+                    if package.is_dir() { fs::remove_dir_all(&package) } else { fs::remove_file(&package) };
+                removed.with_context(|| format!("cannot remove {}", package.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The entries of a folder whose names begin like this.
+fn entries(folder: &Path, beginning: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten();
+    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(beginning))
+        .map(|entry| entry.path())
+        .collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use calmix_io::open_files;
 
-use super::parts::OpenPart;
+use super::read_at::ReadAt;
 
 /// The least number of parts that stay open, however few the system allows.
 const LEAST: u64 = 64;
@@ -19,7 +19,7 @@ const SAMPLES_PER_PART: u64 = 8;
 #[derive(Debug)]
 pub(super) struct OpenParts {
     /// With the time of their last use, which counts uses.
-    parts: HashMap<u32, (u64, Arc<OpenPart>)>,
+    parts: HashMap<u32, (u64, Arc<ReadAt>)>,
     /// The indices by that time.
     by_use: BTreeMap<u64, u32>,
     uses: u64,
@@ -44,7 +44,7 @@ impl OpenParts {
     }
 
     /// A part that is open.
-    pub(super) fn take(&mut self, index: u32) -> Option<Arc<OpenPart>> {
+    pub(super) fn take(&mut self, index: u32) -> Option<Arc<ReadAt>> {
         let (used, part) = self.parts.get_mut(&index)?;
         self.by_use.remove(used);
         self.uses += 1;
@@ -57,7 +57,7 @@ impl OpenParts {
     pub(super) fn close_removed(&mut self) {
         let Self { parts, by_use, .. } = self;
         parts.retain(|_, (used, part)| {
-            let is_kept = !part.file.is_removed();
+            let is_kept = !part.is_removed();
             if !is_kept {
                 by_use.remove(used);
             }
@@ -66,7 +66,7 @@ impl OpenParts {
     }
 
     /// Keeps a part open; closes the one that was not used for the longest time if there are too many.
-    pub(super) fn keep(&mut self, index: u32, part: &Arc<OpenPart>) {
+    pub(super) fn keep(&mut self, index: u32, part: &Arc<ReadAt>) {
         self.uses += 1;
         if let Some((used, _)) = self.parts.insert(index, (self.uses, Arc::clone(part))) {
             self.by_use.remove(&used);
@@ -82,7 +82,6 @@ impl OpenParts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_at::ReadAt;
     use super::*;
 
     #[test]
@@ -90,7 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("part"), b"bytes").unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let part = || Arc::new(OpenPart { file: ReadAt::open(&root, "part").unwrap() });
+        let part = || Arc::new(ReadAt::open(&root, "part").unwrap());
         let mut open = OpenParts::with_room(3);
         for index in [5, 6, 7] {
             open.keep(index, &part());

@@ -25,13 +25,7 @@ pub(super) struct PartTable {
     source: PartSource,
     prepared: PathBuf,
     open: Mutex<OpenParts>,
-    shrunk: OnceLock<Arc<OpenPart>>,
-}
-
-/// A part that is open.
-#[derive(Debug)]
-pub(super) struct OpenPart {
-    pub(super) file: ReadAt,
+    shrunk: OnceLock<Arc<ReadAt>>,
 }
 
 impl PartTable {
@@ -76,7 +70,7 @@ impl PartTable {
     }
 
     /// The part, open: one of those kept open, or anew.
-    pub(super) fn opened(&self, index: u32) -> Result<Arc<OpenPart>, DataError> {
+    pub(super) fn opened(&self, index: u32) -> Result<Arc<ReadAt>, DataError> {
         // What is open stays valid if a thread panics while it holds the lock.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = open.take(index) {
@@ -102,19 +96,19 @@ impl PartTable {
             let error = DataError::new(file.path(), DataProblem::Changed(problem));
             return Err(error.hint("prepare the dataset again"));
         }
-        let opened = Arc::new(OpenPart { file });
+        let opened = Arc::new(file);
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keep(index, &opened);
         Ok(opened)
     }
 
     /// The file of all shrunk images, which stays open.
-    fn opened_shrunk(&self) -> Result<Arc<OpenPart>, DataError> {
+    fn opened_shrunk(&self) -> Result<Arc<ReadAt>, DataError> {
         if let Some(opened) = self.shrunk.get() {
             return Ok(Arc::clone(opened));
         }
         let file = ReadAt::open(&self.prepared, SHRUNK_FILE)?;
         // Two threads may open it at once; one of the two is kept.
-        Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(OpenPart { file }))))
+        Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(file))))
     }
 
     /// Whether the file of a shrunk image is the one that the image, stored as `bytes`, was made from.

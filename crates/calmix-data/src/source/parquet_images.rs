@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use self::found_classes::FoundClasses;
 use self::image_columns::ImageColumns;
+pub(crate) use self::image_columns::has_image_column;
 use self::image_rows::ImageRows;
 use super::image_files::check_image;
 use super::labels_csv::LabelColumns;
@@ -169,13 +170,9 @@ fn is_named_parquet(name: &str) -> bool {
 
 /// Whether a folder, or a folder in it such as `data`, has Parquet files of which the first has a column of images.
 pub fn has_images(root: &Path) -> bool {
-    first_file(root)
-        .is_some_and(|(folder, name)| ParquetFile::open(&folder, &name).is_ok_and(|file| holds_images(&file)))
-}
-
-/// Whether a file has a column of images.
-pub(crate) fn holds_images(file: &ParquetFile) -> bool {
-    ImageColumns::has_image(file)
+    first_file(root).is_some_and(|(folder, name)| {
+        ParquetFile::open(&folder, &name).is_ok_and(|file| has_image_column(&file))
+    })
 }
 
 fn first_file(root: &Path) -> Option<(PathBuf, String)> {

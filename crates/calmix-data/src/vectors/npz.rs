@@ -2,7 +2,7 @@
 //!
 //! The crate `zip` reads the directory. Arrays are read here, because a reader of that crate borrows its archive.
 
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
 use flate2::Crc;
@@ -83,7 +83,7 @@ fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, DataError> {
         DataError::new(path, DataProblem::Format(format!("not a whole zip archive: {error}")))
             .hint("write it again")
     };
-    let directory = BufReader::new(SeekFile { file: Arc::clone(file), at: 0 });
+    let directory = BufReader::new(ReadFrom::whole(file));
     let mut archive = ZipArchive::new(directory).map_err(damaged)?;
     if archive.len() > MOST_ARRAYS {
         let problem = format!("{} arrays, expected at most {MOST_ARRAYS}", archive.len());
@@ -193,31 +193,5 @@ impl Read for EntryReader {
             }
         }
         Ok(count)
-    }
-}
-
-/// A file for a reader that seeks.
-struct SeekFile {
-    file: Arc<ReadAt>,
-    at: u64,
-}
-
-impl Read for SeekFile {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = ReadFrom::new(&self.file, self.at, self.file.length()).read(into)?;
-        self.at += count as u64;
-        Ok(count)
-    }
-}
-
-impl Seek for SeekFile {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.file.length().checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
     }
 }

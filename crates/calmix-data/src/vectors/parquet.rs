@@ -21,7 +21,7 @@ use super::{
 use crate::error::{DataError, DataProblem};
 use crate::parquet_file::ParquetFile;
 use crate::source::listing::contents;
-use crate::source::parquet_images;
+use crate::source::parquet_images::has_image_column;
 
 /// Files of the same columns, one after the other.
 #[derive(Debug)]
@@ -107,8 +107,7 @@ impl ParquetTable {
             let file = ParquetFile::open(&place.folder, name)?;
             let columns = find(&file.metadata).map_err(|problem| {
                 let error = DataError::new(&file.path, problem);
-                let is_of_images = parquet_images::holds_images(&file);
-                if is_of_images {
+                if has_image_column(&file) {
                     error.hint("it holds images: pass its folder to `prepare` or `train`")
                 } else {
                     error

@@ -11,29 +11,14 @@ use calmix_run::sink::{Hyperparameter, Sink, TensorBoard};
 use serde_json::{Value, json};
 
 use crate::made;
+use crate::python::interpreter;
 
 /// Tag → step → value.
 type Scalars = BTreeMap<String, Vec<(u64, f32)>>;
 
-/// The interpreter of an environment with TensorBoard: `$CALMIX_TENSORBOARD_PYTHON`, or the one in the cache.
+/// The interpreter of an environment with TensorBoard.
 pub(crate) fn python() -> PathBuf {
-    if let Some(named) = std::env::var_os("CALMIX_TENSORBOARD_PYTHON") {
-        return named.into();
-    }
-    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")));
-    let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
-    let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("tensorboard-") && folder.join("complete").is_file()
-    });
-    let folder = complete.expect(
-        "there is no Python environment with TensorBoard; `cargo xtask setup` creates it, or name an interpreter \
-         in CALMIX_TENSORBOARD_PYTHON",
-    );
-    folder.join("bin/python")
+    interpreter("tensorboard", "CALMIX_TENSORBOARD_PYTHON")
 }
 
 /// What a script that uses TensorBoard prints about a folder.

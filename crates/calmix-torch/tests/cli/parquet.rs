@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::predict::{predict, rows};
+use crate::python::interpreter;
 use crate::workspace::Workspace;
 
 /// Every row of the parts in the order of their names, as JSON lines with the fields of `--format jsonl`.
@@ -28,31 +29,9 @@ for row in rows:
     print(json.dumps(row))
 ";
 
-/// The interpreter of an environment whose name begins like this: the one that the variable names, or the one in the cache.
-pub(crate) fn environment(beginning: &str, variable: &str) -> PathBuf {
-    if let Some(named) = std::env::var_os(variable) {
-        return named.into();
-    }
-    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")));
-    let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
-    let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(beginning) && folder.join("complete").is_file()
-    });
-    let Some(folder) = complete else {
-        panic!(
-            "there is no Python environment {beginning}*; `cargo xtask setup` creates it, or name an interpreter in {variable}"
-        )
-    };
-    folder.join("bin/python")
-}
-
 /// The interpreter of an environment with pyarrow.
 pub(crate) fn python() -> PathBuf {
-    environment("pyarrow-", "CALMIX_PYARROW_PYTHON")
+    interpreter("pyarrow", "CALMIX_PYARROW_PYTHON")
 }
 
 /// What pyarrow finds in a folder: about the files, and the rows.

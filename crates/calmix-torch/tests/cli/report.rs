@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::fixture::Fixture;
+use crate::python::environment;
 use crate::workspace::Workspace;
 
 /// The folder of calmix-report's scripts.
@@ -21,18 +22,7 @@ pub(crate) fn python() -> PathBuf {
 
 /// Where `cargo xtask setup` unpacked torchmetrics, or `$CALMIX_TORCHMETRICS`.
 fn torchmetrics() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("CALMIX_TORCHMETRICS") {
-        return Some(named.into());
-    }
-    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")))?;
-    let folders = fs::read_dir(cache.join("python")).ok()?.flatten().map(|entry| entry.path());
-    folders.into_iter().find(|folder| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("torchmetrics-") && folder.join("complete").is_file()
-    })
+    std::env::var_os("CALMIX_TORCHMETRICS").map(PathBuf::from).or_else(|| environment("torchmetrics"))
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::fixture::Fixture;
-use crate::parquet::environment;
 use crate::predict::{predict, rows, shard};
 use crate::predict_shards::noise;
+use crate::python::interpreter;
 use crate::workspace::{TINY, Workspace};
 
 /// Runs every query in the current folder, and prints the rows of the lists that they write.
@@ -54,7 +54,7 @@ fn with_tars(workspace: &Workspace) {
 
 /// The paths of each list.
 fn selected(workspace: &Workspace, queries: &[String], lists: &[&str]) -> BTreeMap<String, Vec<Value>> {
-    let python: PathBuf = environment("duckdb-", "CALMIX_DUCKDB_PYTHON");
+    let python: PathBuf = interpreter("duckdb", "CALMIX_DUCKDB_PYTHON");
     let queries = Value::from(queries).to_string();
     let mut command = Command::new(python);
     command.args(["-c", RUN_SQL, &queries]).args(lists).current_dir(workspace.folder());

@@ -1,7 +1,5 @@
 //! moto, which serves S3 for tests, and plain requests to it.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,23 +7,13 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::python::environment;
 use crate::tls::Serving;
 
-/// The interpreter of an environment with moto: `$CALMIX_MOTO_PYTHON`, or the one in the cache.
+/// The interpreter of an environment with moto.
 fn python() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("CALMIX_MOTO_PYTHON") {
-        return Some(named.into());
-    }
-    let set =
-        |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
-    let cache = set("CALMIX_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("calmix")));
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")));
-    let environments = fs::read_dir(cache?.join("python")).ok()?.flatten().map(|entry| entry.path());
-    let is_moto = |folder: &PathBuf| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with("moto") && folder.join("complete").is_file()
-    };
-    Some(environments.into_iter().find(is_moto)?.join("bin/python"))
+    let named = std::env::var_os("CALMIX_MOTO_PYTHON").map(PathBuf::from);
+    named.or_else(|| Some(environment("moto[server]")?.join("bin/python")))
 }
 
 /// A server with one bucket, `bucket`.

@@ -39,11 +39,6 @@ impl ImageColumns {
         Ok(found)
     }
 
-    /// Whether a file has a column of images, or several.
-    pub(super) fn has_image(file: &ParquetFile) -> bool {
-        !images(&file.metadata, None).is_empty()
-    }
-
     fn find_in(
         metadata: &ParquetMetaData,
         columns: &LabelColumns,
@@ -100,6 +95,11 @@ impl ImageColumns {
             DataError::new(&file.path, problem).at(format!("metadata `{KEY}`")).hint(hint)
         })
     }
+}
+
+/// Whether a file has a column of images, or several.
+pub(crate) fn has_image_column(file: &ParquetFile) -> bool {
+    !images(&file.metadata, None).is_empty()
 }
 
 /// The columns that can hold images: bytes, as a field of a struct or by a usual name or the one that the user gave.
