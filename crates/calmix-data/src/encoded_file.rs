@@ -77,3 +77,22 @@ impl EncodedFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the share, as many threads as there are cores could hold files of 256 MiB.
+    #[test]
+    fn large_file_takes_its_share_of_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.jpg");
+        let length = (4 << 20) + 1;
+        fs::write(&path, vec![1; length]).unwrap();
+        let limits = DecodeLimits::default();
+        assert!(EncodedFile::read(&path, &limits).unwrap()._lease.is_some());
+        let member = || File::open(&path).unwrap();
+        assert!(EncodedFile::read_member(member(), length as u64, &limits).unwrap()._lease.is_some());
+        assert!(EncodedFile::read_member(member(), 1 << 20, &limits).unwrap()._lease.is_none());
+    }
+}

@@ -101,8 +101,8 @@ impl SweepFolder {
         }
     }
 
-    /// Reads the state of a cell. One whose result is damaged, or whose folder is a link, has failed: other cells must not
-    /// wait for it.
+    /// Reads the state of a cell. One whose result or failure is damaged, or whose folder is a link, has failed: other cells
+    /// must not wait for it.
     ///
     /// # Errors
     /// If its files cannot be read.
@@ -126,9 +126,15 @@ impl SweepFolder {
         if !safe_open::exists(&path) {
             return Ok(CellState::Open);
         }
-        let record: FailureRecord = serde_json::from_slice(&safe_open::read(&path, LONGEST)?)
-            .map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))?;
-        Ok(CellState::Failed(record.error))
+        let record: Result<FailureRecord, _> = safe_open::read(&path, LONGEST).and_then(|bytes| {
+            serde_json::from_slice(&bytes)
+                .map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))
+        });
+        match record {
+            Ok(record) => Ok(CellState::Failed(record.error)),
+            Err(error) if error.is_transient() => Err(error),
+            Err(error) => Ok(CellState::Failed(error.to_string())),
+        }
     }
 
     /// The number of attempts at a cell since its last checkpoint that did not end: each worker was killed, or ran
@@ -313,12 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn cell_with_a_damaged_result_has_failed() {
+    fn cell_with_a_damaged_record_has_failed() {
         let temp = tempfile::tempdir().unwrap();
         let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
         let run = Run::create(sweep.run("a")).unwrap();
         run.write(RunFile::Recipe, b"").unwrap();
         run.write(RunFile::Result, b"").unwrap();
         assert!(matches!(sweep.state("a").unwrap(), CellState::Failed(why) if why.contains("result.json")));
+        fs::write(sweep.failure("b"), b"{").unwrap();
+        assert!(matches!(sweep.state("b").unwrap(), CellState::Failed(why) if why.contains("b.json")));
     }
 }

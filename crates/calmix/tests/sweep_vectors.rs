@@ -6,6 +6,9 @@ mod planted;
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -63,6 +66,55 @@ fn sweep_of_vectors_trains_without_libtorch() {
 
     let compared = text(&calmix(temp.path(), &["compare", "swept"]));
     assert!(compared.contains("logistic regression"), "{compared}");
+}
+
+#[test]
+fn damaged_runs_fail_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let [recipe, failed] = ["runs/vectors-4-seed-1/recipe.toml", "failed/vectors-8-seed-2.json"]
+        .map(|name| temp.path().join("swept").join(name));
+    for damaged in [&recipe, &failed] {
+        fs::create_dir_all(damaged.parent().unwrap()).unwrap();
+        fs::write(damaged, "[").unwrap();
+    }
+    let output = calmix(temp.path(), &SWEEP);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let text = text(&output);
+    for expected in
+        ["2 of 4 runs finished", "failed: vectors-4-seed-1: ", "failed: vectors-8-seed-2: ", "recipe.toml"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+/// What keeps a run that ends its process from being tried for ever.
+#[test]
+fn killed_worker_leaves_its_attempt_recorded() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    write_npy(&temp.path().join("vectors.npy"), 0..20_000, false);
+    calmix(temp.path(), &["--version"]);
+    let attempts = temp.path().join("swept/attempts");
+    let record = || {
+        let found =
+            fs::read_dir(&attempts).ok()?.flatten().find(|entry| entry.path().extension().is_some())?;
+        fs::read(found.path()).ok()
+    };
+    let mut worker = Command::new(temp.path().join("bin/calmix"));
+    worker.args(SWEEP).current_dir(temp.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    // The kill may come between two runs.
+    let left = (0..20).find_map(|_| {
+        let mut worker = worker.spawn().unwrap();
+        while record().is_none() && worker.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        record()
+    });
+    let left: Value = serde_json::from_slice(&left.expect("no attempt was recorded")).unwrap();
+    assert_eq!(left["attempts"], 1, "{left}");
 }
 
 #[test]

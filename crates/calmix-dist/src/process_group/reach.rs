@@ -78,3 +78,35 @@ pub(super) fn route(host: &str, port: u16) -> (IpAddr, IpAddr) {
     });
     reached.unwrap_or((loopback, loopback))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::launch::{Launcher, StoreHost};
+
+    /// A store lets everyone who reaches it write, so processes on one host must not listen on its network.
+    #[test]
+    fn processes_on_one_host_listen_on_loopback_alone() {
+        let listens_elsewhere = |local_world: usize| {
+            let free =
+                TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a free port");
+            let launch = LaunchInfo {
+                rank: 0,
+                world: 2,
+                local_rank: 0,
+                local_world,
+                master: ("127.0.0.1".to_owned(), free.port()),
+                job: String::new(),
+                store_host: StoreHost::FirstRank,
+                launcher: Launcher::Variables,
+            };
+            let _store = open(&launch, Duration::from_mins(1)).expect("a store");
+            // Another address of this host, as those of its network are.
+            TcpStream::connect(("127.0.0.2", free.port())).is_ok()
+        };
+        assert!(!listens_elsewhere(2));
+        assert!(listens_elsewhere(1), "a rank on another host could not connect");
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::head;
-use crate::parquet::python;
+use crate::parquet;
 use crate::predict::{predict, rows};
 use crate::workspace::Workspace;
 
@@ -44,7 +44,7 @@ print(json.dumps(found))
 ";
 
 fn python(workspace: &Workspace, script: &str, arguments: &[String]) -> String {
-    let mut command = Command::new(python());
+    let mut command = Command::new(parquet::python());
     command.args(["-c", script]).args(arguments).current_dir(workspace.folder());
     workspace.end(command).with_code(0).stdout
 }

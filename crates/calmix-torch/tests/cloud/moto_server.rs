@@ -1,5 +1,6 @@
 //! moto, which serves S3 for tests, and plain requests to it.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -127,7 +127,8 @@ pub(super) fn choose(
 /// Reads the earlier choice for the same images and weights: a new measurement may differ, and another size would compute
 /// all features again.
 fn remembered_choice(path: &Path) -> Option<BackboneChoice> {
-    let bytes = safe_open::read(path, LONGEST_CHOICE).ok()?;
+    // Several users may share a cache; another one does not decide which weights are used.
+    let bytes = safe_open::read_own(path, LONGEST_CHOICE).ok()?;
     let choice: BackboneChoice = serde_json::from_slice(&bytes).ok()?;
     (SIZES.contains(&choice.size) && choice.rate > 0.0).then_some(choice)
 }
@@ -173,7 +174,14 @@ pub fn measure_rate(stored: &StoredWeights) -> Result<f64, TrainError> {
 }
 
 #[cfg(test)]
+#[path = "../../../calmix-core/tests/tier/tier.rs"]
+mod tier;
+
+#[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::chown;
+
     use super::*;
 
     const SMALL: Candidate<'_> = Candidate { name: "small", rank: (true, 4), rate: 170.0 };
@@ -194,6 +202,19 @@ mod tests {
         assert_eq!(chosen(&both, 150_000), Some(("small".into(), 128)));
         assert_eq!(chosen(&both, 10_000_000), Some(("small".into(), 128)));
         assert_eq!(chosen(&[], 1), None);
+    }
+
+    #[test]
+    fn choice_of_another_user_is_not_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("choice.json");
+        let choice = best(&[SMALL], 1_000).unwrap();
+        fs::write(&file, serde_json::to_vec(&choice).unwrap()).unwrap();
+        assert_eq!(remembered_choice(&file).map(|choice| choice.weights), Some("small".to_owned()));
+        if chown(&file, Some(65_534), None).is_err() {
+            return tier::skipped("only root can give a file to another user");
+        }
+        assert!(remembered_choice(&file).is_none());
     }
 
     /// However fast the machine happens to be, a ResNet-50 does not replace an EfficientNet-Lite that fits.

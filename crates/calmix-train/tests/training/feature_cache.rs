@@ -80,6 +80,31 @@ fn damaged_page_is_made_again_before_training() {
     assert_eq!(differing(&first, &second), Vec::<String>::new());
 }
 
+/// Folders stand where the cache keeps the backbone, then where it keeps projections.
+#[test]
+fn cache_that_keeps_only_features_is_a_warning() {
+    let (bench, settings) = heads();
+    let (first, _) = train(&bench, &settings, "first", &bench.folder("features"));
+    let is_projection = |name: &str| name.ends_with(".projection");
+    let is_backbone = |name: &str| name == "backbone.safetensors";
+    let blocks: [(&str, &dyn Fn(&str) -> bool); 2] =
+        [("backbone", &is_backbone), ("projection", &is_projection)];
+    for (what, is_blocked) in blocks {
+        let cache = bench.folder(&format!("without {what}"));
+        train(&bench, &settings, &format!("filling {what}"), &cache);
+        let blocked = files(&cache, is_blocked);
+        assert_eq!(blocked.len(), 1, "{what}");
+        fs::remove_file(&blocked[0]).unwrap();
+        fs::create_dir_all(blocked[0].join("in the way")).unwrap();
+        let (run, told) = train(&bench, &settings, &format!("with {what}"), &cache);
+        assert!(told.len() == 1 && told[0].contains("stay in memory"), "{what}: {told:?}");
+        for file in ["model.safetensors", "backbone.safetensors", "projection.safetensors", "result.json"] {
+            let [one, other] = [&run, &first].map(|run| fs::read(run.join(file)).unwrap());
+            assert!(one == other, "{what}: {file}");
+        }
+    }
+}
+
 /// A file stands where the cache should be; then folders stand where its pages should be, so that only they cannot be
 /// written. Permissions would not stop a test that runs as root.
 #[test]

@@ -12,9 +12,11 @@ use crate::exit::Exit;
 use crate::format::{counted, percent, rough_time, shell_quoted};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print, status, warn};
-use anyhow::Result;
+use anyhow::{Error, Result};
+use calmix_io::error::ErrorKind;
 use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
+use calmix_run::error::RunError;
 use calmix_run::outcome::Outcome;
 use calmix_run::overview::overview;
 use calmix_run::sweep_folder::{CellState, SweepFolder};
@@ -52,6 +54,11 @@ fn work(recipe: &Recipe) -> u64 {
     recipe.steps().max(1)
 }
 
+/// Whether the files of a run are the reason for an error, and the storage is not.
+fn is_of_run(error: &Error) -> bool {
+    error.downcast_ref().is_some_and(|error: &RunError| error.kind() != ErrorKind::Transient)
+}
+
 /// The speed of this worker, measured over whole runs with their start and end.
 #[derive(Debug, Default)]
 struct WorkerPace {
@@ -64,7 +71,13 @@ impl SweepWorker<'_> {
     /// Trains runs until none is left for this worker.
     pub(super) fn run(&self) -> Result<Exit> {
         for planned in &self.cells {
-            planned.refuse_changes(&self.folder.run(&planned.cell().name))?;
+            let checked = planned.refuse_changes(&self.folder.run(&planned.cell().name));
+            // A run with damaged files fails when its turn comes; the others do not fail with it.
+            if let Err(error) = checked
+                && !is_of_run(&error)
+            {
+                return Err(error);
+            }
         }
         let stop = Stop::listen()?.announced();
         for planned in self.cells.iter().filter(|_| self.retry) {
