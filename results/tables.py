@@ -165,6 +165,31 @@ def networks(runs, data, backbone, labels):
     return table
 
 
+# Differences between networks that were not planned: without a correction for their number.
+UNPLANNED = [
+    ("random hard", "none"),
+    ("guided hard", "none"),
+    ("guided hard, weighted", "none"),
+    ("guided hard", "random hard"),
+    ("guided hard, weighted", "guided hard"),
+]
+
+
+def unplanned(runs):
+    """Arms of networks against each other, paired by seed."""
+    table = ["| labels | base | arm | against | n | NLL | error, points | ECE, points | pairs with a lower NLL |", "|" + "---|" * 9]
+    for data, backbone, head, labels, base in sorted({setting[:5] for setting in runs.rows}):
+        for arm, other in UNPLANNED:
+            of, against = [(data, backbone, head, labels, base, one) for one in (arm, other)]
+            nll, error, ece = [runs.differences(of, metric, against, metric) for metric in ("nll", "error", "ece")]
+            if len(nll) > 2:
+                shown = [f"{signed(mean, 3)} ± {half:.3f}" for mean, half, _ in [interval(nll)]]
+                shown += [f"{signed(mean, 2)} ± {half:.2f}" for mean, half, _ in [interval(100 * error), interval(100 * ece)]]
+                row = [labels, base, arm, other, len(nll), *shown, int((nll < 0).sum())]
+                table.append("| " + " | ".join(map(str, row)) + " |")
+    return table
+
+
 def crossover(runs, data, backbone, base, arm, draws=2000):
     """The labels per class above which no mixture at T has a lower NLL than the arm, with an interval over draws of seeds."""
     counts = sorted({setting[3] for setting in runs.rows if setting[:3] == (data, backbone, "linear")})
@@ -405,6 +430,7 @@ def parts():
     tables = {"primary": primary(runs, scratch), "guarantees": guarantees(runs), "premise": premise(runs)}
     tables["preset"] = preset(runs)
     tables["peers"] = peers(runs)
+    tables["unplanned"] = unplanned(scratch)
     tables["deciles"] = deciles(rows("scratch/deciles.csv"))
     tables["blocks"] = blocks(rows("scale/runs.csv"))
     tables["groups"] = groups(rows("scale/runs.csv"))
