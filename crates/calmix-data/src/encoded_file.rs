@@ -90,9 +90,10 @@ mod tests {
         let length = (4 << 20) + 1;
         fs::write(&path, vec![1; length]).unwrap();
         let limits = DecodeLimits::default();
-        assert!(EncodedFile::read(&path, &limits).unwrap()._lease.is_some());
-        let member = || File::open(&path).unwrap();
-        assert!(EncodedFile::read_member(member(), length as u64, &limits).unwrap()._lease.is_some());
-        assert!(EncodedFile::read_member(member(), 1 << 20, &limits).unwrap()._lease.is_none());
+        let has_share = |EncodedFile { _lease: lease, .. }: EncodedFile| lease.is_some();
+        assert!(has_share(EncodedFile::read(&path, &limits).unwrap()));
+        let member = |length| EncodedFile::read_member(File::open(&path).unwrap(), length, &limits).unwrap();
+        assert!(has_share(member(length as u64)));
+        assert!(!has_share(member(1 << 20)));
     }
 }

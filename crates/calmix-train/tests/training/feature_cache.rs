@@ -85,14 +85,10 @@ fn damaged_page_is_made_again_before_training() {
 fn cache_that_keeps_only_features_is_a_warning() {
     let (bench, settings) = heads();
     let (first, _) = train(&bench, &settings, "first", &bench.folder("features"));
-    let is_projection = |name: &str| name.ends_with(".projection");
-    let is_backbone = |name: &str| name == "backbone.safetensors";
-    let blocks: [(&str, &dyn Fn(&str) -> bool); 2] =
-        [("backbone", &is_backbone), ("projection", &is_projection)];
-    for (what, is_blocked) in blocks {
+    for (what, ending) in [("backbone", "backbone.safetensors"), ("projection", ".projection")] {
         let cache = bench.folder(&format!("without {what}"));
         train(&bench, &settings, &format!("filling {what}"), &cache);
-        let blocked = files(&cache, is_blocked);
+        let blocked = files(&cache, |name| name.ends_with(ending));
         assert_eq!(blocked.len(), 1, "{what}");
         fs::remove_file(&blocked[0]).unwrap();
         fs::create_dir_all(blocked[0].join("in the way")).unwrap();
