@@ -49,7 +49,7 @@ fn forget_earlier_packages(target: &Path) -> Result<()> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else { return Ok(()) };
     for kind in ["src", "cache"] {
-        // The registry of `--dry-run` is a folder, so its name, which begins with the host of other registries, begins with `-`.
+        // Cargo names a registry `HOST-HASH`. That of `--dry-run` is a folder, so its host is empty.
         for registry in entries(&home.join("registry").join(kind), "-") {
             for package in entries(&registry, "calmix") {
                 let removed =
