@@ -172,6 +172,13 @@ fn rows_are_those_of_the_head_whatever_the_threads() {
             row["probabilities"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap() as f32).collect();
         assert_eq!(found, wanted, "row {n}");
         assert_eq!(row["label"], CLASSES[best]);
+        let second = wanted
+            .iter()
+            .enumerate()
+            .filter(|&(class, _)| class != best)
+            .map(|(_, &p)| p)
+            .fold(0.0, f32::max);
+        assert_eq!(row["margin"].as_f64().unwrap() as f32, wanted[best] - second);
         assert!(row["set"].is_array() && row["abstain"].is_boolean(), "{row}");
     }
     // Standard output has the same rows, as a table.
@@ -205,6 +212,56 @@ fn interrupted_output_continues_at_the_next_row() {
     // Another number of vectors would be other rows.
     fs::write(scene.path("vectors.npy"), npy(&scene.vectors[WIDTH..], WIDTH)).unwrap();
     scene.refuses(&resume, &["it was written with rows 10000, not 9999"]);
+}
+
+#[test]
+fn last_lines_say_what_was_predicted() {
+    let scene = Scene::new();
+    let whole = scene.predict(&["vectors.npy"]);
+    let abstains = |line: &str| line.ends_with(",true,");
+    let abstained = whole.stdout.lines().filter(|line| abstains(line)).count();
+    assert!((1_000..9_000).contains(&abstained), "{abstained} rows");
+    let sentence = format!("the model abstains from {},{:03} vectors", abstained / 1_000, abstained % 1_000);
+    assert!(whole.stderr.contains(&sentence), "{}", whole.stderr);
+    assert!(!whole.stderr.contains("from before"), "{}", whole.stderr);
+    // The rows that the model answers are neither unreadable nor abstained from.
+    let rows = whole.stdout.lines().skip(1).zip(scene.vectors.chunks_exact(WIDTH));
+    let answered: Vec<f32> =
+        rows.filter(|(line, _)| line.ends_with(",false,")).flat_map(|(_, vector)| vector).copied().collect();
+    fs::write(scene.path("answered.npy"), npy(&answered, WIDTH)).unwrap();
+    let told = scene.predict(&["answered.npy"]).stderr;
+    assert!(!told.contains("abstains") && !told.contains("could not be read"), "{told}");
+
+    // An output that exists is continued on request alone.
+    let out = ["vectors.npy", "--out", "out.csv"];
+    let told = scene.predict(&out).stderr;
+    assert!(told.contains(" vectors/s, written to out.csv"), "{told}");
+    let header_and_rows: String = scene.read("out.csv").split_inclusive('\n').take(1 + 4_000).collect();
+    fs::write(scene.path("out.csv"), &header_and_rows).unwrap();
+    scene.refuses(&out, &["out.csv: already exists", "add `--resume`"]);
+    assert!(scene.read("out.csv") == header_and_rows);
+    let told = scene.predict(&[&out[..], &["--resume"]].concat()).stderr;
+    assert!(told.contains("6,000 vectors in addition to 4,000 from before, "), "{told}");
+}
+
+/// Whatever a row depends on is in the note beside the output.
+#[test]
+fn output_is_continued_with_its_own_options_only() {
+    let scene = Scene::new();
+    let resume = ["vectors.npy", "--out", "out.jsonl", "--resume"];
+    assert_eq!(scene.predict(&resume).code, 0);
+    for (options, what) in [
+        (&["--coverage", "0.8"][..], "coverage 0.9, not 0.8"),
+        (&["--precision", "0.8"], "precision 0.9, not 0.8"),
+        (&["--sets", "aps"], "sets \"lac\", not \"aps\""),
+        (&["--probabilities"], "probabilities false, not true"),
+        (&["--format", "csv"], "format \"jsonl\", not \"csv\""),
+        (&["--f32"], "f32 false, not true"),
+    ] {
+        scene.refuses(&[&resume[..], options].concat(), &["it was written with ", what]);
+    }
+    fs::copy(scene.path("vectors.npy"), scene.path("copy.npy")).unwrap();
+    scene.refuses(&["copy.npy", "--out", "out.jsonl", "--resume"], &["it was written with paths "]);
 }
 
 #[test]

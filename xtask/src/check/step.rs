@@ -168,6 +168,19 @@ pub(crate) const STEPS: &[Step] = &[
         action: |_| Ok(miri::action()),
     },
     Step {
+        name: "shuttle",
+        what: "the loader's threads end, in thousands of orders, with the same batches",
+        tier: Tier::Nightly,
+        action: |_| {
+            let mut command = workspace::cargo();
+            command.args(["test", "--locked", "--package=calmix-data", "--lib", "--", "interleavings"]);
+            // Beside what is compiled without the flag, which would be compiled again otherwise.
+            command.env("RUSTFLAGS", "--cfg=shuttle");
+            command.env("CARGO_TARGET_DIR", workspace::root().join("target/shuttle"));
+            Ok(Action::Command(command))
+        },
+    },
+    Step {
         name: "publish",
         what: "the crates that do not need libtorch can be packaged, and compile from their packages",
         tier: Tier::Nightly,

@@ -286,3 +286,25 @@ fn has_bytes(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
         bytes = rest;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::FORMAT;
+    use super::*;
+
+    /// No process of ours writes such a page: its name and its hash are right, its samples are not ascending.
+    #[test]
+    fn page_of_unordered_samples_counts_as_damaged() {
+        let temp = tempfile::tempdir().unwrap();
+        let text = String::new;
+        let identity =
+            FeatureIdentity { format: FORMAT, dataset: text(), views: text(), backbone: text(), width: 1 };
+        let folder = FeatureCache::open(temp.path(), &identity).unwrap().folder.clone();
+        for (ids, damaged) in [([7, 8], 0), ([8, 7], 1)] {
+            let index = PageIndex { width: 1, views: vec![FeatureView::Clean], ids: ids.to_vec() };
+            atomic_file::write(folder.join(index.name()), &page::to_bytes(&index, &[0; 4]).unwrap()).unwrap();
+            let cache = FeatureCache::open(temp.path(), &identity).unwrap();
+            assert_eq!((cache.damaged(), cache.held(&[7, 8], &index.views)), (damaged, vec![7, 8]));
+        }
+    }
+}

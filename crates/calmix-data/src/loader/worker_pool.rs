@@ -3,13 +3,15 @@
 //! A slot holds a batch in progress. A worker claims a few rows of the newest slot, makes them in its own buffer, and
 //! copies them into the batch under the slot's lock. The pool delivers the first slot once it is complete.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod state;
+mod threads;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use calmix_io::transient::BackOff;
@@ -19,6 +21,7 @@ use super::{Counters, Workers};
 use crate::error::DataError;
 use crate::outage::{Outage, SILENCE, Warn};
 use state::{PoolState, Task};
+use threads::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 
 /// How batches are made. Each row is a pure function of the step and the row number.
 pub(super) trait Job: Send + Sync + 'static {
@@ -231,15 +234,13 @@ impl<J: Job> Drop for WorkerPool<J> {
     fn drop(&mut self) {
         self.stop();
         let state = self.shared.state();
-        // A thread cannot be ended from outside: a hanging thread is detached, not waited for.
+        // A thread cannot be ended from outside: if one hangs, all are detached instead of waited for.
         let patience = if state.stalled { Duration::ZERO } else { self.patience.min(PARTING) };
         let gone = self.shared.done.wait_timeout_while(state, patience, |state| state.working > 0);
         let all_gone = gone.unwrap_or_else(PoisonError::into_inner).0.working == 0;
-        for thread in self.threads.drain(..) {
-            if all_gone || thread.is_finished() {
-                // A panic was already caught and turned into an error where it happened.
-                let _ = thread.join();
-            }
+        for thread in self.threads.drain(..).filter(|_| all_gone) {
+            // A panic was already caught and turned into an error where it happened.
+            let _ = thread.join();
         }
     }
 }

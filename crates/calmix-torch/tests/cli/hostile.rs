@@ -166,6 +166,28 @@ fn enormous_and_damaged_contents_are_refused() {
     assert!(SHOWN.iter().all(|shown| cases.iter().any(|(what, _)| what == shown)));
 }
 
+/// Predictions of more samples than the dataset has: as holes, and as a file too short to be looked at for holes.
+#[test]
+fn predictions_of_too_many_samples_are_not_inspected() {
+    let scene = Scene::of_network();
+    let file = "hostile/predictions/step-000000008-test-ema.safetensors";
+    let inspect = || measured(scene.workspace.command(&["inspect", file]));
+    scene.copy();
+    let honest = inspect();
+    assert_eq!(honest.code, Some(0), "{}", honest.text);
+    for (samples, why) in [(40_000_000, "holes"), (100_000, "bytes, more than")] {
+        hollow_predictions(&scene.copy(), samples);
+        let ended = inspect();
+        assert_eq!(ended.code, Some(1), "{}", ended.text);
+        assert!(
+            ended.text.contains("step-000000008-test-ema.safetensors: ") && ended.text.contains(why),
+            "{}",
+            ended.text
+        );
+        ended.is_modest(&honest, why);
+    }
+}
+
 /// The name of a file, a class or a key may hold the commands of a terminal. `endures` looks for them.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {

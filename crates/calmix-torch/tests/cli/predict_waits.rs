@@ -136,14 +136,21 @@ fn waiting_for_paths_hears_every_signal() {
 fn stopped_predict_names_the_command_that_goes_on() {
     let workspace = Fixture::Photos.copy();
     let arguments = ["-", "--batch", "1", "--out", "out.csv"];
-    let mut waiting = Waiting::start(&workspace, &arguments, &paths(40), "out.csv", 1 + 31);
-    waiting.signal("TERM");
-    assert_eq!(waiting.code(), Some(75));
-    let mut told = String::new();
-    waiting.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    let expected = "stopped after 31 images, written to out.csv\n\
-                    next: calmix predict run --threads 1 - --batch 1 --out out.csv --resume\n";
-    assert!(told.ends_with(expected), "{told}");
+    let next = "next: calmix predict run --threads 1 - --batch 1 --out out.csv --resume\n";
+    let stopped = |arguments: &[&str], images: usize, rows: usize| {
+        let mut waiting = Waiting::start(&workspace, arguments, &paths(images), "out.csv", 1 + rows);
+        waiting.signal("TERM");
+        assert_eq!(waiting.code(), Some(75));
+        let mut told = String::new();
+        waiting.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        told
+    };
+    let told = stopped(&arguments, 40, 31);
+    assert!(told.ends_with(&format!("stopped after 31 images, written to out.csv\n{next}")), "{told}");
+    // The rows from before count, too.
+    let told = stopped(&[&arguments[..], &["--resume"]].concat(), 80, 40);
+    let rows = fs::read_to_string(workspace.path("out.csv")).unwrap().lines().count() - 1;
+    assert!(told.ends_with(&format!("stopped after {rows} images, written to out.csv\n{next}")), "{told}");
 }
 
 /// A pipe that no process opens for writing, and one that has its paths once.

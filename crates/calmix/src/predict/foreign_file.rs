@@ -39,3 +39,37 @@ fn is_ours(file: &Path, keys: &[&str]) -> bool {
     let first = documents.into_iter::<Value>().next();
     length == 0 || matches!(first, Some(Ok(found)) if keys.iter().all(|key| found.get(key).is_some()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn files_of_the_user_are_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("out.csv");
+        refuse_foreign(&path).unwrap();
+        let note = r#"{"version": "1", "model": "abc", "coverage": 0.9, "paths": []}"#;
+        let line = r#"{"part": 0, "rows": 2, "blake3": "abc"}"#;
+        for (ending, own) in [("predict.json", note.to_owned()), ("parts.jsonl", format!("{line}\n{line}\n"))]
+        {
+            let file = temp.path().join(format!("out.csv.{ending}"));
+            // A kill can leave an empty file.
+            for own in ["", own.as_str()] {
+                fs::write(&file, own).unwrap();
+                refuse_foreign(&path).unwrap();
+            }
+            for foreign in ["notes", "{}", "[]", "\n", r#"{"version": "1", "part": 0, "rows": 2}"#] {
+                fs::write(&file, foreign).unwrap();
+                let refused = refuse_foreign(&path).unwrap_err().to_string();
+                assert!(refused.contains(&format!("out.csv.{ending} exists")), "{refused}");
+            }
+            fs::remove_file(&file).unwrap();
+            fs::create_dir(&file).unwrap();
+            assert!(refuse_foreign(&path).is_err());
+            fs::remove_dir(&file).unwrap();
+        }
+    }
+}

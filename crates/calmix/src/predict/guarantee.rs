@@ -185,3 +185,130 @@ fn scarce_classes(rule: &ClassConditional, classes: &[String]) -> Vec<ScarceClas
     }
     scarce
 }
+
+#[cfg(test)]
+mod tests {
+    use calmix_metrics::held_out::SetRule;
+
+    use super::*;
+
+    /// Labels with scores from one down in equal steps, all of the first class but the last `others`, which are of the second.
+    fn held_out(n: usize, others: usize, right: impl Fn(usize) -> bool) -> HeldOut {
+        let right: Vec<bool> = (0..n).map(right).collect();
+        let wrongness: Vec<f64> = right.iter().map(|&right| if right { 0.0 } else { 0.75 }).collect();
+        HeldOut {
+            label: (0..n).map(|row| u32::from(row >= n - others)).collect(),
+            answer: (0..n).map(|row| 1.0 - row as f64 / n as f64).collect(),
+            right,
+            lac: wrongness.clone(),
+            aps: wrongness,
+        }
+    }
+
+    fn names(n: usize) -> Vec<String> {
+        (0..n).map(|class| format!("class {class}")).collect()
+    }
+
+    fn guarantee(held_out: &HeldOut, classes: usize, options: &ModelOptions) -> Guarantee {
+        Guarantee::new(Some(held_out), &names(classes), options).unwrap()
+    }
+
+    #[test]
+    fn shares_out_of_range_are_refused() {
+        let sound = ModelOptions::default();
+        assert_eq!(Guarantee::check(&sound), Ok(()));
+        for share in [-0.1, 0.0, 1.0, 1.5, f64::NAN] {
+            for (what, options) in [
+                ("coverage", ModelOptions { coverage: share, ..sound }),
+                ("precision", ModelOptions { precision: share, ..sound }),
+            ] {
+                let refused = Guarantee::check(&options).unwrap_err().to_string();
+                assert!(refused.contains(what), "{share}: {refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_labels_one_sentence_says_why() {
+        let mut contradictory = held_out(30, 0, |_| true);
+        contradictory.lac.pop();
+        for (labels, why) in [
+            (None, "no labels were held out from training"),
+            (Some(HeldOut::default()), "no labels were held out from training"),
+            (Some(contradictory), "the held-out labels in model.json contradict each other"),
+        ] {
+            let guarantee = Guarantee::new(labels.as_ref(), &names(2), &ModelOptions::default()).unwrap();
+            let sentence = format!("{why}, so there are no prediction sets, and the model cannot abstain");
+            assert_eq!(guarantee.missing(), [sentence]);
+            assert_eq!((guarantee.sets(), guarantee.answers(), guarantee.abstains(9.0)), (None, None, None));
+            assert_eq!(guarantee.scarce_classes(), []);
+        }
+    }
+
+    #[test]
+    fn model_abstains_below_its_threshold() {
+        // The upper half is right, every second one of the lower half is wrong.
+        let labels = held_out(200, 0, |row| row < 100 || row % 2 == 0);
+        let guarantee = guarantee(&labels, 2, &ModelOptions::default());
+        assert_eq!(guarantee.missing(), [""; 0]);
+        let threshold = guarantee.answers().unwrap().threshold;
+        assert_eq!(guarantee.abstains(threshold), Some(false));
+        assert_eq!(guarantee.abstains(threshold.next_down()), Some(true));
+        // A quarter is wrong with a score of 0.75, so a class is in a set for 90% if its probability is at least 0.25.
+        let sets = guarantee.sets().unwrap();
+        assert_eq!(sets.set(&[0.7, 0.3], 0), [0, 1]);
+        assert_eq!(sets.set(&[0.8, 0.2], 0), [0]);
+    }
+
+    #[test]
+    fn few_labels_are_named_with_the_number_that_is_needed() {
+        let options = ModelOptions::default();
+        let few = guarantee(&held_out(8, 0, |_| true), 2, &options);
+        assert_eq!(
+            few.missing(),
+            [
+                "8 held-out labels are too few for a coverage of 90%: every prediction set contains all classes",
+                "8 held-out labels are too few for a precision of 90%, which needs at least 22, all of them right: the \
+                 model always abstains",
+            ]
+        );
+        assert_eq!((few.answers(), few.abstains(f64::MAX)), (None, Some(true)));
+        // 9 labels are enough for sets, and 22 for answers.
+        assert_eq!(guarantee(&held_out(9, 0, |_| true), 2, &options).missing_sets(), None);
+        let half =
+            guarantee(&held_out(22, 0, |row| row % 2 == 0), 2, &ModelOptions { precision: 0.901, ..options });
+        assert_eq!(
+            half.missing_answers().unwrap(),
+            "22 held-out labels are too few for a precision of 90.1%, which needs at least 23, all of them right: the \
+             model always abstains"
+        );
+        let half = guarantee(&held_out(22, 0, |row| row % 2 == 0), 2, &options);
+        assert_eq!(
+            half.missing(),
+            [
+                "no confidence threshold reaches 90% precision on the 22 held-out labels: the model always abstains"
+            ]
+        );
+    }
+
+    #[test]
+    fn classes_with_few_labels_are_named() {
+        let by_class = ModelOptions { sets: SetRule::LacByClass, ..ModelOptions::default() };
+        let labels = held_out(40, 4, |_| true);
+        let two = guarantee(&labels, 2, &by_class);
+        assert_eq!(two.scarce_classes(), [ScarceClass { class: "class 1".to_owned(), missing_labels: 5 }]);
+        assert_eq!(
+            two.missing_sets().unwrap(),
+            "a coverage of 90% for each class needs 9 held-out labels per class; classes with fewer are in every \
+             prediction set: class 1 (5 more)"
+        );
+        assert_eq!(guarantee(&labels, 1, &by_class).missing_sets(), None);
+        // The other rules do not need labels of every class.
+        assert_eq!(guarantee(&labels, 2, &ModelOptions::default()).scarce_classes(), []);
+        // The first class has enough, so 21 classes have 20 to name.
+        for (classes, end) in [(21, "class 20 (9 more)"), (22, "class 20 (9 more), …")] {
+            let sentence = guarantee(&labels, classes, &by_class).missing_sets().unwrap();
+            assert!(sentence.ends_with(end), "{sentence}");
+        }
+    }
+}

@@ -234,7 +234,7 @@ impl<'a> PredictJob<'a> {
             "features": args.features,
             "f32": args.f32,
             // Their order, for rows that are lists.
-            "classes": args.probabilities.then_some(&info.classes),
+            "classes": info.classes,
             "shard": self.shard.map(InputShard::word),
             "paths": names,
             "list": args.list.as_deref().map(path_text),
@@ -262,4 +262,39 @@ fn row_kind(args: &PredictArgs) -> RowKind {
 
 fn path_text(path: &Path) -> String {
     escaped(path.as_os_str().as_encoded_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: PredictArgs,
+    }
+
+    fn args(words: &[&str]) -> PredictArgs {
+        Program::parse_from([&["calmix", "run", "photos"], words].concat()).args
+    }
+
+    #[test]
+    fn stopped_output_says_how_to_continue() {
+        let text = |words: &[&str]| {
+            let args = args(words);
+            PredictJob::new(&args, InputKind::Image, None).unwrap().stopped_text(1_500, Some(2_000))
+        };
+        assert_eq!(
+            text(&[]),
+            "stopped after 1,500 of 2,000 images; rows on standard output cannot be resumed: name a file with `--out`"
+        );
+        let start = "stopped after 1,500 of 2,000 images, written to 'a b.csv'\nnext: calmix ";
+        let out = ["--out", "a b.csv"];
+        for (words, is_added) in [(out.to_vec(), true), ([&out[..], &["--resume"]].concat(), false)] {
+            let text = text(&words);
+            assert!(text.starts_with(start) && text.ends_with(" --resume") == is_added, "{text}");
+        }
+    }
 }

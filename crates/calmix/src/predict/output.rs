@@ -293,6 +293,46 @@ mod tests {
         assert!(RowOutput::resume(&path, &made_by, &format).is_err());
     }
 
+    /// A kill may leave a file without rows and without its note, and a user may remove a folder without its list.
+    #[test]
+    fn leftovers_do_not_end_up_in_an_output() {
+        let temp = tempfile::tempdir().unwrap();
+        let (made_by, classes) = (json!({"model": "abc"}), ["cat".to_owned()]);
+        let csv = format(RowKind::Csv, &classes);
+        let empty = temp.path().join("out.csv");
+        fs::write(&empty, "").unwrap();
+        let (mut output, written) = RowOutput::resume(&empty, &made_by, &csv).unwrap();
+        assert_eq!(written, WrittenRows::default());
+        output.write(&[image("a")]).unwrap();
+        assert_eq!(fs::read_to_string(&empty).unwrap(), csv.header() + &csv.row(&image("a")));
+
+        let parts = format(RowKind::Parquet, &classes);
+        let folder = temp.path().join("out.parquet");
+        for (rows, lines) in [(&["a", "b", "c"][..], 2), (&["a"], 1)] {
+            let made_by = json!({"version": "1", "model": "abc", "coverage": 0.9, "paths": []});
+            let mut output = RowOutput::create(Some(&folder), &made_by, &parts).unwrap();
+            output.write(&rows.iter().map(|row| image(row)).collect::<Vec<_>>()).unwrap();
+            output.finish().unwrap();
+            let list = fs::read_to_string(temp.path().join("out.parquet.parts.jsonl")).unwrap();
+            assert_eq!(list.lines().count(), lines, "{list}");
+            fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+
+    /// A folder without rows has one part, also after it is resumed.
+    #[test]
+    fn resumed_folder_without_rows_has_none() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("out.parquet");
+        let made_by = json!({"model": "abc"});
+        let format = format(RowKind::Parquet, &[]);
+        RowOutput::create(Some(&path), &made_by, &format).unwrap().finish().unwrap();
+        let (output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
+        assert_eq!(written, WrittenRows::default());
+        output.finish().unwrap();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+    }
+
     /// Killed between any two writes: whole parts stay, the others are written again.
     #[test]
     fn a_folder_of_parts_goes_on_after_the_last_whole_one() {

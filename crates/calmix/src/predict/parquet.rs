@@ -304,7 +304,17 @@ mod tests {
         assert_eq!(counts.collect::<Vec<_>>(), [GROUP_ROWS, GROUP_ROWS, 3 * PAGE_ROWS]);
     }
 
-    /// Long paths fill the memory before the rows do.
+    #[test]
+    fn no_row_group_is_empty() {
+        let groups = |rows| {
+            let mut written = tempfile::tempfile().unwrap();
+            written.write_all(&file(rows, 0)).unwrap();
+            SerializedFileReader::new(written).unwrap().metadata().num_row_groups()
+        };
+        assert_eq!([0, 1, GROUP_ROWS, GROUP_ROWS + 1].map(groups), [0, 1, 1, 2]);
+    }
+
+    /// Long paths, or many numbers with two levels each, fill the memory before the rows do.
     #[test]
     fn row_groups_end_by_their_bytes() {
         let classes = ["cat".to_owned()];
@@ -313,18 +323,23 @@ mod tests {
             input: InputKind::Image,
             classes: &classes,
             probabilities: false,
-            features: false,
+            features: true,
             rows_of_part: 1,
         };
-        let mut file = ParquetRows::new(&format).unwrap();
-        let image = PredictedRow { name: "a".repeat(1 << 20), prediction: None, features: None, error: None };
-        let start = file.bytes();
-        for _ in 0..GROUP_BYTES >> 20 {
-            assert_eq!(file.bytes(), start);
-            file.add(&image).unwrap();
+        let features = vec![0.0; 1 << 18];
+        let path = "a".repeat(1 << 20);
+        for (name, features, row_bytes) in [(path.as_str(), None, 1 << 20), ("a", Some(&*features), 8 << 18)]
+        {
+            let mut file = ParquetRows::new(&format).unwrap();
+            let image = PredictedRow { name: name.to_owned(), prediction: None, features, error: None };
+            let start = file.bytes();
+            for _ in 0..GROUP_BYTES / row_bytes {
+                assert_eq!(file.bytes(), start);
+                file.add(&image).unwrap();
+            }
+            assert!(file.bytes() > start, "{} rows wait in memory", file.group.rows);
+            assert_eq!(file.group.rows, 0);
         }
-        assert!(file.bytes() > start, "{} rows wait in memory", file.group.rows);
-        assert_eq!(file.group.rows, 0);
     }
 
     /// Null, a list of two, an empty one, null.

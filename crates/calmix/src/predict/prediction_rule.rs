@@ -98,3 +98,16 @@ fn input_number(logits: &[f32]) -> u64 {
     let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
     logits.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another hash would give the same input another randomised set.
+    #[test]
+    fn hash_of_logits_does_not_change() {
+        assert_eq!(input_number(&[]), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(input_number(&[1.0, -2.5]), 0x2833_2701_0ecb_6fed);
+        assert_eq!(input_number(&[-2.5, 1.0]), 0xc831_cf18_494b_6fed);
+    }
+}
