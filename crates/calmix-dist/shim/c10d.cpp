@@ -6,6 +6,7 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -69,13 +70,17 @@ int guarded(CalmixErrorBuffer error, Action&& action) {
 }
 
 // c10d logs to standard error whenever a connection ends. Callers receive failures as errors, so the log is off unless
-// the user sets TORCH_CPP_LOG_LEVEL, which otherwise only Python's `import torch` reads.
+// the user sets TORCH_CPP_LOG_LEVEL, which otherwise only Python's `import torch` reads. The level is a plain number, so
+// only one thread may set it.
 void set_log_level() {
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr) {
-    c10::initLogging();
-  } else {
-    FLAGS_caffe2_log_level = c10::GLOG_FATAL;
-  }
+  static std::once_flag is_set;
+  std::call_once(is_set, [] {
+    if (std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr) {
+      c10::initLogging();
+    } else {
+      FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+    }
+  });
 }
 
 at::Tensor& tensor_at(void* tensor) {
