@@ -11,7 +11,7 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::error::{DataError, DataProblem};
 use calmix_data::features::{
-    FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, widened,
+    FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, widened,
 };
 use calmix_data::image::Image;
 use calmix_data::loader::{ImageSource, ViewKey, Views};
@@ -396,4 +396,21 @@ fn a_page_holds_its_own_samples() {
     assert!(page(&[3]).holds(255) && !page(&[3]).holds(256) && !page(&[256]).holds(255));
     assert!(page(&[]).holds(7_000));
     assert_eq!([page(&[255]).number(), page(&[256]).number()], [0, 1]);
+    let pages: Vec<_> = by_page(&[3, 255, 256, 600]).collect();
+    assert_eq!(pages, [&[3, 255][..], &[256], &[600]]);
+}
+
+#[test]
+fn samples_of_several_pages_are_not_kept_as_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    for ids in [&[8, 7][..], &[7, 7], &[255, 256]] {
+        let need = PageNeed { ids: ids.to_vec(), views: vec![FeatureView::Clean] };
+        let written = cache.write(&need, &vectors(&need));
+        for refused in [written, cache.hold(&need, vectors(&need))] {
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("not ascending, or not those of one page"), "{ids:?}: {refused}");
+        }
+    }
+    assert!(!files(cache.folder()).iter().any(|(name, _)| is_page(name)));
 }
