@@ -5,7 +5,7 @@
 mod planted;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -96,10 +96,11 @@ fn killed_worker_leaves_its_attempt_recorded() {
     write_npy(&temp.path().join("vectors.npy"), 0..20_000, false);
     calmix(temp.path(), &["--version"]);
     let attempts = temp.path().join("swept/attempts");
+    // Not the scratch file that becomes the record: it may still be empty.
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
     let record = || {
-        let found =
-            fs::read_dir(&attempts).ok()?.flatten().find(|entry| entry.path().extension().is_some())?;
-        fs::read(found.path()).ok()
+        let found = fs::read_dir(&attempts).ok()?.flatten().map(|entry| entry.path()).find(is_record)?;
+        fs::read(found).ok()
     };
     let mut worker = Command::new(temp.path().join("bin/calmix"));
     worker.args(SWEEP).current_dir(temp.path()).stdout(Stdio::null()).stderr(Stdio::null());
