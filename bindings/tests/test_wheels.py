@@ -171,6 +171,18 @@ class Files(unittest.TestCase):
             self.assertRegex(metadata, rf"(?m)^Requires-Dist: calmix-{extra}=={re.escape(version)} ?; extra == ['\"]{extra}['\"]$")
             self.assertEqual(wheel(f"calmix-{extra}").name.split("-")[1], version)
 
+    def test_licences_of_calmix_are_in_every_wheel(self):
+        for name in ["calmix", "calmix-cpu", "calmix-torch"]:
+            with zipfile.ZipFile(wheel(name)) as archive:
+                (metadata,) = [entry for entry in archive.namelist() if entry.endswith(".dist-info/METADATA")]
+                licences = metadata.replace("METADATA", "licenses")
+                fields = archive.read(metadata).decode().split("\n\n")[0].splitlines()
+                for licence in ["LICENSE-MIT", "LICENSE-APACHE"]:
+                    own = (Path(__file__).resolve().parents[2] / licence).read_bytes()
+                    self.assertEqual(archive.read(f"{licences}/{licence}"), own, name)
+                    self.assertIn(f"License-File: {licence}", fields, name)
+                self.assertIn("License-File: rust-crates.txt", fields, name)
+
     def test_licences_travel_with_the_libraries(self):
         with zipfile.ZipFile(wheel("calmix-cpu")) as archive:
             licences = {entry.split("/licenses/")[1] for entry in archive.namelist() if "/licenses/" in entry}

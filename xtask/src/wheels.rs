@@ -131,12 +131,15 @@ fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
     let distribution = Distribution::unpack(&wheel, &build.stage, "calmix", &build.version)?;
     let scripts = format!("calmix-{}.data/scripts/calmix", distribution.version());
     distribution.copy_program(&program, &scripts)?;
-    let crates = crate_licences::text(&["calmix", "calmix-python"])?;
-    distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
-    let metadata = fs::read_to_string(distribution.path(&distribution.info("METADATA")))?;
-    let metadata = with_extras(&metadata, distribution.version());
-    distribution.write_metadata(&metadata)?;
+    complete_library(&distribution)?;
     distribution.pack(dist)
+}
+
+/// Adds what maturin leaves out of the library: the licences and the extras.
+fn complete_library(distribution: &Distribution) -> Result<()> {
+    add_licences(distribution, &["calmix", "calmix-python"])?;
+    let metadata = fs::read_to_string(distribution.path(&distribution.info("METADATA")))?;
+    distribution.write_metadata(&with_extras(&metadata, distribution.version()))
 }
 
 /// A distribution with what both of the programs for images have.
@@ -153,13 +156,19 @@ fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
         "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: false\nTag: py3-none-{PLATFORM}\n"
     );
     distribution.write(&distribution.info("WHEEL"), &wheel)?;
-    let crates = crate_licences::text(&["calmix-torch"])?;
+    add_licences(&distribution, &["calmix-torch"])?;
+    Ok(distribution)
+}
+
+/// Adds the licences of calmix, and those of the crates that are compiled into packages of the workspace.
+fn add_licences(distribution: &Distribution, packages: &[&str]) -> Result<()> {
+    let crates = crate_licences::text(packages)?;
     distribution.write(&distribution.info("licenses/rust-crates.txt"), &crates)?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         let place = distribution.info(&format!("licenses/{licence}"));
         distribution.copy(&workspace::root().join(licence), &place, FILE)?;
     }
-    Ok(distribution)
+    Ok(())
 }
 
 fn finished(distribution: &Distribution, folder: &str, dist: &Path) -> Result<PathBuf> {
@@ -224,6 +233,24 @@ mod tests {
         assert_eq!(with_extras(&with, "1.2.3"), with, "an extra that is there stays as it is");
         let bare = with_extras("Name: calmix\nVersion: 1.2.3\n", "1.2.3");
         assert!(bare.ends_with("Provides-Extra: torch\n"), "without a description: {bare}");
+    }
+
+    #[test]
+    fn licences_are_in_the_library() {
+        let stage = std::env::temp_dir().join(format!("calmix-licences-{}", std::process::id()));
+        let library = Distribution::new(&stage, "calmix", "1.2.3").expect("a folder");
+        let metadata = library.info("METADATA");
+        library.write(&metadata, "Metadata-Version: 2.4\nName: calmix\n\nText.\n").expect("maturin's part");
+        complete_library(&library).expect("licences and extras");
+        let metadata = fs::read_to_string(library.path(&metadata)).expect("metadata");
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let copied = fs::read(library.path(&library.info(&format!("licenses/{licence}"))));
+            let own = fs::read(workspace::root().join(licence)).expect("a licence of calmix");
+            assert!(copied.is_ok_and(|copied| copied == own), "{licence} is not in the wheel");
+            assert!(metadata.contains(&format!("\nLicense-File: {licence}\n")), "{metadata}");
+        }
+        assert!(metadata.contains("\nLicense-File: rust-crates.txt\n"), "{metadata}");
+        fs::remove_dir_all(&stage).expect("the folder of the test");
     }
 
     #[test]
