@@ -28,7 +28,8 @@ fn vectors_train_and_resume_without_libtorch() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     for expected in [
         "recipe    vectors: ",
-        "60 labelled, 300 unlabelled, 0 validation, 0 test",
+        "60 labelled, 300 unlabelled, 0 validation, 0 test\n",
+        "unlabelled: 240 without a label and the 60 labelled, whose labels are not used there\n",
         "network   a linear head on vectors of 16 numbers",
         "training  at once, without steps; cpu, 2 threads",
         "each label is evaluated by a head trained without it",
@@ -74,14 +75,20 @@ fn report_on_vectors_says_nothing_of_images_and_steps() {
     let page = fs::read_to_string(temp.path().join("report/page.html")).unwrap();
     // The style of the page has classes that are called so.
     let (_, body) = page.split_once("</style>").unwrap();
+    let body = body.to_lowercase();
     for word in ["image", "step", "softmatch"] {
         let found =
             body.match_indices(word).map(|(at, _)| body[..at].chars().rev().take(60).collect::<String>());
         let found: Vec<String> = found.map(|before| before.chars().rev().collect()).collect();
         assert!(found.is_empty(), "{word} after {found:?}");
     }
-    assert!(body.contains("Evaluated on 60 labels, each predicted by a head trained without it."), "{body}");
+    assert!(body.contains("evaluated on 60 labels, each predicted by a head trained without it."), "{body}");
     assert!(body.contains("lr+em; metrics of "), "{body}");
+    // Nothing is held out: each label is predicted by a head of a fold, which is said, and counted once.
+    assert!(body.contains("60 labelled, 60 of these also predicted out of fold, "), "{body}");
+    assert!(body.contains(" of 60 labels predicted out of fold are among them"), "{body}");
+    assert!(!body.contains("held out") && !body.contains("held-out"), "{body}");
+    assert!(body.contains("<code>calmix predict --precision 0.95</code>") && !body.contains('`'), "{body}");
 }
 
 #[test]
@@ -156,6 +163,10 @@ fn unusable_arguments_for_vectors_are_refused() {
     let refusals = [
         (&["train", "vectors"][..], "trains on vectors that you already have"),
         (&["train", "--features", "no.npy"], "no.npy: does not exist"),
+        (&["train", "--features", "vector.npy"], "did you mean vectors.npy?"),
+        (&["train", "--features", "vectors.npy", "--labels", "lables.csv"], "did you mean labels.csv?"),
+        (&["train", "--data", "vectors.npy"], "vectors.npy: is a file, and --data takes a folder"),
+        (&["train", "--data", "vectors.npy"], "calmix train --features vectors.npy"),
         (&["train", "--features", "vectors.npy", "--data", "."], "cannot be used with"),
         (&["train", "--labels", "labels.csv"], "--features"),
         (&["train", "--features", "vectors.npy", "--labels", "one.csv"], "there is only one class, `ant`"),
@@ -170,6 +181,130 @@ fn unusable_arguments_for_vectors_are_refused() {
         assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
     }
     assert!(!temp.path().join("runs").exists(), "runs that did not start leave nothing");
+}
+
+#[test]
+fn columns_that_may_hold_labels_are_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let lines: String = (0..40).map(|row| format!("{row},{}.5,1,{}\n", row, ["a", "b"][row % 2])).collect();
+    fs::write(temp.path().join("vectors.csv"), format!("id,x0,x1,section\n{lines}")).unwrap();
+    let output = calmix(temp.path(), &["train", "--features", "vectors.csv"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    for expected in
+        ["no vector has a label", "`--label-column NAME` names the column of the labels, one of section"]
+    {
+        assert!(text(&output).contains(expected), "{}", text(&output));
+    }
+    let with_column = ["train", "--features", "vectors.csv", "--label-column", "section", "--quiet"];
+    let output = calmix(temp.path(), &with_column);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    made(temp.path());
+    let output = calmix(temp.path(), &["train", "--features", "vectors.npy"]);
+    assert!(text(&output).contains("`--labels FILE` names a CSV or an .npy"), "{}", text(&output));
+}
+
+#[test]
+fn hint_after_a_stale_table_keeps_the_options() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let output = calmix(temp.path(), &["prepare", "vectors.npy", "--labels", "labels.csv", "--to", "table"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    write_labels(&temp.path().join("labels.csv"), 0, 90);
+    let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--prepared", "table"];
+    let output = calmix(temp.path(), &train);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    let printed = text(&output).replace('\n', " ");
+    assert!(
+        printed.contains("/vectors.npy --labels ") && printed.contains("/labels.csv --to NEW_FOLDER"),
+        "{printed}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn pipe_in_place_of_vectors_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let pipe = temp.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for arguments in [
+        &["train", "--features", "pipe", "--labels", "labels.csv"][..],
+        &["train", "--features", "vectors.npy", "--labels", "pipe"],
+        &["prepare", "pipe"],
+    ] {
+        let output = calmix(temp.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(
+            text(&output).contains("pipe: a pipe, which cannot be read more than once"),
+            "{}",
+            text(&output)
+        );
+        assert!(text(&output).contains("write it to a file first"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn limit_on_unlabelled_vectors_is_announced() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--set", "network.folds=2"];
+    let limited = [&train[..], &["--set", "labels.unlabelled_count=100"]].concat();
+    let output = calmix(temp.path(), &limited);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let printed = text(&output);
+    for expected in [
+        "60 labelled, 100 unlabelled, 0 validation, 0 test\n",
+        "unlabelled: 100 of 300 vectors (240 without a label and the 60 labelled, whose labels are not used there); \
+         `--set labels.unlabelled_count=0` uses all\n",
+    ] {
+        assert!(printed.contains(expected), "{expected}: {printed}");
+    }
+}
+
+#[test]
+fn vectors_that_are_too_long_end_the_run() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let path = temp.path().join("vectors.npy");
+    let mut bytes = fs::read(&path).unwrap();
+    let row = bytes.len() - 300 * 4 * planted::WIDTH;
+    for (number, place) in [f32::MAX, f32::MIN].iter().zip([row, row + 4]) {
+        bytes[place..place + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    fs::write(&path, bytes).unwrap();
+    let output = calmix(temp.path(), &["train", "--features", "vectors.npy", "--labels", "labels.csv"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(
+        text(&output).contains("vectors.npy, row 0: the length of its vector is 4.8e38"),
+        "{}",
+        text(&output)
+    );
+    assert!(!temp.path().join("runs/vectors-1/model.json").exists());
+}
+
+/// Messages end up in logs.
+#[test]
+fn secrets_of_urls_are_not_printed() {
+    let temp = tempfile::tempdir().unwrap();
+    for url in [
+        "https://me:hunter2@host.invalid/a.tar",
+        "https://host.invalid/a.tar?X-Amz-Signature=hunter2",
+        "HTTPS://me:hunter2@host.invalid/a.tar?X-Amz-Signature=hunter2",
+        "ftp://me:hunter2@host.invalid/a.tar",
+    ] {
+        for arguments in [
+            &["prepare", url][..],
+            &["train", "--features", url],
+            &["prepare", ".", "--to", url],
+            &["inspect", url],
+        ] {
+            let output = calmix(temp.path(), arguments);
+            assert_ne!(output.status.code(), Some(0), "{}", text(&output));
+            let printed = text(&output);
+            assert!(!printed.contains("hunter2") && !printed.contains("me:"), "{arguments:?}: {printed}");
+        }
+    }
+    assert!(!temp.path().join("prepared").exists());
 }
 
 /// The crate `parquet` panics on some damaged files; the user sees one sentence.

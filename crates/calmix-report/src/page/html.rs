@@ -84,7 +84,7 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
                 h2 { (run.name) }
             }
             p.headline { (assessment.headline) }
-            p.trust { (assessment.trust) }
+            p.trust { (with_code(&assessment.trust)) }
             p.notes { (assessment.notes.join(" ")) }
             @if run.chosen_on_test {
                 p.notes { "This model was selected on the test split, so its test metrics are optimistic." }
@@ -94,6 +94,15 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
             }
         }
         "\n"
+    }
+}
+
+/// A sentence in which commands between backticks are set as code.
+fn with_code(sentence: &str) -> Markup {
+    html! {
+        @for (at, part) in sentence.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
     }
 }
 
@@ -161,19 +170,26 @@ fn origin(run: &RunReport, summary: &RunSummary) -> Vec<(&'static str, String)> 
     };
     let head = run.head.map(|head| format!("; metrics of {}", head.in_words()));
     let method = method + &head.unwrap_or_default();
-    let labels = format!(
-        "{} labelled, {} held out, {} unlabelled",
-        grouped(summary.labelled as u64),
-        grouped(summary.validation as u64),
-        grouped(summary.unlabelled)
-    );
     vec![
         ("dataset", format!("{}, {}", summary.dataset, counted(summary.classes as u64, "class"))),
-        ("samples", labels),
+        ("samples", samples(run, summary)),
         ("method", method),
         ("network", summary.network_in_words()),
         ("seeds", format!("training {}, labels {}", summary.seed, summary.label_seed)),
     ]
+}
+
+/// The samples that a run was trained on, and those that evaluate it.
+fn samples(run: &RunReport, summary: &RunSummary) -> String {
+    let mut parts = vec![format!("{} labelled", grouped(summary.labelled as u64))];
+    if run.out_of_fold > 0 {
+        parts.push(format!("{} of these also predicted out of fold", grouped(run.out_of_fold)));
+    }
+    if summary.validation > 0 {
+        parts.push(format!("{} held out", grouped(summary.validation as u64)));
+    }
+    parts.push(format!("{} unlabelled", grouped(summary.unlabelled)));
+    parts.join(", ")
 }
 
 /// The metrics of a run before and after calibration.

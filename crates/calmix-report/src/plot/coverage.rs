@@ -90,7 +90,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     Some(PlotView {
         name: "coverage".to_owned(),
         title: "What if it abstains when its confidence is low?".to_owned(),
-        sentence: "Images are added in order of confidence, the most confident first. At a coverage of 50% the model \
+        sentence: "Samples are added in order of confidence, the most confident first. At a coverage of 50% the model \
                    predicts the more confident half of all samples, and the line shows how many of these predictions are \
                    wrong. The lower the line, the better confidence separates right from wrong predictions."
             .to_owned(),

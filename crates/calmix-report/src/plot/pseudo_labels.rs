@@ -49,7 +49,8 @@ pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
 
 /// Utilisation and impurity, each in a panel with all runs.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
-    let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| !run.pseudo_labels.is_empty()).collect();
+    // A single point shows no progress.
+    let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| run.pseudo_labels.len() > 1).collect();
     let last = curves.iter().flat_map(|(_, run)| run.pseudo_labels.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
         let mut marks = Vec::new();
@@ -61,7 +62,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
                 .iter()
                 .filter_map(|point| Some((point.step as f64, pick(point)?)))
                 .collect();
-            if points.is_empty() {
+            if points.len() < 2 {
                 continue;
             }
             most = points.iter().map(|point| point.1).fold(most, f64::max);

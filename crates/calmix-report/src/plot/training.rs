@@ -59,8 +59,9 @@ impl TrainingCurve {
 
 /// Error and ECE, each in a panel with all runs.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
-    let curves: Vec<_> =
-        runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?))).collect();
+    let curves = runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?)));
+    // A single evaluation, as heads have, shows no progress.
+    let curves: Vec<_> = curves.filter(|(.., curve)| curve.points.len() > 1).collect();
     let last = curves.iter().flat_map(|(_, _, curve)| curve.points.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {
         let mut marks = Vec::new();
@@ -108,4 +109,37 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
             rows: rows.collect(),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_metrics::predictions::Predictions;
+
+    use super::*;
+    use crate::plot::pseudo_labels::{self, PseudoLabelPoint};
+
+    #[test]
+    fn curve_of_one_point_is_left_out() {
+        let predictions = Predictions {
+            step: 0,
+            split: EvalSet::Test,
+            model: EvalModel::Ema,
+            classes: vec!["a".to_owned(), "b".to_owned()],
+            ids: vec![0, 1],
+            labels: vec![0, 1],
+            logits: vec![1.0, 0.0, 0.0, 1.0],
+        };
+        let mut run = RunReport::of_predictions("head", &predictions).unwrap();
+        let point = |step| EvaluatedStep { step, error: 0.1, ece_15: 0.1 };
+        for (steps, is_drawn) in [(vec![1_000], false), (vec![500, 1_000], true)] {
+            let points = steps.into_iter().map(point).collect();
+            run.training = Some(TrainingCurve { split: EvalSet::Test, samples: 2, points });
+            assert_eq!(view(std::slice::from_ref(&run)).is_some(), is_drawn);
+        }
+        let point = |step| PseudoLabelPoint { step, events: 1, utilisation: Some(0.5), impurity: None };
+        run.pseudo_labels = vec![point(1_000)];
+        assert!(pseudo_labels::view(std::slice::from_ref(&run)).is_none());
+        run.pseudo_labels.push(point(2_000));
+        assert!(pseudo_labels::view(&[run]).is_some());
+    }
 }

@@ -31,10 +31,23 @@ pub struct Assessment {
 pub enum LabelsOf {
     /// They were held out by a run that has ended.
     FinishedRun,
+    /// They are the training labels of a run that has ended, each predicted by a head trained without it.
+    OutOfFold,
     /// The run has not ended.
     UnfinishedRun,
     /// They are the labels of predictions that another program made.
     Predictions,
+}
+
+impl LabelsOf {
+    /// So many of these labels, in words.
+    fn counted(self, labels: usize) -> String {
+        let counted = |what: &str| counted(labels as u64, what);
+        match self {
+            Self::OutOfFold => format!("{} predicted out of fold", counted("label")),
+            Self::FinishedRun | Self::UnfinishedRun | Self::Predictions => counted("held-out label"),
+        }
+    }
 }
 
 impl Assessment {
@@ -110,7 +123,7 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
     let Some(held_out) = held_out else {
         let why = match of {
             LabelsOf::UnfinishedRun => "The run has not ended",
-            LabelsOf::FinishedRun | LabelsOf::Predictions => "No labels were held out",
+            LabelsOf::FinishedRun | LabelsOf::OutOfFold | LabelsOf::Predictions => "No labels were held out",
         };
         return (None, format!("{why}, so there is no confidence threshold for {wanted} precision."));
     };
@@ -123,25 +136,25 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
                 _ => format!(" `calmix predict --precision {PRECISION}` abstains on the others."),
             };
             let text = format!(
-                "For {wanted} precision, trust its {:.0}% most confident predictions: {} of {} held-out labels are among \
-                 them, and {} of these are right.{command}",
+                "For {wanted} precision, trust its {:.0}% most confident predictions: {} of {} are among them, and {} of \
+                 these are right.{command}",
                 100.0 * share,
                 found.answered,
-                found.n,
+                of.counted(found.n),
                 found.right
             );
             (Some(share), text)
         }
         None if held_out.len() < 2 * needed => {
-            let labels = counted(held_out.len() as u64, "label");
+            let labels = of.counted(held_out.len());
             let text = format!(
-                "Too few labels for a {wanted} precision threshold: {labels} were held out, and it takes at least {needed} \
+                "Too few labels for a {wanted} precision threshold: there are {labels}, and it takes at least {needed} \
                  confident predictions that are all right."
             );
             (None, text)
         }
         None => {
-            let labels = counted(held_out.len() as u64, "held-out label");
+            let labels = of.counted(held_out.len());
             (None, format!("No confidence threshold reaches {wanted} precision on its {labels}."))
         }
     }
@@ -199,6 +212,25 @@ mod tests {
             Assessment::of(None, None, LabelsOf::UnfinishedRun)
                 .headline
                 .starts_with("There are no metrics yet")
+        );
+    }
+
+    #[test]
+    fn out_of_fold_labels_are_not_called_held_out() {
+        let trust = |wrong: usize| {
+            let labels = (0..100).map(|i| u32::from(i < wrong)).collect();
+            let predictions = Predictions { labels, ..made_predictions(100) };
+            let held_out = held_out::of_others(&predictions, &Calibrator::IDENTITY).unwrap();
+            Assessment::of(None, Some(&held_out), LabelsOf::OutOfFold).trust
+        };
+        assert_eq!(
+            trust(0),
+            "For 95% precision, trust its 100% most confident predictions: 100 of 100 labels predicted out of fold are among \
+             them, and 100 of these are right. `calmix predict --precision 0.95` abstains on the others."
+        );
+        assert_eq!(
+            trust(50),
+            "No confidence threshold reaches 95% precision on its 100 labels predicted out of fold."
         );
     }
 

@@ -8,7 +8,7 @@ use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::evaluate::evaluate;
-use calmix_metrics::fitted_calibrator::FittedCalibrator;
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::held_out;
 use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_metrics::metrics::{Intervals, Resampling};
@@ -46,6 +46,8 @@ pub struct RunReport {
     pub summary: Option<RunSummary>,
     /// Its assessment, as sentences.
     pub assessment: Assessment,
+    /// The number of training labels that were predicted by a head trained without them; 0 if the run has no such heads.
+    pub out_of_fold: u64,
     /// Whether the test split both chose the model and measures it.
     pub chosen_on_test: bool,
     /// Which of its heads is the model; `None` unless it has several.
@@ -111,7 +113,11 @@ impl RunReport {
         };
         let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
         let seen = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
-        let labels = if result.is_some() { LabelsOf::FinishedRun } else { LabelsOf::UnfinishedRun };
+        let labels = match map.map(|map| map.fitted_on) {
+            _ if result.is_none() => LabelsOf::UnfinishedRun,
+            Some(FittedOn::OutOfFold) => LabelsOf::OutOfFold,
+            _ => LabelsOf::FinishedRun,
+        };
         let assessment = Assessment::of(seen, held_out, labels);
         let name = std::path::absolute(folder).ok();
         let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
@@ -123,6 +129,7 @@ impl RunReport {
             step: result.as_ref().map_or(events.last().map_or(0, Event::step), |result| result.step),
             summary: Some(summary),
             assessment,
+            out_of_fold: out_of_fold(&events),
             chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
             head: result.as_ref().and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept),
             evaluated,
@@ -154,6 +161,7 @@ impl RunReport {
             step: 0,
             summary: None,
             assessment,
+            out_of_fold: 0,
             chosen_on_test: false,
             head: None,
             evaluated: Some(evaluated),
@@ -191,6 +199,15 @@ impl EvaluatedRun {
             examples,
         })
     }
+}
+
+/// The number of labels that heads of folds predicted, at the latest evaluation.
+fn out_of_fold(events: &[Event]) -> u64 {
+    let samples = events.iter().rev().find_map(|event| match event {
+        Event::Evaluation(seen) if seen.split == EvalSet::OutOfFold => Some(seen.samples),
+        _ => None,
+    });
+    samples.unwrap_or_default()
 }
 
 /// Finds the predictions for the report, with the intervals that the run computed: those of the result, or the latest;
