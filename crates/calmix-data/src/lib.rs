@@ -69,6 +69,7 @@
 pub use calmix_cloud as cloud;
 
 pub mod augment;
+pub mod blank_lines;
 pub mod dataset;
 pub mod decode;
 pub mod default_place;
@@ -78,6 +79,7 @@ mod expansion;
 pub mod features;
 pub mod image;
 pub mod image_list;
+mod label_text;
 pub mod loader;
 pub mod manifest;
 pub mod mat;

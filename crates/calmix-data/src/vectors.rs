@@ -16,6 +16,7 @@ mod array_labels;
 mod chosen;
 mod clip_retrieval;
 mod csv_table;
+mod length;
 mod npy_file;
 mod npz;
 mod number;
@@ -27,8 +28,9 @@ mod safetensors_file;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-pub(crate) use array_labels::{ArrayLabels, LabelStream, label_of};
+pub(crate) use array_labels::{ArrayLabels, LabelStream};
 pub(crate) use csv_table::CsvLines;
+pub use length::too_long;
 pub(crate) use npy_file::NpyFile;
 pub use number::Number;
 pub(crate) use parquet::ParquetTexts;
@@ -59,6 +61,8 @@ pub struct VectorSource {
     files: Vec<VectorFile>,
     /// How numbers are stored, if rows stand in the files one after the other and can be read in place.
     in_place: Option<Number>,
+    /// Columns beside the vectors and the ids.
+    label_columns: Vec<String>,
     format: Box<dyn VectorFormat>,
 }
 
@@ -158,7 +162,17 @@ impl VectorSource {
         in_place: Option<Number>,
         format: impl VectorFormat + 'static,
     ) -> Self {
-        Self { shape, files, in_place, format: Box::new(format) }
+        Self { shape, files, in_place, label_columns: Vec::new(), format: Box::new(format) }
+    }
+
+    fn with_label_columns(self, label_columns: Vec<String>) -> Self {
+        Self { label_columns, ..self }
+    }
+
+    /// The columns of the file that can hold labels: those of text or whole numbers, without that of the ids. None in a format
+    /// without columns.
+    pub fn label_columns(&self) -> &[String] {
+        &self.label_columns
     }
 
     /// The number of rows.
@@ -300,6 +314,14 @@ impl VectorBlocks<'_> {
             return Err(DataError::new(path, DataProblem::Content(problem))
                 .at(format!("row {row}"))
                 .hint("remove the row, or compute its vector again"));
+        }
+        let width = self.source.shape.width;
+        let mut views = block.vectors.chunks_exact(width).enumerate().filter(|_| self.is_finite);
+        if let Some((view, problem)) = views.find_map(|(view, vector)| Some((view, too_long(vector)?))) {
+            let (path, row) = self.source.location(self.next + (view / self.source.shape.views) as u64);
+            return Err(DataError::new(path, DataProblem::Content(problem))
+                .at(format!("row {row}"))
+                .hint("remove the row, or divide all vectors by the same number"));
         }
         self.next += rows as u64;
         Ok(block)

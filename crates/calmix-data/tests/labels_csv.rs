@@ -169,3 +169,36 @@ fn each_mistake_names_its_line_and_the_next_step() {
         assert_eq!(scene.refusal(prepare(&scene)), expected);
     }
 }
+
+#[test]
+fn missing_values_and_long_names_are_not_classes() {
+    let long = "x".repeat(100_000);
+    for (label, expected) in [
+        (
+            "NaN",
+            "the label is \"NaN\", which stands for a missing value; leave it empty if the sample is unlabelled",
+        ),
+        (long.as_str(), "has 100000 bytes, expected at most 1024"),
+    ] {
+        let scene = Scene::new();
+        let list = format!("file,label\na.png,cat\nb.png,{label}\n");
+        scene.image("a.png").image("b.png").file("labels.csv", list.as_bytes());
+        let refusal = scene.refusal(prepare(&scene));
+        assert!(refusal.starts_with("labels.csv, line 3: ") && refusal.contains(expected), "{refusal}");
+    }
+    let scene = Scene::new();
+    scene.image("a.png").image("b.png").file("labels.csv", b"file,label\na.png,cat\nb.png,NA\n");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.classes, ["NA", "cat"]);
+    let warnings: Vec<String> = prepared.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.join("\n").contains("1 sample has the class `NA`"), "{warnings:?}");
+}
+
+#[test]
+fn empty_lines_name_no_image() {
+    let scene = Scene::new();
+    scene.image("a.png").image("b.png").file("labels.csv", b"file,label\n\na.png,cat\n\n\nb.png,dog\n\n");
+    prepare(&scene).unwrap();
+    let expected = [("a.png", Some(0)), ("b.png", Some(1))];
+    assert_eq!(scene.samples(), expected.map(|(name, label)| (name.to_owned(), label)));
+}

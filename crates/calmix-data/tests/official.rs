@@ -91,6 +91,11 @@ fn imagenet_mistakes() {
         scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
         "truth.txt: 2 lines in the list, but 1 image in val; complete val: the list assigns classes by file order"
     );
+    scene.image("val/v2.JPEG").file("truth.txt", format!("{TENCH}\n\n{TENCH}\n").as_bytes());
+    assert_eq!(
+        scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
+        "truth.txt, line 3: the line before it is empty, and the list assigns classes by order; download the list again"
+    );
     let scene = with_train("");
     scene.file(&format!("train/{TENCH}.tar"), b"");
     assert!(scene.refusal(imagenet(&scene)).ends_with("unpack it into a folder of the same name"));

@@ -29,9 +29,10 @@ pub fn file_name(step: u64, split: EvalSet, model: EvalModel) -> String {
 
 /// The most bytes that a file with these numbers of samples and classes can have.
 pub fn longest(samples: u64, classes: usize) -> u64 {
-    /// Bytes of the names of tensors and the like, and of the name of a class, which is escaped twice.
+    /// Bytes of the names of tensors and the like.
     const HEADER: u64 = 64 << 10;
-    const CLASS: u64 = 16 << 10;
+    /// Bytes of the name of a class: escaped twice, a byte takes at most seven.
+    const CLASS: u64 = 16 * class_names::MAX_BYTES as u64;
     let classes = classes as u64;
     let row = classes.saturating_mul(4).saturating_add(12);
     let header = HEADER.saturating_add(classes.saturating_mul(CLASS));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use calmix_io::class_names;
 use calmix_io::safe_path::why_unsafe;
 
 use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
@@ -11,7 +12,7 @@ impl Header {
     /// Whether the header agrees with itself.
     ///
     /// # Errors
-    /// If the version is another one, classes or subsets share a name or have none, subsets do not follow each
+    /// If the version is another one, classes or subsets share a name or have none, a class name is too long, subsets do not follow each
     /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is malformed.
     pub fn check(&self) -> Result<(), DataProblem> {
         check_version(self.version)?;
@@ -22,6 +23,7 @@ impl Header {
             let problem = format!("{} subsets, expected at most {MAX_SUBSETS}", self.subsets.len());
             return Err(DataProblem::Limit(problem));
         }
+        class_names::check_all(&self.classes).map_err(DataProblem::Limit)?;
         distinct("class", self.classes.iter())?;
         distinct("subset", self.subsets.iter().map(|subset| &subset.name))?;
         let mut next = 0_u64;

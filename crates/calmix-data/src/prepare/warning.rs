@@ -10,13 +10,13 @@ use super::duplicates::EXAMPLES;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataWarning {
-    /// Classes with one or two images in a subset that has labels; a class with none is among them.
+    /// Classes with one or two samples in a subset that has labels; a class with none is among them.
     FewImages {
         /// The subset.
         subset: String,
         /// How many such classes there are.
         classes: u64,
-        /// The first few such classes, each with its number of images.
+        /// The first few such classes, each with its number of samples.
         examples: Vec<(String, u64)>,
     },
     /// Names of classes that differ only by case or by the space around them.
@@ -24,25 +24,25 @@ pub enum DataWarning {
         /// The names, in label order.
         names: Vec<String>,
     },
-    /// Images without a label in a subset where others have one.
+    /// Samples without a label in a subset where others have one.
     SomeUnlabelled {
         /// The subset.
         subset: String,
-        /// Images without a label.
+        /// Samples without a label.
         without: u64,
-        /// Images with a label.
+        /// Samples with a label.
         with: u64,
     },
-    /// Images with the same content in two subsets.
+    /// Samples with the same content in two subsets.
     SameInTwoSubsets {
-        /// How many distinct images have such copies.
+        /// How many distinct samples have such copies.
         contents: u64,
         /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
     },
-    /// Images with the same content under two labels.
+    /// Samples with the same content under two labels.
     SameUnderTwoLabels {
-        /// How many distinct images have such copies.
+        /// How many distinct samples have such copies.
         contents: u64,
         /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
@@ -54,18 +54,25 @@ pub enum DataWarning {
         /// The largest number of samples that is searched.
         limit: u64,
     },
-    /// Classes are named, but no image has a label.
+    /// A class whose name other tools write for a missing label.
+    MaybeMissing {
+        /// Its name.
+        name: String,
+        /// The samples that have it.
+        samples: u64,
+    },
+    /// Classes are named, but no sample has a label.
     NoLabels,
     /// The dataset has one class, so every prediction would be correct.
     OneClass {
         /// Its name.
         name: String,
     },
-    /// Class imbalance: one class has many times the labelled images of another.
+    /// Class imbalance: one class has many times the labelled samples of another.
     Uneven {
         /// The subset.
         subset: String,
-        /// The class with the most images, and how many.
+        /// The class with the most samples, and how many.
         most: (String, u64),
         /// The class with the fewest, and how many.
         least: (String, u64),
@@ -107,30 +114,38 @@ impl Display for DataWarning {
                     *classes,
                 );
                 let have = if *classes == 1 { "class has" } else { "classes have" };
-                write!(f, "{classes} {have} fewer than 3 images in {subset}: {named}")
+                write!(f, "{classes} {have} fewer than 3 samples in {subset}: {named}")
             }
             Self::AlikeNames { names } => {
                 let named = list(names.iter().map(|name| format!("`{}`", shown(name))), names.len() as u64);
                 write!(f, "these class names differ only in case or in the spaces around them: {named}")
             }
             Self::SomeUnlabelled { subset, without, with } => {
-                write!(f, "{without} images in {subset} have no label; the other {with} have one")
+                write!(f, "{without} samples in {subset} have no label; the other {with} have one")
             }
             Self::SameInTwoSubsets { contents, examples } => {
-                let appear = if *contents == 1 { "image appears" } else { "images appear" };
+                let appear = if *contents == 1 { "sample appears" } else { "samples appear" };
                 write!(f, "{contents} {appear} in two subsets: {}", pairs(examples, *contents))
             }
             Self::SameUnderTwoLabels { contents, examples } => {
-                let appear = if *contents == 1 { "image appears" } else { "images appear" };
+                let appear = if *contents == 1 { "sample appears" } else { "samples appear" };
                 write!(f, "{contents} {appear} under two labels: {}", pairs(examples, *contents))
             }
             Self::DuplicatesNotSought { samples, limit } => {
                 write!(
                     f,
-                    "calmix did not search for duplicate images: {samples} samples exceed the limit of {limit}"
+                    "calmix did not search for duplicates: {samples} samples exceed the limit of {limit}"
                 )
             }
-            Self::NoLabels => write!(f, "the dataset has classes, but no image has a label"),
+            Self::MaybeMissing { name, samples } => {
+                let have = if *samples == 1 { "sample has" } else { "samples have" };
+                write!(
+                    f,
+                    "{samples} {have} the class `{}`; if it means that the label is missing, leave the label empty",
+                    shown(name)
+                )
+            }
+            Self::NoLabels => write!(f, "the dataset has classes, but no sample has a label"),
             Self::OneClass { name } => {
                 write!(f, "there is only one class, `{}`: training needs at least two", shown(name))
             }
@@ -138,9 +153,9 @@ impl Display for DataWarning {
                 let [(most, many), (least, few)] = [most, least].map(|(class, count)| (shown(class), count));
                 write!(
                     f,
-                    "the classes of {subset} are imbalanced: {many} images of `{most}`, {few} of `{least}`; "
+                    "the classes of {subset} are imbalanced: {many} samples of `{most}`, {few} of `{least}`; "
                 )?;
-                write!(f, "add images of the rare classes, and check class_accuracy in the run's events")
+                write!(f, "add samples of the rare classes, and check class_accuracy in the run's events")
             }
             Self::ZeroVectors { vectors, example } => {
                 let are = if *vectors == 1 { "vector is" } else { "vectors are" };

@@ -143,10 +143,12 @@ struct ValClasses {
 impl ValClasses {
     fn read(path: &Path) -> Result<Self, DataError> {
         let mut truth = Self { path: path.to_owned(), by_name: BTreeMap::new(), in_order: Vec::new() };
+        let mut header = 0;
         lines::for_each(path, |number, line| {
             let wrong =
                 |what: String| DataError::new(path, DataProblem::Content(what)).at(format!("line {number}"));
             if number == 1 && line == "ImageId,PredictionString" {
+                header = 1;
                 return Ok(());
             }
             if line.parse::<u32>().is_ok() {
@@ -162,6 +164,13 @@ impl ValClasses {
                     .hint("each line must name a class such as n01440764"));
             }
             if name.is_empty() {
+                // Empty lines are skipped, but here each would stand for an image.
+                if number != header + truth.in_order.len() as u64 + 1 {
+                    return Err(wrong(
+                        "the line before it is empty, and the list assigns classes by order".into(),
+                    )
+                    .hint("download the list again"));
+                }
                 truth.in_order.push(wnid.to_owned());
             } else if truth.by_name.insert(name.to_owned(), wnid.to_owned()).is_some() {
                 return Err(wrong(format!("{name} is listed twice")).hint("keep one line per image"));

@@ -34,12 +34,14 @@ use super::image_kind::is_named_like_an_image;
 use super::layout::{SPLITS, UNLABELLED, split};
 use super::listing::{contents, walk};
 use crate::error::{DataError, DataProblem};
+use crate::label_text::may_be_missing;
 use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::prepare::{DataWarning, Prepared};
 pub use columns::LabelColumns;
 pub(crate) use columns::{
     check_separator, embedded_image_column, id_column, is_usual_for_images, label_column, simplified,
 };
+pub(super) use line_count::LineCount;
 use table::{LabelRow, LabelTable};
 
 /// What to do with images that no row names.
@@ -105,6 +107,11 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     let rows: usize = tables.iter().map(|(_, table)| table.rows.len()).sum();
     let mut image_files = ImageFiles::open(root, &options.inspection, rows as u64)?;
     let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
+    for name in classes.iter().filter(|name| may_be_missing(name)) {
+        let rows = tables.iter().flat_map(|(_, table)| &table.rows);
+        let samples = rows.filter(|row| row.label.as_ref() == Some(name)).count() as u64;
+        builder.warn(DataWarning::MaybeMissing { name: name.clone(), samples });
+    }
     for (subset, table) in &tables {
         image_files.flush(&mut builder)?;
         builder.subset(subset);

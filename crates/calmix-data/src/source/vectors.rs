@@ -10,7 +10,9 @@
 //! whole numbers, else of their bytes.
 
 mod column_stats;
+mod label_lines;
 mod label_list;
+mod lines_in_order;
 mod row_labels;
 
 use std::io::Write;
@@ -22,8 +24,9 @@ use self::row_labels::{RowLabels, SUBSETS};
 use super::listing::walk;
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
+use crate::label_text::may_be_missing;
 use crate::manifest::{Encoding, ManifestBuilder, SampleDigest, UNPACKED_VECTORS};
-use crate::prepare::{PrepareProgress, Prepared};
+use crate::prepare::{DataWarning, PrepareProgress, Prepared};
 use crate::vectors::{Number, VectorOptions, VectorPlace, VectorSource};
 
 /// Bytes of vectors that are read at once.
@@ -65,6 +68,10 @@ pub fn prepare(
     }
     let parts = parts.finish(&mut builder)?;
     let classes = rows.finish()?;
+    for (class, name) in (0..).zip(&classes).filter(|(_, name)| may_be_missing(name)) {
+        let samples = rows.count_of(class);
+        builder.warn(DataWarning::MaybeMissing { name: name.clone(), samples });
+    }
     builder.set_classes(classes);
     let row_bytes = numbers * number.bytes();
     for (subset, name) in SUBSETS.iter().enumerate() {

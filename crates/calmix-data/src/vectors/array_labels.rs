@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::array_format::ArrayData;
 use crate::error::{DataError, DataProblem};
+use crate::label_text::label_of;
 use crate::npy::NpyItem;
 use crate::read_from::read_error;
 
@@ -63,23 +64,18 @@ impl LabelStream {
         let mut item = vec![0; self.item.bytes()];
         for _ in 0..rows {
             self.from.read_exact(&mut item).map_err(|error| read_error(&self.path, error))?;
+            let wrong = |problem| DataError::new(&self.path, problem).at(format!("row {}", self.row));
             let label = match self.item {
-                NpyItem::Text { .. } => text(&item).ok_or_else(|| {
-                    let problem = DataProblem::Format("the label is not text".into());
-                    DataError::new(&self.path, problem).at(format!("row {}", self.row))
-                })?,
+                NpyItem::Text { .. } => {
+                    text(&item).ok_or_else(|| wrong(DataProblem::Format("the label is not text".into())))?
+                }
                 whole => whole.whole(&item).to_string(),
             };
-            into.push(label_of(&label));
+            into.push(label_of(&label).map_err(wrong)?);
             self.row += 1;
         }
         Ok(())
     }
-}
-
-/// A label by its text; `None` for what means that there is none.
-pub(crate) fn label_of(text: &str) -> Option<String> {
-    (!matches!(text, "" | "-1")).then(|| text.to_owned())
 }
 
 /// Characters of four bytes each, padded with zeros.

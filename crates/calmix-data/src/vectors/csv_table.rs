@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
 
-use super::array_labels::label_of;
 use super::chosen::choose;
 use super::{
     MOST_NUMBERS, RowStream, VectorBlock, VectorFile, VectorFormat, VectorOptions, VectorPlace, VectorShape,
@@ -17,6 +16,7 @@ use super::{
 };
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
+use crate::label_text::label_of;
 use crate::read_from::ReadFrom;
 use crate::source::labels_csv::{check_separator, id_column, label_column};
 
@@ -57,6 +57,8 @@ pub(super) fn open(
     }
     check_separator(&record, &at)?;
     let columns = CsvColumns::find(&record, options).map_err(at)?;
+    let is_other = |column: &usize| columns.id != Some(*column) && !columns.numbers.contains(column);
+    let others = (0..record.len()).filter(is_other).map(|column| record[column].trim().to_owned()).collect();
     let mut rows = 0;
     while lines.read(&mut record)? {
         rows += 1;
@@ -65,7 +67,8 @@ pub(super) fn open(
     let shape = shape.map_err(|problem| DataError::new(&path, problem))?;
     let relative = name.to_owned();
     let files = vec![VectorFile { path: path.clone(), relative, length: file.length(), rows, start: 0 }];
-    Ok(VectorSource::new(shape, files, None, CsvTable { path, file, shape, columns }))
+    let source = VectorSource::new(shape, files, None, CsvTable { path, file, shape, columns });
+    Ok(source.with_label_columns(others))
 }
 
 impl CsvColumns {
@@ -144,7 +147,10 @@ impl RowStream for CsvStream<'_> {
                 into.ids.get_or_insert_default().push(record.get(*id).unwrap_or_default().to_owned());
             }
             if let Some(label) = label {
-                let label = label_of(record.get(*label).unwrap_or_default().trim());
+                let label = label_of(record.get(*label).unwrap_or_default().trim()).map_err(|problem| {
+                    let line = record.position().map_or(0, csv::Position::line);
+                    DataError::new(&self.table.path, problem).at(format!("line {line}"))
+                })?;
                 into.labels.get_or_insert_default().push(label);
             }
         }

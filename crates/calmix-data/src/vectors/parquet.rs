@@ -83,7 +83,8 @@ pub(super) fn open(
         start: 0,
     };
     let files = table.parts.iter().map(file).collect();
-    Ok(VectorSource::new(table.shape, files, None, table))
+    let can_label = table.parts.first().map(|part| part.columns.can_label.clone()).unwrap_or_default();
+    Ok(VectorSource::new(table.shape, files, None, table).with_label_columns(can_label))
 }
 
 impl ParquetTable {

@@ -50,6 +50,118 @@ fn lines_without_ids_are_in_order() {
     assert_eq!((classes, subsets), (vec!["0".into(), "1".into(), "2".into()], counts(&[("train", 50)])));
 }
 
+/// The class of each row of `f4.npy`, in the order of the file; −1 for none.
+fn labels_by_row(text: &str) -> Result<Vec<String>, DataError> {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = folder.path().join("labels.csv");
+    fs::write(&labels, text).unwrap();
+    let (dataset, _) = prepared(&golden("f4.npy"), Some(&labels), &folder.path().join("prepared"))?;
+    let mut by_row = vec![String::from("missing"); 50];
+    for record in dataset.records(0..dataset.len()) {
+        let (id, record) = record.unwrap();
+        let name = dataset.sample_name(id).unwrap();
+        let row: usize = name.trim_start_matches("f4.npy[").trim_end_matches(']').parse().unwrap();
+        let class = record.class().map(|class| dataset.classes()[class as usize].clone());
+        by_row[row] = class.unwrap_or_else(|| "-1".to_owned());
+    }
+    Ok(by_row)
+}
+
+/// Lines of labels for 50 rows: every fifth has one, and the last two have none.
+fn sparse_lines() -> Vec<&'static str> {
+    (0..50).map(|row| if row % 5 == 0 { ["cat", "dog"][row / 5 % 2] } else { "" }).collect()
+}
+
+#[test]
+fn empty_lines_are_unlabelled_rows() {
+    let lines = sparse_lines();
+    let expected: Vec<String> =
+        lines.iter().map(|line| if line.is_empty() { "-1" } else { line }.to_owned()).collect();
+    for end in ["\n", "\r\n", "\r"] {
+        let all: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+        assert_eq!(labels_by_row(&format!("label{end}{all}")).unwrap(), expected, "{end:?}");
+        assert_eq!(labels_by_row(&format!("\u{feff}{end}label{end}{all}")).unwrap(), expected, "{end:?}");
+        let quoted: String = lines.iter().map(|line| format!("\"{line}\"{end}")).collect();
+        assert_eq!(labels_by_row(&format!("label{end}{quoted}")).unwrap(), expected, "{end:?}");
+        let last_is_open = quoted.trim_end_matches(['\r', '\n']);
+        assert_eq!(labels_by_row(&format!("label{end}{last_is_open}")).unwrap(), expected, "{end:?}");
+        // More columns: empty lines, and lines with empty fields.
+        for blank in ["", ",,"] {
+            let line = |line: &&str| match *line {
+                "" => format!("{blank}{end}"),
+                label => format!("\"a note,{end}in two lines\",{label},train{end}"),
+            };
+            let all: String = lines.iter().map(line).collect();
+            let text = format!("note,label,split{end}{all}");
+            assert_eq!(labels_by_row(&text).unwrap(), expected, "{end:?} {blank:?}");
+        }
+    }
+    // With ids an empty line names no row.
+    let by_id = "id,label\n0,cat\n\n\n5,dog\n\n";
+    let (_, subsets) = with_csv("f4.npy", by_id).unwrap();
+    assert_eq!(subsets, counts(&[("train", 2), ("unlabelled", 48)]));
+}
+
+#[test]
+fn surplus_lines_never_shift_labels() {
+    let lines = sparse_lines();
+    let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    for (text, expected) in [
+        // The last row is unlabelled, and its line has no line end: indistinguishable from a row that is missing.
+        (
+            format!("label\n{}", lines.join("\n")),
+            "49 lines of labels after the header for 50 rows of vectors: row 49",
+        ),
+        (format!("label\n{}", lines.join("\n")), "needs a line end of its own"),
+        (
+            format!("label\n{all}\n"),
+            "51 lines of labels after the header for 50 rows of vectors: line 52 is the first",
+        ),
+        (format!("label\n{all}\n\n"), "remove the last 2 empty lines"),
+        (format!("label\n{all}cat\n"), "line 52 is the first without a row"),
+        // As many surplus lines as empty ones, which were skipped once.
+        (format!("label\n{all}{}", "dog\n".repeat(40)), "90 lines of labels after the header for 50 rows"),
+        (all.clone(), "49 lines of labels after the header for 50 rows"),
+        (all.clone(), "line 1, `cat`, was read as the header: if it is a label, add a first line `label`"),
+        (format!("{all}\n"), "line 1, `cat`, is read as the header, but it is also the label of line 11"),
+        ("0,cat\n1,dog\n".to_owned(), "if the header line is missing, add it, such as id,label"),
+        ("label\ncat\n\n\n".to_owned(), "3 lines of labels after the header for 50 rows of vectors: row 3"),
+    ] {
+        let error = labels_by_row(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn missing_values_are_not_classes() {
+    for word in ["NaN", "nan", "<NA>"] {
+        let lines = sparse_lines().join("\n").replace("\n\n", &format!("\n{word}\n"));
+        let error = labels_by_row(&format!("label\n{lines}\n")).unwrap_err().to_string();
+        let expected = format!("line 3: the label is {word:?}, which stands for a missing value");
+        assert!(error.contains(&expected) && error.contains("leave it empty"), "{error}");
+    }
+    // A word that may be a class is one, with a warning.
+    let folder = tempfile::tempdir().unwrap();
+    let labels = folder.path().join("labels.csv");
+    fs::write(&labels, format!("id,label\n{}", "0,a\n1,None\n2,a\n3,None\n4,a\n5,None\n")).unwrap();
+    let (dataset, warnings) =
+        prepared(&golden("f4.npy"), Some(&labels), &folder.path().join("prepared")).unwrap();
+    assert_eq!(dataset.classes(), ["None", "a"]);
+    let all = warnings.join("\n");
+    assert!(
+        all.contains("3 samples have the class `None`; if it means that the label is missing, leave"),
+        "{all}"
+    );
+}
+
+#[test]
+fn long_class_names_are_refused() {
+    let name = "x".repeat(100_000);
+    let error = with_csv("f4.npy", &format!("id,label\n0,cat\n1,{name}\n")).unwrap_err().to_string();
+    assert!(error.contains("line 3: the class name \"xxx"), "{error}");
+    assert!(error.contains("has 100000 bytes, expected at most 1024") && error.len() < 500, "{error}");
+}
+
 #[test]
 fn named_columns_are_those_of_the_list() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +179,7 @@ fn named_columns_are_those_of_the_list() {
 #[test]
 fn labels_that_contradict_the_vectors_are_refused() {
     for (name, text, expected) in [
-        ("f4.npy", "label\na\nb\n", "2 labels for 50 rows"),
+        ("f4.npy", "label\na\nb\n", "2 lines of labels after the header for 50 rows"),
         ("f4.npy", "id,label\n50,a\n", "line 2: no row of vectors has the id \"50\""),
         ("f4.npy", "file,label\na.jpg,a\n", "row numbers from 0"),
         ("snappy.parquet", "id,label\nphotos/00.jpg,a\nphotos/00.jpg,b\n", "line 3: the id"),

@@ -103,6 +103,20 @@ fn pickles_are_refused_with_the_lines_that_convert_them() {
 }
 
 #[test]
+fn vectors_that_are_too_long_are_refused_with_their_row() {
+    let error = refusal("v.csv", b"e_0,e_1\n1,2\n3.4e38,-3.4e38\n");
+    assert!(
+        error.contains("row 1: the length of its vector is 4.8e38, expected at most 1.7e38; remove"),
+        "{error}"
+    );
+    let mut bytes = fs::read(golden("f4.npy")).unwrap();
+    let at = bytes.len() - 8;
+    bytes[at..at + 4].copy_from_slice(&f32::MAX.to_le_bytes());
+    bytes[at + 4..].copy_from_slice(&f32::MIN.to_le_bytes());
+    assert!(refusal("v.npy", &bytes).contains("row 49: the length of its vector"));
+}
+
+#[test]
 fn numbers_that_are_not_finite_are_refused_with_their_row() {
     let error = refusal("v.csv", b"e_0,e_1\n1,2\n3,nan\n");
     assert!(error.contains("row 1: the number in column 1 is NaN"), "{error}");

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use calmix_core::matrix::Matrix;
+use calmix_data::blank_lines::blank_lines;
 use calmix_data::dataset::Dataset;
 use calmix_data::npy::{self, NpyTable};
 use calmix_io::shown::shown;
@@ -114,6 +115,12 @@ impl Votes {
             let record = record.with_context(|| place.to_owned())?;
             let at = |what: String| CliError::invalid(format!("{place}, row {}: {what}", row + 1));
             let name = name_column.and_then(|column| record.get(column));
+            let start = record.position().map_or(0, |place| place.byte() as usize);
+            // The reader skips empty lines, and the rows after one would count for other samples.
+            if name_column.is_none() && blank_lines(bytes, start) > 0 {
+                let error = at("the line before it is empty".to_owned());
+                return Err(error.hint("write a line of zeros for a sample without votes").into());
+            }
             count += 1;
             let Some(id) = rows.next(name) else {
                 let Some(name) = name else { continue };

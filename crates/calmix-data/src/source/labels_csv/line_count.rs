@@ -2,20 +2,20 @@
 
 /// The line of each place in a text; places have to ascend.
 #[derive(Debug)]
-pub(super) struct LineCount<'a> {
+pub(in crate::source) struct LineCount<'a> {
     text: &'a [u8],
     place: usize,
     line: u64,
 }
 
 impl<'a> LineCount<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    pub(in crate::source) fn new(text: &'a [u8]) -> Self {
         Self { text, place: 0, line: 1 }
     }
 
     /// The line of the first byte at or after `place` that is not a line ending: the position of a record of the crate
     /// `csv` includes the line endings before it.
-    pub(super) fn line_at(&mut self, place: usize) -> u64 {
+    pub(in crate::source) fn line_at(&mut self, place: usize) -> u64 {
         let ends_line = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let skipped = self.text.iter().skip(place).take_while(|byte| ends_line(byte)).count();
         let end = (place + skipped).min(self.text.len());

@@ -13,6 +13,7 @@ use super::LabelColumns;
 use super::columns;
 use super::line_count::LineCount;
 use crate::error::{DataError, DataProblem};
+use crate::label_text::class_of;
 
 /// Bytes of the longest list: ten million rows.
 const LONGEST: u64 = 1 << 30;
@@ -125,7 +126,9 @@ fn read_rows(
             let error = at(format!("{file} is already listed in line {first}"));
             return Err(error.hint("keep one row per image"));
         }
-        visit(line, file, (!label.is_empty()).then(|| label.to_owned()))?;
+        let label =
+            class_of(label).map_err(|problem| DataError::new(path, problem).at(format!("line {line}")))?;
+        visit(line, file, label)?;
     }
     if seen.is_empty() {
         let problem = DataProblem::Content("the list has no rows".into());

@@ -6,9 +6,9 @@ use parquet::errors::{ParquetError, Result};
 
 use super::image_columns::ImageColumns;
 use crate::error::{DataError, DataProblem};
+use crate::label_text::label_of;
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 use crate::source::numbered_classes::MOST_CLASSES;
-use crate::vectors::label_of;
 
 /// Rows that are read in order.
 pub(super) struct ImageRows<'a> {
@@ -71,7 +71,8 @@ impl<'a> ImageRows<'a> {
                         Hugging Face's datasets";
             return Err(wrong("there is no image in it".into()).hint(hint));
         }
-        let label = label.as_deref().and_then(label_of).map(|text| {
+        let label = label_of(label.as_deref().unwrap_or_default());
+        let label = label.map_err(|problem| at(DataError::new(&file.path, problem)))?.map(|text| {
             let number = text.parse::<u32>().ok().filter(|&number| u64::from(number) < MOST_CLASSES);
             number.ok_or_else(|| {
                 wrong(format!("the label is {text}, expected less than {MOST_CLASSES}, or -1 for none"))

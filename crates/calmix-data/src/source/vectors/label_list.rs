@@ -1,20 +1,24 @@
 //! A file of labels for vectors: a CSV, or a one-dimensional `.npy`.
 //!
 //! A CSV has a column of labels, possibly one of ids, and possibly one of splits. Lines are matched to rows by their ids; to
-//! the numbers of rows, from 0, if the vectors have no ids; and one by one in order if the CSV has no ids.
+//! the numbers of rows, from 0, if the vectors have no ids; and one by one in order if the CSV has no ids. In order, an empty
+//! line is that of a row without a label; by id, it is skipped.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use csv::{ReaderBuilder, StringRecord};
+use csv::StringRecord;
 
 use super::super::labels_csv::{LabelColumns, check_separator, id_column, label_column, simplified};
 use super::super::layout::split;
+use super::label_lines::LabelLines;
+use super::lines_in_order::LinesInOrder;
 use super::row_labels::SUBSETS;
 use crate::error::{DataError, DataProblem};
-use crate::vectors::{LabelStream, NpyFile, VectorPlace, label_of};
+use crate::label_text::label_of;
+use crate::vectors::{LabelStream, NpyFile, VectorPlace};
 
 /// Bytes of the longest list: ten million rows.
 const LONGEST: u64 = 1 << 30;
@@ -46,11 +50,11 @@ impl std::fmt::Debug for NpyLabels {
 
 /// A line of a CSV.
 #[derive(Debug, Clone)]
-struct Line {
-    number: u64,
-    label: Option<String>,
+pub(super) struct Line {
+    pub(super) number: u64,
+    pub(super) label: Option<String>,
     /// An index into [`SUBSETS`].
-    subset: u8,
+    pub(super) subset: u8,
 }
 
 impl LabelList {
@@ -114,44 +118,49 @@ impl LabelList {
 }
 
 fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<Lines, DataError> {
-    let mut reader = ReaderBuilder::new().has_headers(false).from_reader(text);
+    let mut lines = LabelLines::new(path, text);
     let mut record = StringRecord::new();
     let wrong = |line: u64, problem: DataProblem| DataError::new(path, problem).at(format!("line {line}"));
-    let mut next = |record: &mut StringRecord| {
-        reader.read_record(record).map_err(|error| {
-            let line = error.position().map_or(1, csv::Position::line);
-            wrong(line, DataProblem::Format(error.to_string())).hint("save the list as \"CSV UTF-8\"")
-        })
-    };
-    if !next(&mut record)? {
+    let first = lines.read(&mut record)?;
+    if !first.has_record {
         return Err(DataError::new(path, DataProblem::Content("the list is empty".into())));
     }
-    check_separator(&record, &|problem| wrong(1, problem))?;
-    let in_header = |problem| wrong(1, problem);
+    let in_header = |problem| wrong(first.number, problem);
+    check_separator(&record, &in_header)?;
     let id = id_column(&record, columns).map_err(in_header)?;
     let label = label_column(&record, columns).map_err(in_header)?;
     let splits = record.iter().position(|name| simplified(name) == "split");
     // A list of one column is a list of labels, whatever its header says.
-    let Some(label) = label.or((record.len() == 1).then_some(0)) else {
+    let unusual_header = record.get(0).filter(|_| record.len() == 1 && label.is_none()).map(str::to_owned);
+    let Some(label) = label.or(unusual_header.as_ref().map(|_| 0)) else {
         let all = record.iter().collect::<Vec<_>>().join(", ");
         let problem = DataProblem::Ambiguous {
             what: format!("no column holds the label; the columns are: {all}"),
-            readings: vec!["if one of them does, use --label-column NAME".into()],
+            readings: vec![
+                "if one of them does, use --label-column NAME".into(),
+                "if the header line is missing, add it, such as id,label".into(),
+            ],
         };
-        return Err(wrong(1, problem));
+        return Err(in_header(problem));
     };
     let id = id.filter(|&id| id != label);
-    let mut in_order = Vec::new();
+    let mut in_order = LinesInOrder::new(first.number, unusual_header, rows);
     let mut by_id: HashMap<String, (Line, bool)> = HashMap::new();
-    while next(&mut record)? {
-        let number = record.position().map_or(0, csv::Position::line);
+    loop {
+        let next = lines.read(&mut record)?;
+        in_order.add_blank(&next);
+        if !next.has_record {
+            break;
+        }
+        let number = next.number;
         let field = |column: usize| record.get(column).unwrap_or_default().trim();
         let subset = splits.map_or(Ok(0), |column| subset_of(field(column))).map_err(|problem| {
             wrong(number, problem).hint("the splits are train, val, test and unlabelled")
         })?;
-        let line = Line { number, label: label_of(field(label)), subset };
+        let label = label_of(field(label)).map_err(|problem| wrong(number, problem))?;
+        let line = Line { number, label, subset };
         let Some(id) = id else {
-            in_order.push(line);
+            in_order.add(line);
             continue;
         };
         let id = field(id).to_owned();
@@ -164,12 +173,8 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
     if id.is_some() {
         return Ok(Lines::ById(by_id));
     }
-    if in_order.len() as u64 != rows {
-        let problem = format!("{} labels for {rows} rows of vectors", in_order.len());
-        return Err(DataError::new(path, DataProblem::Content(problem))
-            .hint("write one line per row, or add a column `id` that names the row"));
-    }
-    Ok(Lines::InOrder(in_order.into_iter()))
+    let lines = in_order.finish().map_err(|problem| DataError::new(path, problem))?;
+    Ok(Lines::InOrder(lines.into_iter()))
 }
 
 /// The subset that a word of the column `split` means, as an index.

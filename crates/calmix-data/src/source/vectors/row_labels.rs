@@ -109,6 +109,11 @@ impl RowLabels {
         self.subsets.get(row as usize).copied().unwrap_or_default().into()
     }
 
+    /// The rows of a class.
+    pub(super) fn count_of(&self, class: u32) -> u64 {
+        self.classes.iter().filter(|&&other| other == class).count() as u64
+    }
+
     /// The class of a row.
     pub(super) fn class(&self, row: u64) -> Option<u32> {
         self.classes.get(row as usize).copied().filter(|&class| class != NO_LABEL)

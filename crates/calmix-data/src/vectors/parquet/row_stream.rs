@@ -2,11 +2,11 @@
 
 use parquet::errors::{ParquetError, Result};
 
-use super::super::array_labels::label_of;
 use super::super::{RowStream, VectorBlock, VectorShape};
 use super::TablePart;
 use super::vector_column::{VectorColumn, VectorColumnProblem};
 use crate::error::{DataError, DataProblem};
+use crate::label_text::label_of;
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 
 /// Rows from some row group on.
@@ -87,6 +87,9 @@ impl RowStream for ParquetStream<'_> {
                 VectorColumnProblem::Row(row, problem) => DataError::new(&file.path, problem)
                     .at(format!("row {}", self.row + row))
                     .hint("every row needs a vector of the same length"),
+                VectorColumnProblem::Label(row, problem) => {
+                    DataError::new(&file.path, problem).at(format!("row {}", self.row + row))
+                }
             })?;
             self.row += rows as u64;
             left -= rows as u64;
@@ -137,8 +140,11 @@ impl Group {
         if let Some(label) = &mut self.label {
             let mut labels = Vec::new();
             label.read(rows, &mut labels)?;
-            let labels = labels.into_iter().map(|label| label.as_deref().and_then(label_of));
-            into.labels.get_or_insert_default().extend(labels);
+            let into = into.labels.get_or_insert_default();
+            for (row, label) in (0..).zip(labels) {
+                let label = label_of(label.as_deref().unwrap_or_default());
+                into.push(label.map_err(|problem| VectorColumnProblem::Label(row, problem))?);
+            }
         }
         Ok(())
     }
@@ -156,7 +162,7 @@ pub(super) fn first_vector(part: &TablePart) -> std::result::Result<(u64, u64), 
     let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
     let size = size.map_err(|problem| match problem {
         VectorColumnProblem::Parquet(error) => in_group(file, index, &error),
-        VectorColumnProblem::Row(row, problem) => {
+        VectorColumnProblem::Row(row, problem) | VectorColumnProblem::Label(row, problem) => {
             DataError::new(&file.path, problem).at(format!("row {row}"))
         }
     })?;

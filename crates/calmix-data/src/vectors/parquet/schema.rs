@@ -17,6 +17,8 @@ pub(super) struct Columns {
     pub(super) vector: Option<Leaf>,
     pub(super) id: Option<Leaf>,
     pub(super) label: Option<Leaf>,
+    /// The names of the columns that can hold labels, without that of the ids.
+    pub(super) can_label: Vec<String>,
 }
 
 impl Columns {
@@ -43,7 +45,9 @@ impl Columns {
         let id = id_column(&header, &options.columns)?;
         let label = label_column(&header, &options.columns)?;
         let take = |column: Option<usize>| column.and_then(|column| texts.get(column).cloned());
-        Ok(Self { vector: None, id: take(id), label: take(label) })
+        let others = (0..header.len()).filter(|column| Some(*column) != id);
+        let can_label = others.map(|column| header[column].to_owned()).collect();
+        Ok(Self { vector: None, id: take(id), label: take(label), can_label })
     }
 
     /// The columns, by their indices.

@@ -34,8 +34,10 @@ struct Levels {
 pub(super) enum VectorColumnProblem {
     /// What the crate says.
     Parquet(ParquetError),
-    /// What is wrong with a row, counted from the first that was asked for.
+    /// What is wrong with the vector or the id of a row, counted from the first that was asked for.
     Row(u64, DataProblem),
+    /// What is wrong with the label of a row.
+    Label(u64, DataProblem),
 }
 
 impl From<ParquetError> for VectorColumnProblem {
