@@ -99,6 +99,36 @@ fn a_class_may_be_called_train() {
 }
 
 #[test]
+fn groups_with_a_single_class_are_asked_about() {
+    let scene = Scene::new();
+    scene.image("animals/cat/1.png").image("animals/goldfish/1.png").image("dogs/retriever/1.png");
+    assert_eq!(
+        scene.refusal(prepare(&scene)).split_once(": ").unwrap().1,
+        "the images of animals, dogs are in inner folders: cat, goldfish, retriever; if the inner folders are the \
+         classes, use --layout nested; if animals, dogs are the classes, use --layout classes"
+    );
+    let read = |layout| {
+        let options = FolderOptions { layout, ..FolderOptions::default() };
+        let prepared = folder::prepare(&scene.root(), &scene.target(), &options).unwrap();
+        std::fs::remove_dir_all(scene.target()).unwrap();
+        prepared.header.classes
+    };
+    assert_eq!(read(FolderLayout::Nested), ["cat", "goldfish", "retriever"]);
+    assert_eq!(read(FolderLayout::Classes), ["animals", "dogs"]);
+    // One folder in each class, or the same folders in each: where the images of the class are.
+    for names in [["cat/photos", "dog/pictures"], ["cat/images", "dog/images"]] {
+        let scene = Scene::new();
+        for name in names {
+            scene.image(&format!("{name}/1.png"));
+        }
+        assert_eq!(prepare(&scene).unwrap().header.classes, ["cat", "dog"]);
+    }
+    let scene = Scene::new();
+    scene.image("cat/indoor/1.png").image("cat/outdoor/1.png").image("dog/indoor/1.png");
+    assert_eq!(prepare(&scene).unwrap().header.classes, ["cat", "dog"]);
+}
+
+#[test]
 fn unreadable_images_are_left_out_and_listed() {
     let golden = golden::Golden::load();
     let jpeg = golden.image("jpeg-orientation-1");

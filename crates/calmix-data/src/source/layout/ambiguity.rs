@@ -109,19 +109,19 @@ impl ClassFolders {
         Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
     }
 
-    /// Asks about several classes that contain only folders, all with different names: they may be groups of classes.
+    /// Asks about several classes that contain only folders, all with different names: they may be groups of classes. A group
+    /// may have one class, but if each contains a single folder, that is more likely where the images of the class are.
     pub(super) fn ask_about_groups(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
-        let (mut groups, mut names) = (Vec::new(), BTreeSet::new());
+        let mut groups = Vec::new();
+        let mut names = BTreeSet::new();
         for folder in self.folders.iter().filter(|folder| folder.subset == TRAIN) {
-            let Some(inner) = inner_folders(root, &folder.folder)?.filter(|inner| inner.len() > 1) else {
-                return Ok(());
-            };
+            let Some(inner) = inner_folders(root, &folder.folder)? else { return Ok(()) };
             groups.extend(folder.class.clone());
             if !inner.into_iter().all(|name| names.insert(name)) {
                 return Ok(());
             }
         }
-        if groups.len() < 2 {
+        if groups.len() < 2 || names.len() == groups.len() {
             return Ok(());
         }
         let above: Vec<&String> = groups.iter().collect();
