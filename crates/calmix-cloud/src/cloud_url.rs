@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::redacted::redacted;
 
 /// Bytes of the longest URL.
 const LONGEST: usize = 4096;
@@ -111,8 +112,11 @@ impl CloudUrl {
         matches!(self.scheme, Scheme::Https | Scheme::Http)
     }
 
-    /// Refuses what no request can be made from.
-    pub(crate) fn check(&self) -> Result<(), FileError> {
+    /// Refuses what no request can be made from, and what holds a secret, before anything of it is printed or stored.
+    ///
+    /// # Errors
+    /// If it has no bucket or host, a user name, a query, control characters or `..`, or is too long.
+    pub fn check(&self) -> Result<(), FileError> {
         let bad = |problem: &str, hint: &str| {
             let error = FileError::new(self.to_path(), FileProblem::Content(problem.to_owned())).hint(hint);
             Err(error.unless_transient(ErrorKind::Mistake))
@@ -145,9 +149,10 @@ impl CloudUrl {
     }
 }
 
+/// Without user name, password, query and fragment, which only a URL has that [`check`](CloudUrl::check) refuses.
 impl fmt::Display for CloudUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&redacted(&self.text))
     }
 }
 
@@ -180,6 +185,9 @@ mod tests {
             let error = url(bad).check().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Mistake);
             assert!(error.hint.is_some());
+            for secret in ["word", "Signature", "me:"] {
+                assert!(!format!("{error} {}", url(bad)).contains(secret), "{error}");
+            }
         }
         assert!(url("az://container/a b/c.tar").check().is_ok());
     }

@@ -111,7 +111,7 @@ impl RemoteFolder {
 
     /// The URL of an object, in place of a path.
     pub fn path(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("{}/{name}", self.url))
+        PathBuf::from(format!("{}/{name}", self.url.as_str()))
     }
 
     /// Bytes that the cache may hold.

@@ -10,6 +10,7 @@ use std::{fmt, io};
 
 use calmix_core::sharding::Shard;
 use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::redacted::redacted;
 use calmix_io::shown::shown;
 use calmix_io::transient::{is_transient, is_wrong_path};
 
@@ -21,7 +22,7 @@ use crate::loader::Tally;
 #[non_exhaustive]
 pub enum DataError {
     /// A file or folder that cannot be used.
-    #[error("{}", shown(format!("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))))]
+    #[error("{}", shown(redacted(&format!("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref())))))]
     File {
         /// The file or folder.
         path: PathBuf,

@@ -5,6 +5,7 @@ use std::{error, fmt, io};
 
 use rustix::io::Errno;
 
+use crate::redacted::redacted;
 use crate::shown::shown;
 use crate::transient::{is_transient, is_wrong_path};
 
@@ -62,7 +63,8 @@ impl fmt::Display for FileError {
         let Self { path, place, problem, hint, .. } = self;
         let place = place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
         let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        f.write_str(&shown(format!("{}{place}: {problem}{hint}", path.display())))
+        // The path may be a URL, and the problem may quote the one that a request was redirected to.
+        f.write_str(&shown(redacted(&format!("{}{place}: {problem}{hint}", path.display()))))
     }
 }
 

@@ -10,12 +10,14 @@
 //! | which paths from outside are safe? | [`safe_path`] |
 //! | how is a file in an untrusted folder opened? | [`safe_open`] |
 //! | how does only one process write to a folder? | [`lock`] |
+//! | where does a folder grow until it is complete? | [`scratch_folder`] |
 //! | which process of a job is this, as a launcher says? | [`launch`] |
 //! | how much memory and how many open files may a process have? | [`available_memory`], [`open_files`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
 //! | how are messages of TensorBoard and ONNX written? | [`protobuf`] |
-//! | how many classes may a file name? | [`class_names`] |
+//! | how many classes may a file name, and how long are their names? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
+//! | how does a URL appear in a message? | [`redacted`] |
 //! | how are paths written into a table, reversibly? | [`escaped`] |
 //! | how are long lines broken? | [`wrapped`] |
 #![forbid(unsafe_code)]
@@ -32,8 +34,10 @@ pub mod launch;
 pub mod lock;
 pub mod open_files;
 pub mod protobuf;
+pub mod redacted;
 pub mod safe_open;
 pub mod safe_path;
+pub mod scratch_folder;
 pub mod shell_quoted;
 pub mod shown;
 pub mod sparse_file;

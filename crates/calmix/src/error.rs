@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use anyhow::Error;
 use calmix_data::error::{DataError, DataProblem};
 use calmix_io::error::{ErrorKind as Kind, FileError};
+use calmix_io::redacted::redacted;
 use calmix_io::shown::shown;
 use calmix_recipe::{Layers, RecipeError, What};
 use calmix_report::error::ReportError;
@@ -113,11 +114,13 @@ const EPOCHS: &str = ": calmix counts steps. A step takes train.batch labelled a
                       their number / (train.batch × train.ratio) steps";
 
 fn show(message: &str, hint: Option<&str>) {
+    // The user may have named a URL with a password or a signature in it, where none belongs.
+    let message = redacted(message);
     let mut lines = message.lines();
     status_with("error:", "31", lines.next().unwrap_or_default());
     lines.for_each(|line| status(&format!("       {line}")));
     if let Some(hint) = hint {
-        status_with("try:", "32", hint);
+        status_with("try:", "32", &redacted(hint));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The notices that the terminal shows while a run is prepared.
 
+use calmix_io::redacted::redacted;
 use calmix_io::shown::shown;
 use calmix_vectors::start_notice::{InsteadOfTest, StartNotice};
 
@@ -30,7 +31,9 @@ impl NoticePrinter {
                 self.status(&format!("sharing the table {}", shown(table.display())));
                 warn_again(own);
             }
-            StartNotice::Reading { folder } => self.status(&format!("reading {} …", shown(folder.display()))),
+            StartNotice::Reading { folder } => {
+                self.status(&format!("reading {} …", shown(redacted(&folder.display().to_string()))));
+            }
             StartNotice::NoTestSplit { evaluated_on } if !self.is_quiet => {
                 warn(&format!("there is no test subset: {}", in_words(*evaluated_on)));
             }
