@@ -65,6 +65,7 @@ pub use data::{Data, Keep, Labels, LayoutName, OrderName, SourceName};
 pub use layers::resolutions;
 pub use layers::{LONGEST_RECIPE, Layers, Resolved};
 pub use loader::{CorruptPolicy, LoaderSection};
+pub use nearest::nearest;
 pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};
 pub use or_auto::{Auto, OrAuto};
 pub use origin::Origin;

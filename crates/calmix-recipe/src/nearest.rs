@@ -9,7 +9,7 @@ use crate::field::{Field, Shape};
 const LONGEST: usize = 100;
 
 /// Returns the candidate nearest to `word`, if one is close enough for a typo.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }

@@ -9,8 +9,10 @@ use calmix_data::dataset::Dataset;
 use calmix_data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
 use calmix_io::atomic_file::rename_folder;
 use calmix_io::counted::grouped;
+use calmix_io::scratch_folder::ScratchFolder;
+use calmix_io::shell_quoted::shell_quoted;
 use calmix_io::shown::shown;
-use calmix_recipe::{Data, SourceName};
+use calmix_recipe::{Data, LayoutName, SourceName};
 
 use crate::error::VectorsError;
 use crate::table_error::TableError;
@@ -49,7 +51,26 @@ pub(super) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -
         }
         _ => format!("stale: files in {root_shown} have changed since it was prepared"),
     };
-    Err(TableError::StaleTable { table: table.to_owned(), folder: root.to_owned(), problem }.into())
+    let options = reading_options(data);
+    Err(TableError::StaleTable { table: table.to_owned(), folder: root.to_owned(), options, problem }.into())
+}
+
+/// The options of `calmix prepare` that read the dataset as the recipe does, each after a space.
+fn reading_options(data: &Data) -> String {
+    let columns = [("--path-column", &data.path_column), ("--label-column", &data.label_column)];
+    let vectors = [("--labels", &data.labels), ("--vector-column", &data.vector_column)];
+    let layout = match data.layout {
+        LayoutName::Auto => String::new(),
+        layout => layout.to_string(),
+    };
+    let given = match data.source {
+        SourceName::Folder => vec![("--layout", &layout)],
+        SourceName::LabelsCsv | SourceName::Parquet => columns.to_vec(),
+        SourceName::Vectors => [vectors, columns].concat(),
+        _ => Vec::new(),
+    };
+    let given = given.into_iter().filter(|(_, value)| !value.is_empty());
+    given.map(|(option, value)| format!(" {option} {}", shell_quoted(Path::new(value)))).collect()
 }
 
 /// The name in recipes of the source that a table was prepared from.
@@ -79,7 +100,7 @@ fn has_same_owner(table: &Path, run: &Path) -> bool {
 
 /// Links all files or none: first under a scratch name, which is removed from a run that was killed.
 fn link_all(from: &Path, to: &Path) -> Option<()> {
-    let scratch = tempfile::Builder::new().prefix(PREPARING).tempdir_in(to.parent()?).ok()?;
+    let scratch = ScratchFolder::new(to.parent()?, PREPARING).ok()?;
     let made = scratch.path().join("prepared");
     fs::create_dir(&made).ok()?;
     for entry in fs::read_dir(from).ok()? {

@@ -9,6 +9,7 @@ use calmix_data::default_place::default_table;
 use calmix_data::error::DataError;
 use calmix_data::loader::Warn;
 use calmix_data::prepare::{Findings, prepare_table};
+use calmix_data::vectors::{VectorOptions, VectorSource};
 use calmix_io::safe_open;
 use calmix_recipe::{Data, SourceName, detect_source, recipe_for};
 use calmix_run::run::Paths;
@@ -32,12 +33,24 @@ pub fn open_table(
 ) -> Result<Dataset, VectorsError> {
     let root = Path::new(&data.path);
     let dataset = open_or_make(data, root, run, stop, warn, notify)?;
+    if dataset.classes().is_empty() && data.source == SourceName::Vectors {
+        let has_list = !data.labels.is_empty();
+        let columns = if has_list { Vec::new() } else { label_columns(data, root) };
+        return Err(TableError::NoLabels { path: root.to_owned(), columns, has_list }.into());
+    }
     // With one class, every prediction is right.
     if let [class] = dataset.classes() {
         let path = root.to_owned();
         return Err(TableError::OneClass { path, class: class.clone(), source_name: data.source }.into());
     }
     Ok(dataset)
+}
+
+/// The columns of a file of vectors that may hold its labels; none if the file cannot be read.
+fn label_columns(data: &Data, root: &Path) -> Vec<String> {
+    let vector_column = Some(data.vector_column.clone()).filter(|name| !name.is_empty());
+    let options = VectorOptions { vector_column, ..VectorOptions::default() };
+    VectorSource::open(root, &options).map(|source| source.label_columns().to_vec()).unwrap_or_default()
 }
 
 fn open_or_make(

@@ -33,6 +33,16 @@ pub enum TableError {
         /// A recipe for it.
         recipe: &'static str,
     },
+    /// No vector has a label.
+    #[error("{}: no vector has a label", shown(.path.display()))]
+    NoLabels {
+        /// The folder or file of the vectors.
+        path: PathBuf,
+        /// The columns of the file that may hold the labels, unless the labels are in a file of their own.
+        columns: Vec<String>,
+        /// Whether the labels are in a file of their own.
+        has_list: bool,
+    },
     /// The prepared table that the user named does not match the files.
     #[error("{}: {problem}", shown(.table.display()))]
     StaleTable {
@@ -40,6 +50,8 @@ pub enum TableError {
         table: PathBuf,
         /// The folder of the dataset.
         folder: PathBuf,
+        /// The options with which the user names how the dataset is read, each after a space.
+        options: String,
         /// Why it does not match.
         problem: String,
     },
@@ -62,8 +74,21 @@ impl TableError {
             Self::OtherFormat { folder, recipe, .. } => {
                 format!("calmix train {recipe} --data {}", shell_quoted(folder))
             }
-            Self::StaleTable { folder, .. } => format!(
-                "calmix prepare {} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
+            Self::NoLabels { has_list: true, .. } => {
+                "label some vectors of each class in the file of `--labels`".to_owned()
+            }
+            Self::NoLabels { columns, .. } if columns.is_empty() => {
+                "`--labels FILE` names a CSV or an .npy with their labels".to_owned()
+            }
+            Self::NoLabels { columns, .. } => {
+                let columns: Vec<String> = columns.iter().map(shown).collect();
+                format!(
+                    "`--label-column NAME` names the column of the labels, one of {}; or `--labels FILE`",
+                    columns.join(", ")
+                )
+            }
+            Self::StaleTable { folder, options, .. } => format!(
+                "calmix prepare {}{options} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
                 shell_quoted(folder)
             ),
         }

@@ -76,7 +76,7 @@ fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Resu
         return Ok(None);
     }
     Ok(Some(format!(
-        "`{}` has {} and `{}` has {most}, but softmatch assumes equally frequent classes. If the unlabelled images are as \
+        "`{}` has {} and `{}` has {most}, but softmatch assumes equally frequent classes. If the unlabelled samples are as \
          imbalanced, set method.softmatch.target=labelled",
         shown(rare),
         counted(fewest, "label"),

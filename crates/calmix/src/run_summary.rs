@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
-use calmix_data::split::LabelSplit;
+use calmix_data::split::{LabelSplit, SplitCounts};
 use calmix_io::shown::shown;
 use calmix_recipe::{Recipe, Resolved};
 use calmix_vectors::splits::own_validation;
@@ -59,6 +59,7 @@ impl RunSummary<'_> {
         } else {
             String::new()
         };
+        let unlabelled_line = unlabelled_line(&counts, unlabelled, samples);
         let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
         let training = if recipe.has_one_vector() {
             "method    logistic regression, EM and their average; the lowest out-of-fold NLL is kept\n\
@@ -79,6 +80,7 @@ impl RunSummary<'_> {
             "recipe    {name}{about}\n\
              data      {} ({fingerprint}), {}\n\
              \x20         {} labelled, {} unlabelled{listed}, {} validation, {} test\n\
+             {unlabelled_line}\
              network   {network}\n\
              {training}; {device}\n\
              run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
@@ -91,6 +93,29 @@ impl RunSummary<'_> {
             shown(run.display()),
         ))
     }
+}
+
+/// A line that says which samples are trained on without labels, if that is not clear from their number: some are labelled
+/// too, or not all are used.
+fn unlabelled_line(counts: &SplitCounts, used: u64, samples: &str) -> String {
+    let all = counts.unlabelled;
+    let labelled = grouped(counts.in_both);
+    let which = match all - counts.in_both {
+        _ if counts.in_both == 0 => String::new(),
+        0 => format!("the {labelled} labelled, without their labels"),
+        others => format!("{} others and the {labelled} labelled, without their labels", grouped(others)),
+    };
+    if used == 0 || (used == all && which.is_empty()) {
+        return String::new();
+    }
+    let line = if used == all {
+        which
+    } else {
+        let which = if which.is_empty() { which } else { format!(" ({which})") };
+        let used = grouped(used);
+        format!("{used} of {} {samples}{which}; `--set labels.unlabelled_count=0` uses all", grouped(all))
+    };
+    format!("          unlabelled: {line}\n")
 }
 
 /// The line that announces that a run is resumed. Heads on one vector per sample have no steps.

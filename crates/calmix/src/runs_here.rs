@@ -8,7 +8,7 @@ use calmix_run::inspect;
 use calmix_run::read;
 
 use crate::command::Command;
-use crate::model_folder::has_model;
+use crate::model_folder::{has_model, has_vector_head};
 use crate::sweep::plan::is_of_vectors;
 
 /// Whether a command needs no libtorch. The arguments decide it, for a sweep its file, and for a run that exists its recipe or its
@@ -17,7 +17,9 @@ pub fn runs_here(command: &Command) -> bool {
     match command {
         Command::Train(args) => {
             let is_vectors = |recipe: &str| recipe == VECTORS_RECIPE || is_vector_file(Path::new(recipe));
-            args.features.is_some() || args.recipe.as_deref().is_some_and(is_vectors)
+            // Whoever names vectors as --data is told how to train on them, which takes no libtorch.
+            let has_vectors = args.overrides.named_data().is_some_and(is_vector_file);
+            args.features.is_some() || has_vectors || args.recipe.as_deref().is_some_and(is_vectors)
         }
         Command::Resume(args) => inspect::recipe(&args.run).is_ok_and(|run| run.recipe.has_vectors()),
         Command::Evaluate(args) => match &args.on.on {
@@ -43,11 +45,12 @@ pub fn runs_here(command: &Command) -> bool {
     }
 }
 
-/// Whether the model of a run reads vectors, or there is no model, which is said here as well as there.
+/// Whether the model of a run reads vectors, or there is no model, which either program reports.
 fn predicts_here(run: &Path) -> bool {
     match read::model_info(run) {
         Ok(info) => info.reads_vectors(),
-        Err(_) => !has_model(run),
+        // A damaged model.json does not say what the model reads; its other files do.
+        Err(_) => !has_model(run) || has_vector_head(run),
     }
 }
 

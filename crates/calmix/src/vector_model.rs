@@ -89,10 +89,15 @@ impl VectorModel {
         &self.rule
     }
 
+    /// Whether a vector is too long for its length to be a number: [`logits`](Self::logits) refuses it.
+    pub fn is_too_long(&self, vector: &[f32]) -> bool {
+        self.folded.projection().is_too_long(vector)
+    }
+
     /// The logits of vectors, one after the other. Those of a vector do not depend on the other vectors.
     ///
     /// # Errors
-    /// If they are not whole vectors.
+    /// If they are not whole vectors, or one is too long.
     pub fn logits(&self, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
         self.folded.logits(vectors)
     }

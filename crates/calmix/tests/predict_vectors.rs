@@ -146,6 +146,24 @@ fn npy(vectors: &[f32], width: usize) -> Vec<u8> {
 }
 
 #[test]
+fn vectors_that_are_too_long_have_no_prediction() {
+    let scene = Scene::new();
+    let mut vectors = scene.vectors.clone();
+    vectors[0] = f32::MAX;
+    vectors[1] = f32::MIN;
+    fs::write(scene.path("huge.npy"), npy(&vectors, WIDTH)).unwrap();
+    let ended = scene.predict(&["huge.npy", "--out", "rows.csv"]);
+    let rows = scene.read("rows.csv");
+    let lines: Vec<&str> = rows.lines().collect();
+    assert!(lines[1].contains("the vector is longer than the largest 32-bit number"), "{}", lines[1]);
+    assert!(!lines[2].contains("longer"), "{}", lines[2]);
+    assert_eq!(lines.len(), 1 + ROWS, "{}", ended.stderr);
+    scene.predict(&["vectors.npy", "--out", "others.csv"]);
+    // The other rows are as they are without it.
+    assert_eq!(lines[2..], scene.read("others.csv").lines().collect::<Vec<_>>()[2..]);
+}
+
+#[test]
 fn rows_are_those_of_the_head_whatever_the_threads() {
     let scene = Scene::new();
     let arguments = ["vectors.npy", "--probabilities", "--out"];
@@ -242,6 +260,53 @@ fn last_lines_say_what_was_predicted() {
     assert!(scene.read("out.csv") == header_and_rows);
     let told = scene.predict(&[&out[..], &["--resume"]].concat()).stderr;
     assert!(told.contains("6,000 vectors in addition to 4,000 from before, "), "{told}");
+}
+
+#[test]
+fn json_summary_counts_the_rows() {
+    let scene = Scene::new();
+    let out = ["vectors.npy", "--out", "out.jsonl", "--json"];
+    let ended = scene.predict(&out);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let rows: Vec<Value> =
+        scene.read("out.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let abstained = rows.iter().filter(|row| row["abstain"] == true).count();
+    let expected = serde_json::json!({
+        "run": "run", "out": "out.jsonl", "format": "jsonl", "finished": true,
+        "rows": ROWS, "rows_before": 0, "unread": 1, "abstained": abstained,
+    });
+    assert_eq!(summary, expected);
+    let again = scene.predict(&[&out[..], &["--resume"]].concat());
+    let summary: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!((&summary["rows"], &summary["rows_before"]), (&ROWS.into(), &ROWS.into()));
+    scene.refuses(&["vectors.npy", "--json"], &["--out"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_meant_are_refused() {
+    let scene = Scene::new();
+    let out = |path: &'static str| ["vectors.npy", "--out", path];
+    let endings = "calmix writes .csv, .jsonl (JSON lines) and .parquet, not .xlsx";
+    scene.refuses(
+        &out("p.xlsx"),
+        &["p.xlsx: ", endings, "try: --out p.csv, or name the format with --format csv"],
+    );
+    scene.refuses(
+        &out("no/dir/p.csv"),
+        &["no/dir/p.csv: the folder no/dir does not exist", "try: mkdir -p no/dir"],
+    );
+    scene.refuses(&out("vectors.npy/p.csv"), &["vectors.npy is not a folder"]);
+    scene.refuses(&out("-"), &["`-` is not one", "rows go to standard output by default"]);
+    assert!(!scene.path("p.xlsx").exists() && !scene.path("no").exists() && !scene.path("-").exists());
+    // A name without an ending, capitals, and a format that is named.
+    for arguments in [&out("rows")[..], &out("ROWS.CSV"), &[&out("p.txt")[..], &["--format", "csv"]].concat()]
+    {
+        assert_eq!(scene.predict(arguments).code, 0);
+        assert!(scene.read(arguments[2]).starts_with("id,label,"), "{arguments:?}");
+    }
+    assert_eq!(scene.predict(&out("ROWS.PARQUET")).code, 0);
+    assert!(scene.path("ROWS.PARQUET/part-00000.parquet").exists());
 }
 
 /// Whatever a row depends on is in the note beside the output.

@@ -29,7 +29,7 @@ fn vectors_train_and_resume_without_libtorch() {
     for expected in [
         "recipe    vectors: ",
         "60 labelled, 300 unlabelled, 0 validation, 0 test\n",
-        "unlabelled: 240 without a label and the 60 labelled, whose labels are not used there\n",
+        "unlabelled: 240 others and the 60 labelled, without their labels\n",
         "network   a linear head on vectors of 16 numbers",
         "training  at once, without steps; cpu, 2 threads",
         "each label is evaluated by a head trained without it",
@@ -254,7 +254,7 @@ fn limit_on_unlabelled_vectors_is_announced() {
     let printed = text(&output);
     for expected in [
         "60 labelled, 100 unlabelled, 0 validation, 0 test\n",
-        "unlabelled: 100 of 300 vectors (240 without a label and the 60 labelled, whose labels are not used there); \
+        "unlabelled: 100 of 300 vectors (240 others and the 60 labelled, without their labels); \
          `--set labels.unlabelled_count=0` uses all\n",
     ] {
         assert!(printed.contains(expected), "{expected}: {printed}");
@@ -280,6 +280,32 @@ fn vectors_that_are_too_long_end_the_run() {
         text(&output)
     );
     assert!(!temp.path().join("runs/vectors-1/model.json").exists());
+}
+
+/// What trains can also be reported: the limit of names is that of the readers of a run.
+#[test]
+fn longest_class_names_train_and_report() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let labels = |length: usize| {
+        // Quotes are escaped in the files of a run.
+        (0..60)
+            .map(|row| format!("{row},\"{}{}\"\n", ["a", "b", "c"][row % 3], "\"\"".repeat(length - 1)))
+            .collect::<String>()
+    };
+    let train = ["train", "--features", "vectors.npy", "--labels", "long.csv", "--run-dir", "run"];
+    let train = [&train[..], &["--set", "network.folds=2"]].concat();
+    fs::write(temp.path().join("long.csv"), format!("id,label\n{}", labels(1025))).unwrap();
+    let output = calmix(temp.path(), &train);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("long.csv, line 2: the class name"), "{}", text(&output));
+    fs::write(temp.path().join("long.csv"), format!("id,label\n{}", labels(1024))).unwrap();
+    for arguments in
+        [&train[..], &["report", "run"], &["evaluate", "run"], &["predict", "run", "vectors.npy"]]
+    {
+        let output = calmix(temp.path(), arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    }
 }
 
 /// Messages end up in logs.

@@ -23,7 +23,7 @@ fn scan_counts_by_split_and_lists_problems() {
         "photos/train/newt: there is no image in it, so it is not a class",
         "photos/train/notes: there is no image in it, so it is not a class",
         "photos/old.tar: this archive beside the image folders was not read",
-        "warning: the classes of train are imbalanced: 30 images of `cat`, 3 of `dog`",
+        "warning: the classes of train are imbalanced: 30 samples of `cat`, 3 of `dog`",
     ]);
 }
 
@@ -116,8 +116,8 @@ fn duplicates_have_names() {
     fs::copy(workspace.path("photos/train/cat/1.png"), workspace.path("photos/test/cat/copy.png")).unwrap();
     fs::copy(workspace.path("photos/train/cat/2.png"), workspace.path("photos/train/dog/copy.png")).unwrap();
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&[
-        "warning: 1 image appears in two subsets: train/cat/1.png = test/cat/copy.png\n",
-        "warning: 1 image appears under two labels: train/cat/2.png = train/dog/copy.png\n",
+        "warning: 1 sample appears in two subsets: train/cat/1.png = test/cat/copy.png\n",
+        "warning: 1 sample appears under two labels: train/cat/2.png = train/dog/copy.png\n",
     ]);
 }
 

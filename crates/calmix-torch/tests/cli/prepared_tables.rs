@@ -101,7 +101,7 @@ fn runs_share_a_table() {
     let second = workspace.end(workspace.training(8, &[])).with_code(0);
     second.reports(&[
         "sharing the table runs/cpu-fashion-mnist-1/prepared\n",
-        "warning: 40 images appear in two subsets",
+        "warning: 40 samples appear in two subsets",
     ]);
     let table = |run: u32, file: &str| inode(&format!("runs/cpu-fashion-mnist-{run}/prepared/{file}"));
     for file in ["manifest.json", "samples.bin", "parts.bin", "names.bin", "report.json"] {

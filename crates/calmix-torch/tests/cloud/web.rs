@@ -107,7 +107,7 @@ fn copies_are_found_with_two_fetches_per_shard() {
     let length = shards.join("train-000.tar").metadata().unwrap().len();
     prepare.env("CALMIX_SHARD_CACHE_GB", (length as f64 * 4.5 / 1e9).to_string());
     prepare.env("CALMIX_SHARD_CACHE", workspace.path("cache"));
-    workspace.end(prepare).with_code(0).prints(&["images appear in two subsets"]);
+    workspace.end(prepare).with_code(0).prints(&["samples appear in two subsets"]);
     let fetched = server.faults.gets();
     assert!(fetched.len() == 13 && fetched.values().all(|&count| count <= 2), "{fetched:?}");
     assert!(fetched.values().any(|&count| count == 2), "the cache was too large for this test: {fetched:?}");

@@ -1,14 +1,17 @@
 //! `--data` and `--prepared`: where the dataset is, also after it has moved.
 
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use calmix_data::cloud::CloudUrl;
 use calmix_io::shown::shown;
+use calmix_recipe::nearest;
 use clap::Args;
 
 use crate::error::CliError;
 use crate::format::shell_quoted;
+use crate::runs_here::is_vector_file;
 
 /// The location of the dataset.
 #[derive(Debug, Args)]
@@ -30,6 +33,11 @@ impl DataArgs {
     /// Returns the dataset folder as the user named it.
     pub fn named(&self) -> Option<&Path> {
         self.data.as_deref()
+    }
+
+    /// Whether the user names a table.
+    pub fn names_table(&self) -> bool {
+        self.prepared.is_some()
     }
 
     /// Whether neither option is given.
@@ -58,32 +66,68 @@ impl DataArgs {
 
 /// The path, if it is an existing folder.
 pub fn existing_folder(path: &Path) -> Result<&Path> {
-    if path.is_dir() {
-        return Ok(path);
-    }
-    let what = if path.exists() { "is not a folder" } else { "does not exist" };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let message = format!("{}: {what}", shown(path.display()));
-    let hint = match similar(path, parent) {
-        Some(meant) => format!("did you mean {}?", shell_quoted(&meant)),
-        None => format!("`ls {}`", shell_quoted(parent)),
-    };
-    Err(CliError::invalid(message).hint(hint).into())
+    if path.is_dir() { Ok(path) } else { Err(unusable(path, |entry| entry.is_dir())) }
 }
 
-/// The path, if it is an existing folder, or a URL, which the first request shows to exist.
+/// The path, if it is an existing folder, or a URL without secrets, which the first request shows to exist.
 pub fn existing_data(path: &Path) -> Result<&Path> {
-    if CloudUrl::is_in(path) { Ok(path) } else { existing_folder(path) }
+    if let Some(url) = CloudUrl::of(path) {
+        url.check()?;
+        return Ok(path);
+    }
+    if is_vector_file(path) {
+        let message = format!("{}: is a file, and --data takes a folder", shown(path.display()));
+        let hint = format!("calmix train --features {}, to train on vectors", shell_quoted(path));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    existing_folder(path)
 }
 
 /// The path, if it is an existing folder, a file of vectors, or a URL.
 pub fn existing_dataset(path: &Path) -> Result<&Path> {
-    if path.is_file() { Ok(path) } else { existing_data(path) }
+    if let Some(url) = CloudUrl::of(path) {
+        url.check()?;
+        return Ok(path);
+    }
+    if path.is_file() || path.is_dir() {
+        return Ok(path);
+    }
+    Err(unusable(path, |entry| entry.is_file() || entry.is_dir()))
 }
 
 /// The path, if something exists there.
 pub fn existing(path: &Path) -> Result<&Path> {
-    if path.exists() { Ok(path) } else { existing_folder(path) }
+    if path.exists() { Ok(path) } else { Err(unusable(path, Path::exists)) }
+}
+
+/// The error about a path that cannot be used, with the name that the user most likely meant of those that can.
+fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
+    let what = match path.metadata().map(|metadata| metadata.file_type()) {
+        Err(_) => "does not exist",
+        Ok(kind) if is_pipe(kind) => {
+            let message = format!("{}: a pipe, which cannot be read more than once", shown(path.display()));
+            return CliError::invalid(message).hint("write it to a file first, and name the file").into();
+        }
+        Ok(kind) if kind.is_file() => "is not a folder",
+        Ok(_) => "is neither a file nor a folder",
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let message = format!("{}: {what}", shown(path.display()));
+    let hint = match similar(path, parent, is_usable) {
+        Some(meant) => format!("did you mean {}?", shell_quoted(&meant)),
+        None => format!("`ls {}`", shell_quoted(parent)),
+    };
+    CliError::invalid(message).hint(hint).into()
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: FileType) -> bool {
+    false
 }
 
 /// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
@@ -92,16 +136,23 @@ pub fn on_file_system(path: Option<&Path>, what: &str) -> Result<()> {
     refused.map(drop).map_err(|error| CliError::invalid(error.to_string()).into())
 }
 
-/// A folder whose name differs only in case, spaces and punctuation.
-fn similar(path: &Path, parent: &Path) -> Option<PathBuf> {
-    let letters = |path: &Path| -> Option<String> {
-        let name = path.file_name()?.to_string_lossy().to_lowercase();
-        Some(name.chars().filter(|c| c.is_alphanumeric()).collect())
-    };
-    let wanted = letters(path).filter(|letters| !letters.is_empty())?;
-    let folders = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| entry.path().is_dir());
-    let named = folders.map(|entry| path.with_file_name(entry.file_name()));
-    named.into_iter().find(|folder| folder != path && letters(folder).as_ref() == Some(&wanted))
+/// The usable entry of a folder whose name differs only in case, spaces and punctuation, or else by a typo.
+fn similar(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_str()?;
+    let entries = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| is_usable(&entry.path()));
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| name != wanted);
+    // The order in which the system lists a folder must not decide.
+    names.sort_unstable();
+    let same_letters = |name: &&String| !letters(wanted).is_empty() && letters(name) == letters(wanted);
+    let meant = names.iter().find(same_letters).map(String::as_str);
+    let meant = meant.or_else(|| nearest(wanted, names.iter().map(String::as_str)))?;
+    Some(path.with_file_name(meant))
+}
+
+/// A name without case, spaces and punctuation.
+fn letters(name: &str) -> String {
+    name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The absolute path, so that a run can be resumed from another folder; a URL as it is.

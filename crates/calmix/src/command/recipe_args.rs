@@ -37,6 +37,11 @@ impl RecipeArgs {
         self.data.folder()
     }
 
+    /// Returns the dataset folder as the user named it.
+    pub fn named_data(&self) -> Option<&Path> {
+        self.data.named()
+    }
+
     /// Whether no key is overridden.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
@@ -49,6 +54,20 @@ impl RecipeArgs {
     /// Returns the keys that `--set` sets.
     pub fn set_keys(&self) -> impl Iterator<Item = &str> {
         self.settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim())
+    }
+
+    /// Returns every key that is overridden, each after the option that does it.
+    pub fn overridden_keys(&self) -> Vec<(String, &str)> {
+        let settings = self.set_keys().map(|key| (format!("--set {key}"), key));
+        let options = [
+            ("--data", "dataset.path", self.data.named().is_some()),
+            ("--prepared", "dataset.prepared", self.data.names_table()),
+            ("--device", "train.device", self.device.is_some()),
+            ("--threads", "train.threads", self.threads.is_some()),
+            ("--tensorboard", "log.tensorboard", self.tensorboard),
+        ];
+        let given = options.into_iter().filter(|(.., is_given)| *is_given);
+        settings.chain(given.map(|(option, key, _)| (option.to_owned(), key))).collect()
     }
 
     /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.

@@ -145,11 +145,34 @@ fn predict_share(
             vectors.extend_from_slice(vector);
         }
     }
-    let mut logits = model.logits(&vectors)?;
+    let mut logits = match model.logits(&vectors) {
+        Ok(logits) => logits,
+        Err(error) => {
+            let kept = without_too_long(model, &vectors, &mut problems);
+            if kept.len() == vectors.len() {
+                return Err(error);
+            }
+            model.logits(&kept)?
+        }
+    };
     if logits.iter().any(|logit| !logit.is_finite()) {
         logits = without_infinite(&logits, model.rule().info().classes.len(), &mut problems);
     }
     Ok((problems, logits))
+}
+
+/// The vectors that are not too long; the others get a problem.
+fn without_too_long(model: &VectorModel, vectors: &[f32], problems: &mut [Option<String>]) -> Vec<f32> {
+    let mut kept = Vec::with_capacity(vectors.len());
+    let readable = problems.iter_mut().filter(|problem| problem.is_none());
+    for (problem, vector) in readable.zip(vectors.chunks_exact(model.width())) {
+        if model.is_too_long(vector) {
+            *problem = Some("the vector is longer than the largest 32-bit number".to_owned());
+        } else {
+            kept.extend_from_slice(vector);
+        }
+    }
+    kept
 }
 
 /// A block without the rows after the first `rows`.

@@ -60,7 +60,7 @@ pub fn confidence_in_words(metrics: &Metrics, samples: u64) -> String {
 pub fn pseudo_in_words(pseudo: &PseudoLabelMetrics) -> String {
     format!(
         "pseudo-labels of {} at the end: {} wrong, {}{}",
-        counted(pseudo.samples, "unlabelled image"),
+        counted(pseudo.samples, "unlabelled sample"),
         measured(pseudo.error, None),
         over_or_under(pseudo.confidence_gap),
         ece_in_words(pseudo.ece_15, pseudo.samples),
@@ -125,7 +125,7 @@ mod tests {
         };
         assert_eq!(
             pseudo_in_words(&pseudo),
-            "pseudo-labels of 59,900 unlabelled images at the end: 12.5% wrong, over-confident by 2.5 points (ECE 3.0%, 15 bins)"
+            "pseudo-labels of 59,900 unlabelled samples at the end: 12.5% wrong, over-confident by 2.5 points (ECE 3.0%, 15 bins)"
         );
     }
 
