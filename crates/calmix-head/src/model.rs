@@ -46,14 +46,17 @@ impl HeadModel {
     /// # Errors
     /// If projection and head contradict each other.
     pub fn folded(&self) -> Result<Self, HeadError> {
-        let HeadShape { width: dimensions, classes, .. } = self.head.shape();
+        let HeadShape { width: dimensions, hidden, classes } = self.head.shape();
         let width = self.projection.width();
-        let is_less = width * classes < width * dimensions + dimensions * classes;
-        let Some(weights) = folded_weights(&self.projection, &self.head).filter(|_| is_less) else {
+        // Decided before any weight is folded: few directions of many features fold into far more numbers than the model has.
+        let is_less =
+            width.saturating_mul(classes) < dimensions.saturating_mul(width.saturating_add(classes));
+        if hidden.is_some() || !is_less {
             return Ok(self.clone());
-        };
+        }
+        let mut numbers = folded_weights(&self.projection, &self.head, 1.0);
         let (_, biases) = self.head.numbers().split_at(classes * dimensions);
-        let numbers = weights.iter().map(|&number| number as f32).chain(biases.iter().copied()).collect();
+        numbers.extend_from_slice(biases);
         let head = Head::new(HeadShape { width, hidden: None, classes }, numbers)?;
         Self::new(Projection::new(self.projection.mean().to_vec(), Vec::new())?, head)
     }
@@ -70,17 +73,28 @@ impl HeadModel {
     }
 }
 
-/// The weights of a linear head on features, class by class, from those on the directions of a projection; in f64, since they
-/// are sums. `None` if the head has a hidden layer.
-pub fn folded_weights(projection: &Projection, head: &Head) -> Option<Vec<f64>> {
-    let HeadShape { width, hidden: None, classes } = head.shape() else { return None };
+/// The most numbers of a head that is folded although the model itself has fewer, 512 MiB.
+const MAX_FOLDED: usize = 1 << 27;
+
+/// The weights of a linear head on features, class by class, from those on the directions of a projection, multiplied by
+/// `scale`. `None` if the head has a hidden layer, or if they would be far more numbers than projection and head have.
+pub fn scaled_weights(projection: &Projection, head: &Head, scale: f64) -> Option<Vec<f32>> {
+    let HeadShape { hidden: None, classes, .. } = head.shape() else { return None };
+    let folded = projection.width().checked_mul(classes)?;
+    let own = projection.rotation().len().saturating_add(head.numbers().len());
+    (folded <= own.max(MAX_FOLDED)).then(|| folded_weights(projection, head, scale))
+}
+
+/// The weights of a linear head on features. Each is a sum in f64 that is rounded once.
+fn folded_weights(projection: &Projection, head: &Head, scale: f64) -> Vec<f32> {
+    let HeadShape { width, classes, .. } = head.shape();
     // A linear head has its matrix first, then its biases.
     let (weights, _) = head.numbers().split_at(classes * width);
     let mut folded = Vec::with_capacity(classes * projection.width());
     for row in weights.chunks_exact(width.max(1)) {
-        folded.extend(turned_back(row, projection));
+        folded.extend(turned_back(row, projection).into_iter().map(|number| (scale * number) as f32));
     }
-    Some(folded)
+    folded
 }
 
 /// The weights of one class.

@@ -1,6 +1,6 @@
 //! The files of a head: its weights, and the projection of features to the vectors that it reads.
 
-use calmix_head::model::folded_weights;
+use calmix_head::model::scaled_weights;
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
 use calmix_io::error::{FileError, FileProblem};
@@ -91,7 +91,8 @@ pub fn longest_projection(width: usize) -> u64 {
 /// A linear head with everything below it and its temperature as one safetensors file, for programs without calmix: `mean`,
 /// `weight` and `bias`, with `logits = weight·(x − mean)/max(‖x − mean‖, 1e-12) + bias`. The metadata `calmix` are JSON:
 /// `classes` and `temperature`, which is `null` if none is in the numbers: other
-/// calibrators than a temperature cannot be. `None` if the head has a hidden layer.
+/// calibrators than a temperature cannot be. `None` if the head has a hidden layer, or if classes × features are far more
+/// numbers than the model has.
 ///
 /// # Errors
 /// If the head does not read the vectors of the projection, or the header cannot be written.
@@ -110,8 +111,7 @@ pub fn folded_head_bytes(
     }
     let temperature = temperature.map(Temperature::value);
     let scale = 1.0 / temperature.unwrap_or(1.0);
-    let Some(weights) = folded_weights(projection, head) else { return Ok(None) };
-    let weight: Vec<f32> = weights.iter().map(|number| (scale * number) as f32).collect();
+    let Some(weight) = scaled_weights(projection, head, scale) else { return Ok(None) };
     let (_, biases) = head.numbers().split_at(outputs * width);
     let features = projection.width();
     let bias: Vec<f32> = biases.iter().map(|&number| (scale * f64::from(number)) as f32).collect();
@@ -213,6 +213,10 @@ mod tests {
             let wrong = Head::initial(HeadShape { width: 7, ..shape }, Seed(1));
             assert!(folded_head_bytes(&projection, &wrong, fitted, &names).is_err());
         }
+        // Few directions of many features would be 84 GB.
+        let wide = Projection::new(vec![0.5; 1 << 20], vec![1e-3; 1 << 20]).unwrap();
+        let classes = HeadShape { width: 1, hidden: None, classes: 10_000 };
+        assert!(folded_head_bytes(&wide, &Head::initial(classes, Seed(1)), None, &[]).unwrap().is_none());
         let hidden = Head::initial(HeadShape { width: 12, hidden: Some(4), classes: 3 }, Seed(1));
         let projection = Projection::fit(vectors, 0).unwrap();
         assert!(folded_head_bytes(&projection, &hidden, None, &names).unwrap().is_none());

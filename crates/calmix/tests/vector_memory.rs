@@ -1,0 +1,85 @@
+//! A run of vectors from an untrusted source, whose files are small and whose sizes are not: no command takes more memory than
+//! the files justify.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use calmix::recipe::network::HeadKind;
+use calmix::recipe::precision::Precision;
+use calmix::run::head_files::{head_bytes, projection_bytes};
+use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
+use calmix_head::network::{Head, HeadShape};
+use calmix_head::projection::Projection;
+
+/// Kilobytes that a process may map.
+const MOST_MEMORY: u32 = 2_000_000;
+/// Classes × features are 84 GB in f64; the files have 8.5 MB.
+const FEATURES: usize = 1 << 20;
+const CLASSES: usize = 10_000;
+
+/// Writes a run of one direction, with valid hashes, and a vector.
+fn write_run(folder: &Path) {
+    let run = folder.join("run");
+    fs::create_dir(&run).unwrap();
+    let projection = Projection::new(vec![0.5; FEATURES], vec![1e-3; FEATURES]).unwrap();
+    let shape = HeadShape { width: 1, hidden: None, classes: CLASSES };
+    let numbers = (0..shape.numbers()).map(|n| (n % 97) as f32 / 97.0).collect();
+    let below = projection_bytes(&projection).unwrap();
+    let mut info = ModelInfo {
+        format: FORMAT,
+        blake3: String::new(),
+        model: None,
+        classes: (0..CLASSES).map(|class| format!("c{class}")).collect(),
+        resize: 0,
+        filter: String::new(),
+        shrink: None,
+        head: Some(HeadInfo {
+            kind: HeadKind::Linear,
+            precision: Precision::F32,
+            features: FEATURES as u32,
+            dimensions: 1,
+            backbone: String::new(),
+            projection: ModelInfo::hash(&below),
+        }),
+        calibration: None,
+        held_out: None,
+        calibration_blake3: String::new(),
+    };
+    let head = Head::new(shape, numbers).unwrap();
+    let weights = info.embed(&head_bytes(&head).unwrap()).unwrap();
+    assert!(weights.len() + below.len() < 9_000_000);
+    fs::write(run.join("model.safetensors"), weights).unwrap();
+    fs::write(run.join("projection.safetensors"), below).unwrap();
+    fs::write(run.join("model.json"), serde_json::to_vec(&info).unwrap()).unwrap();
+
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {FEATURES}), }}");
+    let mut vector = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    vector.extend(format!("{header:<117}\n").bytes());
+    vector.extend((0..FEATURES).flat_map(|n| ((n % 5) as f32).to_le_bytes()));
+    fs::write(folder.join("vector.npy"), vector).unwrap();
+}
+
+/// Runs `calmix` with a limit on what it maps.
+fn limited(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {MOST_MEMORY}; exec \"$0\" \"$@\"")]);
+    command.arg(env!("CARGO_BIN_EXE_calmix")).args(arguments).current_dir(folder);
+    command.env("CALMIX_TORCH", "/nowhere/calmix-torch").output().unwrap()
+}
+
+#[test]
+fn memory_is_that_of_the_files_of_a_head() {
+    let temp = tempfile::tempdir().unwrap();
+    write_run(temp.path());
+    let predict = ["predict", "run", "vector.npy", "--out", "predictions.csv"];
+    for arguments in [&predict[..], &["export", "run", "--to", "exported"]] {
+        let output = limited(temp.path(), arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(fs::read_to_string(temp.path().join("predictions.csv")).unwrap().lines().count(), 2);
+    assert!(fs::metadata(temp.path().join("exported/model.onnx")).unwrap().len() < 20_000_000);
+}
