@@ -32,5 +32,14 @@ pub enum HeadError {
     Plan(#[from] CoreError),
     /// The calibrator could not be fitted.
     #[error(transparent)]
-    Calibration(#[from] MetricsError),
+    Calibration(MetricsError),
+}
+
+impl From<MetricsError> for HeadError {
+    fn from(error: MetricsError) -> Self {
+        match error {
+            MetricsError::Stopped => Self::Stopped,
+            error => Self::Calibration(error),
+        }
+    }
 }

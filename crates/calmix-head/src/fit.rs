@@ -105,10 +105,12 @@ pub fn fit(
     });
     let trained = trained.into_iter().collect::<Result<Vec<Vec<TrainedHead>>, HeadError>>()?;
     let mut heads = Vec::new();
-    for ((candidate, _), variants) in candidates.iter().zip(by_candidate(&samples, &jobs, trained)?) {
+    for ((candidate, _), variants) in candidates.iter().zip(by_candidate(&samples, &jobs, trained, progress)?)
+    {
         let mut fitted = Vec::new();
         for Variant { own, of_folds } in variants {
             let Some(trained) = own else { continue };
+            progress.check_stop()?;
             let predictions = match validation {
                 Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
                 None => out_of_fold(&samples, of_folds, settings.steps),
@@ -117,15 +119,16 @@ pub fn fit(
         }
         let mut nll = Vec::new();
         for (_, predictions) in &fitted {
+            progress.check_stop()?;
             nll.push(raw_nll(predictions)?);
         }
         let best = if fitted.len() == 1 { 0 } else { lowest(&nll).unwrap_or(UNCHOSEN) };
         if best < fitted.len() {
             let (trained, predictions) = fitted.swap_remove(best);
-            heads.push(FittedHead::new(*candidate, trained, predictions)?);
+            heads.push(FittedHead::new(*candidate, trained, predictions, progress)?);
         }
     }
-    add_average(&mut heads)?;
+    add_average(&mut heads, progress)?;
     Ok(choose(heads, settings.candidates, has_unlabelled, needed_standard_errors(rows)))
 }
 
@@ -163,6 +166,7 @@ fn by_candidate(
     samples: &HeadSamples<'_>,
     jobs: &[Job],
     trained: Vec<Vec<TrainedHead>>,
+    progress: &FitProgress<'_>,
 ) -> Result<Vec<Vec<Variant>>, HeadError> {
     let mut candidates: Vec<Vec<Variant>> = Vec::new();
     for (job, trained) in jobs.iter().zip(trained) {
@@ -170,6 +174,7 @@ fn by_candidate(
         let variants = &mut candidates[job.candidate];
         variants.resize_with(variants.len().max(trained.len()), Default::default);
         for (variant, trained) in variants.iter_mut().zip(trained) {
+            progress.check_stop()?;
             if job.held_out.is_empty() {
                 variant.own = Some(trained);
             } else {
@@ -183,13 +188,13 @@ fn by_candidate(
 }
 
 /// Adds the average of logistic regression and the better mixture after them, if there are both.
-fn add_average(heads: &mut Vec<FittedHead>) -> Result<(), HeadError> {
+fn add_average(heads: &mut Vec<FittedHead>, progress: &FitProgress<'_>) -> Result<(), HeadError> {
     let place = |candidate: Candidate| heads.iter().position(|head| head.candidate == candidate);
     let places = [Candidate::LogisticRegression, Candidate::Em, Candidate::BalancedEm].map(place);
     let [Some(regression), Some(plain), Some(balanced)] = places else { return Ok(()) };
     let nll = [heads[plain].mean_nll(), heads[balanced].mean_nll()];
     let mixture = if lowest(&nll) == Some(1) { balanced } else { plain };
-    let average = FittedHead::average(Candidate::LrEm, &heads[regression], &heads[mixture])?;
+    let average = FittedHead::average(Candidate::LrEm, &heads[regression], &heads[mixture], progress)?;
     heads.insert(balanced + 1, average);
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::candidate::Candidate;
 use crate::error::HeadError;
 use crate::fit::ValidationSamples;
 use crate::network::Head;
+use crate::progress::FitProgress;
 use crate::samples::HeadSamples;
 use crate::training::TrainedHead;
 
@@ -37,32 +38,43 @@ impl FittedHead {
         candidate: Candidate,
         trained: TrainedHead,
         predictions: Predictions,
+        progress: &FitProgress<'_>,
     ) -> Result<Self, HeadError> {
+        let stop = || progress.check_stop().is_err();
         let labels = predictions.labels.len();
         let least = least_labels();
         let calibrator = if labels < least {
             let training_labels = TrainingLabels::TooFew;
             Fitted::Nothing(Uncalibrated { held_out: labels as u64, least: least as u64, training_labels })
         } else if predictions.split == EvalSet::Validation {
-            Fitted::Map(Box::new(FittedCalibrator::fit(&predictions, FittedOn::ValidationSplit)?))
+            Fitted::Map(Box::new(FittedCalibrator::fit_unless(
+                &predictions,
+                FittedOn::ValidationSplit,
+                &stop,
+            )?))
         } else {
-            Fitted::Map(Box::new(FittedCalibrator::fit_out_of_fold(&predictions)?))
+            Fitted::Map(Box::new(FittedCalibrator::fit_out_of_fold_unless(&predictions, &stop)?))
         };
         let nll = match calibrator.map() {
-            Some(calibrator) => calibrator.cross_fit(&predictions)?.nll,
+            Some(calibrator) => calibrator.cross_fit_unless(&predictions, &stop)?.nll,
             None => nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?,
         };
         Ok(Self { candidate, trained, predictions, calibrator, nll })
     }
 
     /// The average of two linear heads, each at the temperature of its own calibrator.
-    pub(crate) fn average(candidate: Candidate, first: &Self, second: &Self) -> Result<Self, HeadError> {
+    pub(crate) fn average(
+        candidate: Candidate,
+        first: &Self,
+        second: &Self,
+        progress: &FitProgress<'_>,
+    ) -> Result<Self, HeadError> {
         let temperatures = [first.temperature(), second.temperature()];
         let [head, other] = [&first.trained.average, &second.trained.average];
         let numbers = average(head.numbers(), other.numbers(), temperatures);
         let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
         let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
-        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() })
+        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() }, progress)
     }
 
     /// The temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels are all

@@ -66,15 +66,12 @@ pub fn gaussian_mixture(
     settings: GaussianMixture,
     progress: &FitProgress<'_>,
 ) -> Result<Head, HeadError> {
-    let data = MixtureData::new(samples, rows, settings)?;
+    let data = MixtureData::new(samples, rows, settings, progress)?;
     let mut mixture = data.maximise(&data.labelled, 0.0)?;
     let mut previous = None;
     for _ in 0..ITERATIONS {
         if data.unlabelled.is_empty() {
             break;
-        }
-        if progress.has_to_stop() {
-            return Err(HeadError::Stopped);
         }
         let (sums, likelihood) = data.expect(&mixture)?;
         mixture = data.maximise(&sums, data.weight)?;
@@ -97,6 +94,7 @@ struct ClassSums {
 /// The rows, and what does not change between iterations.
 struct MixtureData<'a> {
     samples: HeadSamples<'a>,
+    progress: &'a FitProgress<'a>,
     settings: GaussianMixture,
     dimensions: usize,
     /// The classes that have labels; the others cannot be found without one.
@@ -127,7 +125,9 @@ impl<'a> MixtureData<'a> {
         samples: HeadSamples<'a>,
         rows: &TrainingRows,
         settings: GaussianMixture,
+        progress: &'a FitProgress<'a>,
     ) -> Result<Self, HeadError> {
+        progress.check_stop()?;
         let dimensions =
             rows.labelled.len().clamp(*DIMENSIONS.start(), *DIMENSIONS.end()).min(samples.width());
         let mut labelled_rows = rows.labelled.clone();
@@ -155,9 +155,12 @@ impl<'a> MixtureData<'a> {
         }
         let shares = labelled.counts.iter().map(|labels| labels / count.max(1.0)).collect();
         let moments =
-            [moments(&samples, &labelled_rows, dimensions)?, moments(&samples, &unlabelled, dimensions)?];
+            [labelled_rows.as_slice(), &unlabelled].map(|rows| moments(&samples, rows, dimensions, progress));
+        let [of_labelled, of_unlabelled] = moments;
+        let moments = [of_labelled?, of_unlabelled?];
         Ok(Self {
             samples,
+            progress,
             settings,
             dimensions,
             present,
@@ -184,18 +187,20 @@ impl<'a> MixtureData<'a> {
         for (rows, probabilities) in
             self.unlabelled.chunks(BLOCK).zip(probabilities.chunks_mut(BLOCK * classes))
         {
+            self.progress.check_stop()?;
             let logits = logits(&head, &self.samples, rows, self.dimensions)?;
             for (row, p) in logits.chunks_exact(classes).zip(probabilities.chunks_exact_mut(classes)) {
                 likelihood += self.weight * log_sum_exp(row, p);
             }
         }
         if self.settings.is_balanced {
-            sinkhorn::balance(&mut probabilities, &self.shares);
+            sinkhorn::balance(&mut probabilities, &self.shares, self.progress)?;
         }
         let mut sums = self.labelled.clone();
         let mut products = vec![0.0_f32; classes * self.dimensions];
         for (rows, probabilities) in self.unlabelled.chunks(BLOCK).zip(probabilities.chunks(BLOCK * classes))
         {
+            self.progress.check_stop()?;
             let block = self.samples.first_dimensions(rows, self.dimensions)?;
             by_weight(probabilities, &block, classes, &mut products);
             let added = sums.vectors.iter_mut().zip(&products);
@@ -219,6 +224,7 @@ impl<'a> MixtureData<'a> {
         let mut means = sums.vectors.clone();
         let mut covariance = moments.clone();
         for (mean, &count) in means.chunks_exact_mut(dimensions).zip(&sums.counts) {
+            self.progress.check_stop()?;
             // A balanced class may have lost all rows but its labels, which always count: not zero.
             for number in mean.iter_mut() {
                 *number /= count;
@@ -239,7 +245,11 @@ impl<'a> MixtureData<'a> {
         let broken = || HeadError::Input("the covariance of the vectors is not a finite number".to_owned());
         let factors = Cholesky::new(&covariance, dimensions).ok_or_else(broken)?;
 
-        let weights: Vec<f64> = means.chunks_exact(dimensions).flat_map(|mean| factors.solve(mean)).collect();
+        let mut weights = Vec::with_capacity(means.len());
+        for mean in means.chunks_exact(dimensions) {
+            self.progress.check_stop()?;
+            weights.extend(factors.solve(mean));
+        }
         let shares = if self.settings.is_balanced {
             self.shares.clone()
         } else {
@@ -317,10 +327,16 @@ fn logits(
 }
 
 /// `Σ xᵀx` over some rows: blocks of rows in f32, their sum in f64.
-fn moments(samples: &HeadSamples<'_>, rows: &[usize], dimensions: usize) -> Result<Vec<f64>, HeadError> {
+fn moments(
+    samples: &HeadSamples<'_>,
+    rows: &[usize],
+    dimensions: usize,
+    progress: &FitProgress<'_>,
+) -> Result<Vec<f64>, HeadError> {
     let mut sum = vec![0.0_f64; dimensions * dimensions];
     let mut product = vec![0.0_f32; dimensions * dimensions];
     for rows in rows.chunks(BLOCK) {
+        progress.check_stop()?;
         let block = samples.first_dimensions(rows, dimensions)?;
         let vectors = Operand::new(&block, rows.len(), dimensions);
         multiply(vectors.transposed(), vectors, 0.0, &mut product);

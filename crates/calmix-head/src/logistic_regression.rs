@@ -2,7 +2,7 @@
 //!
 //! Convex and without a step size, so it is what a method has to beat that uses the samples without labels.
 
-use calmix_metrics::lbfgs::minimise;
+use calmix_metrics::lbfgs::try_minimise;
 
 use crate::error::HeadError;
 use crate::network::{Head, HeadShape};
@@ -34,13 +34,10 @@ pub fn logistic_regression(
     let mut point = vec![0.0; shape.numbers()];
     let mut heads = Vec::with_capacity(strengths.len());
     for &strength in strengths {
-        if progress.has_to_stop() {
-            return Err(HeadError::Stopped);
-        }
         problem.penalty = 1.0 / (strength * rows.labelled.len().max(1) as f64);
-        let minimum = minimise(point, GRADIENT_TOLERANCE, MAX_ITERATIONS, |point, gradient| {
-            problem.mean_loss(point, gradient)
-        });
+        let minimum = try_minimise(point, GRADIENT_TOLERANCE, MAX_ITERATIONS, |point, gradient| {
+            problem.mean_loss(point, gradient, progress)
+        })?;
         point = minimum.point;
         let numbers: Vec<f32> = point.iter().map(|&number| number as f32).collect();
         if numbers.iter().any(|number| !number.is_finite()) {
@@ -74,7 +71,12 @@ impl Problem {
     }
 
     /// The value at a point, matrix then biases, and its gradient.
-    fn mean_loss(&mut self, point: &[f64], gradient: &mut [f64]) -> f64 {
+    fn mean_loss(
+        &mut self,
+        point: &[f64],
+        gradient: &mut [f64],
+        progress: &FitProgress<'_>,
+    ) -> Result<f64, HeadError> {
         let HeadShape { width, classes, .. } = self.shape;
         let share = 1.0 / self.labels.len().max(1) as f64;
         let (weight, bias) = point.split_at(width * classes);
@@ -85,6 +87,8 @@ impl Problem {
         let weight = Operand::new(weight, classes, width).transposed();
         let mut loss = 0.0;
         for (vectors, labels) in self.vectors.chunks((BLOCK * width).max(1)).zip(self.labels.chunks(BLOCK)) {
+            // An iteration over many rows and classes takes minutes.
+            progress.check_stop()?;
             self.block.clear();
             self.block.extend(vectors.iter().map(|&number| f64::from(number)));
             self.logits.clear();
@@ -99,7 +103,7 @@ impl Problem {
             let by_logits = Operand::new(&self.logits, labels.len(), classes);
             multiply(by_logits.transposed(), block, 1.0, by_weight);
         }
-        loss + 0.5 * self.penalty * squares
+        Ok(loss + 0.5 * self.penalty * squares)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::error::HeadError;
+
 /// How far a fit is, and whether it has to stop: the threads that train write the one and read the other, and whoever waits
 /// for them does the reverse.
 #[derive(Debug)]
@@ -35,7 +37,17 @@ impl<'a> FitProgress<'a> {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn has_to_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// Called wherever work may take longer than a fraction of a second: in every iteration and block of rows.
+    ///
+    /// # Errors
+    /// [`HeadError::Stopped`] if the fit has to stop.
+    pub(crate) fn check_stop(&self) -> Result<(), HeadError> {
+        check_stop(self.stop)
     }
+}
+
+/// # Errors
+/// [`HeadError::Stopped`] if the caller requested a stop.
+pub(crate) fn check_stop(stop: &AtomicBool) -> Result<(), HeadError> {
+    if stop.load(Ordering::Relaxed) { Err(HeadError::Stopped) } else { Ok(()) }
 }

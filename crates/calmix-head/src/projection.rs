@@ -3,10 +3,13 @@
 
 mod principal;
 
+use std::sync::atomic::AtomicBool;
+
 use calmix_core::matrix::Matrix;
 
 use crate::error::HeadError;
 use crate::product::{Operand, multiply};
+use crate::progress::check_stop;
 
 /// The least length of a vector; a shorter one is not scaled up.
 pub const SHORTEST: f32 = 1e-12;
@@ -28,6 +31,14 @@ impl Projection {
     /// # Errors
     /// If there are no vectors, or a number is not finite.
     pub fn fit(vectors: Matrix<'_>, dimensions: usize) -> Result<Self, HeadError> {
+        Self::fit_unless(vectors, dimensions, &AtomicBool::new(false))
+    }
+
+    /// Fits it as [`fit`](Self::fit) does, unless `stop` becomes true: thousands of dimensions take minutes.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and [`HeadError::Stopped`].
+    pub fn fit_unless(vectors: Matrix<'_>, dimensions: usize, stop: &AtomicBool) -> Result<Self, HeadError> {
         let width = vectors.width();
         if vectors.rows() == 0 || width == 0 {
             return Err(HeadError::Input("there are no features to fit a projection to".to_owned()));
@@ -43,8 +54,8 @@ impl Projection {
         if dimensions == 0 || dimensions >= width {
             return Ok(Self { mean, rotation: Vec::new(), dimensions: width });
         }
-        let moments = moments(vectors, &mean);
-        let rotation = principal::directions(&moments, width, dimensions);
+        let moments = moments(vectors, &mean, stop)?;
+        let rotation = principal::directions(&moments, width, dimensions, stop)?;
         Ok(Self { mean, rotation: rotation.into_iter().map(|number| number as f32).collect(), dimensions })
     }
 
@@ -74,6 +85,11 @@ impl Projection {
         &self.rotation
     }
 
+    /// Whether a vector of features is too long for [`apply`](Self::apply).
+    pub fn is_too_long(&self, features: &[f32]) -> bool {
+        add_unit(features, &self.mean, &mut Vec::with_capacity(features.len())).is_err()
+    }
+
     /// The number of features of a vector before the projection.
     pub fn width(&self) -> usize {
         self.mean.len()
@@ -87,7 +103,7 @@ impl Projection {
     /// The vectors of some features. The result of a row does not depend on the other rows.
     ///
     /// # Errors
-    /// If the rows have another number of features.
+    /// If the rows have another number of features, or one is too long.
     pub fn apply(&self, features: Matrix<'_>) -> Result<Vec<f32>, HeadError> {
         let width = self.width();
         if features.width() != width {
@@ -95,7 +111,13 @@ impl Projection {
             return Err(HeadError::Input(format!("rows of {got} features, but the projection has {width}")));
         }
         let mut unit = Vec::with_capacity(features.data().len());
-        features.iter().for_each(|row| add_unit(row, &self.mean, &mut unit));
+        for (row, vector) in features.iter().enumerate() {
+            add_unit(vector, &self.mean, &mut unit).map_err(|TooLong| {
+                let problem =
+                    "its vector is longer than the largest 32-bit number; divide the vectors by a number";
+                HeadError::Input(format!("row {row}: {problem}"))
+            })?;
+        }
         if self.rotation.is_empty() {
             return Ok(unit);
         }
@@ -106,37 +128,46 @@ impl Projection {
     }
 }
 
+/// A vector whose length is not a finite `f32`: divided by it, all numbers would become zero.
+struct TooLong;
+
 /// Adds a row minus the mean, divided by its length.
-fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) {
+fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) -> Result<(), TooLong> {
     let start = into.len();
     into.extend(row.iter().zip(mean).map(|(number, mean)| number - mean));
-    scale_to_unit_length(&mut into[start..]);
+    if scale_to_unit_length(&mut into[start..]).is_finite() { Ok(()) } else { Err(TooLong) }
 }
 
-/// Divides a vector by its length.
-pub(crate) fn scale_to_unit_length(vector: &mut [f32]) {
+/// Divides a vector by its length, and returns the length.
+pub(crate) fn scale_to_unit_length(vector: &mut [f32]) -> f32 {
     let squares = calmix_core::lanes::sum(vector, |number| f64::from(number) * f64::from(number));
     let length = (libm::sqrt(squares) as f32).max(SHORTEST);
     for number in vector {
         *number /= length;
     }
+    length
 }
 
 /// `Σ uᵀu` over the centred vectors of unit length: blocks of rows in f32, their sum in f64.
-fn moments(vectors: Matrix<'_>, mean: &[f32]) -> Vec<f64> {
+fn moments(vectors: Matrix<'_>, mean: &[f32], stop: &AtomicBool) -> Result<Vec<f64>, HeadError> {
     let width = mean.len();
     let mut sum = vec![0.0_f64; width * width];
     let mut product = vec![0.0_f32; width * width];
     let mut block = Vec::with_capacity(BLOCK * width);
     let mut rows = vectors.iter().peekable();
     while rows.peek().is_some() {
+        check_stop(stop)?;
         block.clear();
-        rows.by_ref().take(BLOCK).for_each(|row| add_unit(row, mean, &mut block));
+        for row in rows.by_ref().take(BLOCK) {
+            add_unit(row, mean, &mut block).map_err(|TooLong| {
+                HeadError::Input("a vector is longer than the largest 32-bit number".to_owned())
+            })?;
+        }
         let unit = Operand::new(&block, block.len() / width, width);
         multiply(unit.transposed(), unit, 0.0, &mut product);
         sum.iter_mut().zip(&product).for_each(|(sum, &number)| *sum += f64::from(number));
     }
-    sum
+    Ok(sum)
 }
 
 #[cfg(test)]
@@ -173,6 +204,24 @@ mod tests {
         let seen = projection.apply(Matrix::new(&[3.0, 4.0, 0.0, 0.0, 0.0, 0.0], 2, 3).unwrap()).unwrap();
         assert!((seen[0] - 0.6).abs() < 1e-6 && (seen[1] - 0.8).abs() < 1e-6, "{seen:?}");
         assert_eq!(seen[3..], [0.0; 3]);
+    }
+
+    #[test]
+    fn vectors_that_are_too_long_are_refused() {
+        let fitted = [1.0, 0.0, 0.0, -1.0, 0.0, 0.0];
+        for dimensions in [0, 1] {
+            let projection = Projection::fit(Matrix::new(&fitted, 2, 3).unwrap(), dimensions).unwrap();
+            let huge = [1.0, 0.0, 0.0, f32::MAX, f32::MIN, 0.0];
+            let error = projection.apply(Matrix::new(&huge, 2, 3).unwrap()).unwrap_err();
+            assert!(error.to_string().starts_with("row 1: its vector is longer"), "{error}");
+            assert!(projection.is_too_long(&huge[3..]) && !projection.is_too_long(&huge[..3]));
+            // Long, but a number of its own.
+            let long = [3e38, 0.0, 0.0];
+            let unit = projection.apply(Matrix::new(&long, 1, 3).unwrap()).unwrap();
+            assert!((unit[0].abs() - 1.0).abs() < 1e-6, "{unit:?}");
+        }
+        let all_huge = [f32::MAX, f32::MIN, f32::MIN, f32::MAX];
+        assert!(Projection::fit(Matrix::new(&all_huge, 2, 2).unwrap(), 1).is_err());
     }
 
     #[test]

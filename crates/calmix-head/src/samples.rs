@@ -134,11 +134,29 @@ impl HeadSamples<'_> {
         if rows.labelled.is_empty() {
             return Err(HeadError::Input("no sample has a label".to_owned()));
         }
+        check_classes(rows.labelled.len(), self.classes.len())?;
         match rows.unlabelled.iter().find(|&&row| row >= count) {
             Some(row) => Err(HeadError::Input(format!("there is no row {row}"))),
             None => Ok(()),
         }
     }
+}
+
+/// From this number of classes on, the labels must be two per class or more.
+const MANY_CLASSES: usize = 10_000;
+
+/// Refuses labels that are almost all different, such as ids: each would be a class of its own, and training would take days.
+///
+/// # Errors
+/// Says how many classes there are for these labels.
+pub fn check_classes(labels: usize, classes: usize) -> Result<(), HeadError> {
+    if classes <= MANY_CLASSES || labels >= classes.saturating_mul(2) {
+        return Ok(());
+    }
+    Err(HeadError::Input(format!(
+        "{classes} classes for {labels} labels: almost every label is a class of its own, as in a column of ids; use labels \
+         that several samples share"
+    )))
 }
 
 impl TrainingRows {
@@ -154,6 +172,13 @@ impl TrainingRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_refused_as_labels() {
+        assert!(check_classes(10_000, 10_000).is_ok() && check_classes(40_000, 20_000).is_ok());
+        let error = check_classes(300_000, 300_000).unwrap_err().to_string();
+        assert!(error.contains("300000 classes for 300000 labels") && error.contains("ids"), "{error}");
+    }
 
     #[test]
     fn held_out_rows_are_not_trained_on_without_their_label_either() {

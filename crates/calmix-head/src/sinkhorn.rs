@@ -1,17 +1,28 @@
 //! Sinkhorn's algorithm (1967): rows that stay distributions, columns of wanted sums.
 
+use crate::error::HeadError;
+use crate::progress::FitProgress;
+
 /// Rounds of scaling columns and rows in turn. The rows are exact afterwards, the columns nearly so.
 const ROUNDS: usize = 5;
 
 /// Balances rows of probabilities in place, so that the mean of each column comes near its share of `shares`.
 ///
 /// A column without any probability stays as it is. The sums are in f64, row by row.
-pub(crate) fn balance(probabilities: &mut [f32], shares: &[f64]) {
+///
+/// # Errors
+/// If the fit has to stop.
+pub(crate) fn balance(
+    probabilities: &mut [f32],
+    shares: &[f64],
+    progress: &FitProgress<'_>,
+) -> Result<(), HeadError> {
     let classes = shares.len().max(1);
     let rows = (probabilities.len() / classes) as f64;
     let mut sums = vec![0.0_f64; classes];
     let mut factors = vec![1.0_f32; classes];
     for _ in 0..ROUNDS {
+        progress.check_stop()?;
         sums.fill(0.0);
         for row in probabilities.chunks_exact(classes) {
             sums.iter_mut().zip(row).for_each(|(sum, &p)| *sum += f64::from(p));
@@ -30,10 +41,13 @@ pub(crate) fn balance(probabilities: &mut [f32], shares: &[f64]) {
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -48,7 +62,7 @@ mod tests {
                 *p /= sum;
             }
         }
-        balance(&mut rows, &shares);
+        balance(&mut rows, &shares, &FitProgress::new(&AtomicBool::new(false))).unwrap();
         for row in rows.chunks_exact(classes) {
             assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
         }
@@ -61,8 +75,9 @@ mod tests {
     #[test]
     fn sinkhorn_of_an_empty_column_is_finite() {
         let mut rows = [1.0, 0.0, 1.0, 0.0];
-        balance(&mut rows, &[0.5, 0.5]);
+        let stop = AtomicBool::new(false);
+        balance(&mut rows, &[0.5, 0.5], &FitProgress::new(&stop)).unwrap();
         assert_eq!(rows, [1.0, 0.0, 1.0, 0.0]);
-        balance(&mut [], &[0.5, 0.5]);
+        balance(&mut [], &[0.5, 0.5], &FitProgress::new(&stop)).unwrap();
     }
 }

@@ -90,9 +90,7 @@ pub(crate) fn train_checked(
     thread::scope(|scope| {
         let mut batches = StepBatches::new(batches, settings.steps, scope);
         for step in 0..settings.steps {
-            if progress.has_to_stop() {
-                return Err(HeadError::Stopped);
-            }
+            progress.check_stop()?;
             batches.next(&mut learner.batch)?;
             let entry = learner.learn(step)?;
             progress.step();
@@ -103,7 +101,7 @@ pub(crate) fn train_checked(
                 }
             }
         }
-        Ok(())
+        Ok::<(), HeadError>(())
     })?;
     let margins = learner.margins();
     let Optimiser { live, average, .. } = learner.optimiser;

@@ -98,3 +98,8 @@ pub(super) fn parameter(
 pub(super) fn temperature(value: f64) -> Result<(), MetricsError> {
     parameter("temperature", value, "positive and finite", |t| t > 0.0 && t.is_finite())
 }
+
+/// Ends a fit that the caller wants to stop.
+pub(crate) fn not_stopped(stop: &dyn Fn() -> bool) -> Result<(), MetricsError> {
+    if stop() { Err(MetricsError::Stopped) } else { Ok(()) }
+}

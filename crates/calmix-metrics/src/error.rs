@@ -100,6 +100,8 @@ pub enum MetricsError {
     },
     /// The knots of an isotonic calibrator do not describe a finite non-decreasing function.
     Knots,
+    /// The caller requested a stop.
+    Stopped,
 }
 
 impl fmt::Display for MetricsError {
@@ -136,6 +138,7 @@ impl fmt::Display for MetricsError {
             Self::Knots => f.write_str(
                 "the knots must strictly increase, their values must not decrease, and both must be finite",
             ),
+            Self::Stopped => f.write_str("stopped before the calibrator was fitted"),
         }
     }
 }

@@ -32,6 +32,7 @@ mod evaluation;
 mod selection;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use calmix_core::rng::Seed;
 
@@ -60,7 +61,8 @@ pub fn evaluate(
     Ok(all?.unwrap_or_else(|| unreachable!("there is no stop condition")))
 }
 
-/// Evaluates as [`evaluate()`] does; returns `None` if `stop`, which is called before every replicate, returns true.
+/// Evaluates as [`evaluate()`] does; returns `None` if `stop`, which is called before every replicate and every fit, returns
+/// true.
 ///
 /// # Errors
 /// As [`evaluate()`].
@@ -72,7 +74,10 @@ pub fn evaluate_unless(
 ) -> Result<Option<Evaluation>, MetricsError> {
     let logits = predictions.matrix()?;
     let labels = predictions.labels.as_slice();
-    let mut measure = |rows: &PreparedRows| {
+    let stop = RefCell::new(stop);
+    let is_stopped = || (stop.borrow_mut())();
+    let measure = |rows: &PreparedRows| {
+        let stop = &mut || is_stopped();
         let mut resample = |(how, seed)| Intervals::of_rows(rows, how, predictions.seed(seed), stop);
         let intervals = resampling.map(&mut resample).transpose();
         let bins = rows.bins();
@@ -85,7 +90,11 @@ pub fn evaluate_unless(
     };
     let mut calibrated = None;
     if let Some(map) = calibration {
-        let MappedLogits { logits, temperature, evaluated_by } = MappedLogits::of(predictions, map)?;
+        let mapped = match MappedLogits::of_unless(predictions, map, &is_stopped) {
+            Err(MetricsError::Stopped) => return Ok(None),
+            mapped => mapped?,
+        };
+        let MappedLogits { logits, temperature, evaluated_by } = mapped;
         let rows = PreparedRows::new(predictions.shaped(&logits)?, labels, temperature)?;
         let Some((metrics, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
         // Only vector scaling can change the predicted class.
@@ -134,11 +143,23 @@ impl<'a> MappedLogits<'a> {
     /// # Errors
     /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
     pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, MetricsError> {
+        Self::of_unless(predictions, map, &|| false)
+    }
+
+    /// Calibrates as [`of`](Self::of) does, unless `stop` returns true.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of), and [`MetricsError::Stopped`].
+    pub fn of_unless(
+        predictions: &'a Predictions,
+        map: &FittedCalibrator,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, MetricsError> {
         let logits = predictions.matrix()?;
         let labels = predictions.labels.as_slice();
         let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
         let (logits, temperature) = if fitted {
-            (Cow::Owned(map.cross_fit(predictions)?.logits), Temperature::IDENTITY)
+            (Cow::Owned(map.cross_fit_unless(predictions, stop)?.logits), Temperature::IDENTITY)
         } else if let Some(temperature) = map.temperature() {
             (Cow::Borrowed(predictions.logits.as_slice()), temperature)
         } else {

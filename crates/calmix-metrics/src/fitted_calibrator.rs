@@ -52,10 +52,13 @@ impl FitRule {
         kind: CalibratorKind,
         logits: Matrix<'_>,
         labels: &[u32],
+        stop: &dyn Fn() -> bool,
     ) -> Result<Calibrator, MetricsError> {
         match self {
-            Self::PenalisedNll | Self::CrossValidatedNll => Calibrator::fit(kind, logits, labels),
-            Self::ClearGain => temperature_where_it_helps(logits, labels, TemperaturePrior::HEADS),
+            Self::PenalisedNll | Self::CrossValidatedNll => {
+                Calibrator::fit_unless(kind, logits, labels, stop)
+            }
+            Self::ClearGain => temperature_where_it_helps(logits, labels, TemperaturePrior::HEADS, stop),
         }
     }
 }
@@ -162,9 +165,21 @@ impl Fitted {
         held_out: Option<(&Predictions, FittedOn)>,
         labelled: Option<&Predictions>,
     ) -> Result<Self, MetricsError> {
+        Self::of_unless(held_out, labelled, &|| false)
+    }
+
+    /// Fits as [`of`](Self::of) does, unless `stop` returns true.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of), and [`MetricsError::Stopped`].
+    pub fn of_unless(
+        held_out: Option<(&Predictions, FittedOn)>,
+        labelled: Option<&Predictions>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, MetricsError> {
         let least = CalibratorKind::Temperature.least_labels();
         if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.labels.len() >= least) {
-            return Ok(Self::Map(Box::new(FittedCalibrator::fit(held_out, on)?)));
+            return Ok(Self::Map(Box::new(FittedCalibrator::fit_unless(held_out, on, stop)?)));
         }
         let nothing = |training_labels| {
             let held_out = held_out.map_or(0, |(held_out, _)| held_out.labels.len() as u64);
@@ -175,8 +190,9 @@ impl Fitted {
         };
         let logits = labelled.matrix()?;
         let labels = labelled.labels.as_slice();
-        let fit =
-            |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(CalibratorKind::Temperature, logits, labels);
+        let fit = |logits: Matrix<'_>, labels: &[u32]| {
+            Calibrator::fit_unless(CalibratorKind::Temperature, logits, labels, stop)
+        };
         let folds = CrossFit::in_five(fit, logits, labels)?;
         if folds.mean_nll() >= nll_from_logits(logits, labels, 1.0)? {
             return nothing(TrainingLabels::NoHelp);
@@ -211,9 +227,22 @@ impl FittedCalibrator {
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
     pub fn fit(predictions: &Predictions, on: FittedOn) -> Result<Self, MetricsError> {
-        let CalibratorChoice { kind, cross_fit, tried } =
-            CalibratorChoice::of(predictions.matrix()?, &predictions.labels)?;
-        let calibrator = Calibrator::fit(kind, predictions.matrix()?, &predictions.labels)?;
+        Self::fit_unless(predictions, on, &|| false)
+    }
+
+    /// Fits as [`fit`](Self::fit) does, unless `stop` returns true: many labels of many classes take minutes.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and [`MetricsError::Stopped`].
+    pub fn fit_unless(
+        predictions: &Predictions,
+        on: FittedOn,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, MetricsError> {
+        let logits = predictions.matrix()?;
+        let labels = predictions.labels.as_slice();
+        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of_unless(logits, labels, stop)?;
+        let calibrator = Calibrator::fit_unless(kind, logits, labels, stop)?;
         let mut map = Self::with(predictions, calibrator, &cross_fit, on)?;
         if tried.len() > 1 {
             map.tried = tried;
@@ -228,10 +257,22 @@ impl FittedCalibrator {
     /// # Errors
     /// If labels and logits do not match, or there are fewer than two.
     pub fn fit_out_of_fold(predictions: &Predictions) -> Result<Self, MetricsError> {
+        Self::fit_out_of_fold_unless(predictions, &|| false)
+    }
+
+    /// Fits as [`fit_out_of_fold`](Self::fit_out_of_fold) does, unless `stop` returns true.
+    ///
+    /// # Errors
+    /// As [`fit_out_of_fold`](Self::fit_out_of_fold), and [`MetricsError::Stopped`].
+    pub fn fit_out_of_fold_unless(
+        predictions: &Predictions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, MetricsError> {
         let logits = predictions.matrix()?;
         let labels = predictions.labels.as_slice();
         let rule = FitRule::ClearGain;
-        let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(CalibratorKind::Temperature, logits, labels);
+        let fit =
+            |logits: Matrix<'_>, labels: &[u32]| rule.fit(CalibratorKind::Temperature, logits, labels, stop);
         let folds = CrossFit::in_five(fit, logits, labels)?;
         let map = Self::with(predictions, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
         Ok(Self { rule, ..map })
@@ -267,7 +308,20 @@ impl FittedCalibrator {
     /// # Errors
     /// If labels and logits do not match, or there are fewer than two.
     pub fn cross_fit(&self, predictions: &Predictions) -> Result<CrossFit, MetricsError> {
-        let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.calibrator.kind(), logits, labels);
+        self.cross_fit_unless(predictions, &|| false)
+    }
+
+    /// Cross-fits as [`cross_fit`](Self::cross_fit) does, unless `stop` returns true.
+    ///
+    /// # Errors
+    /// As [`cross_fit`](Self::cross_fit), and [`MetricsError::Stopped`].
+    pub fn cross_fit_unless(
+        &self,
+        predictions: &Predictions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<CrossFit, MetricsError> {
+        let kind = self.calibrator.kind();
+        let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(kind, logits, labels, stop);
         CrossFit::in_five(fit, predictions.matrix()?, &predictions.labels)
     }
 

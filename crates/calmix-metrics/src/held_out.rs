@@ -22,7 +22,7 @@ use crate::checked;
 use crate::conformal::{ClassConditional, Conformal, PredictionSets, Score};
 use crate::error::MetricsError;
 
-pub use of_predictions::{cross_fitted, of_others};
+pub use of_predictions::{cross_fitted, cross_fitted_unless, of_others};
 
 /// The scores of labels that the model was not trained on. The lists have one entry per label; those of a file may be
 /// missing or contradict each other ([`is_sound`](Self::is_sound)).

@@ -4,6 +4,7 @@
 //! whose iterations must be the same on every platform.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 const MEMORY: usize = 12;
 
@@ -27,15 +28,30 @@ pub fn minimise(
     max_iterations: usize,
     mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
 ) -> Minimum {
+    let objective = |point: &[f64], gradient: &mut [f64]| Ok::<_, Infallible>(objective(point, gradient));
+    let Ok(minimum) = try_minimise(start, tolerance, max_iterations, objective);
+    minimum
+}
+
+/// Minimises as [`minimise`] does, and ends at the first error of `objective`: a caller that has to stop need not wait.
+///
+/// # Errors
+/// The error of `objective`.
+pub fn try_minimise<E>(
+    start: Vec<f64>,
+    tolerance: f64,
+    max_iterations: usize,
+    mut objective: impl FnMut(&[f64], &mut [f64]) -> Result<f64, E>,
+) -> Result<Minimum, E> {
     let mut point = start;
     let mut gradient = vec![0.0; point.len()];
-    let mut value = objective(&point, &mut gradient);
+    let mut value = objective(&point, &mut gradient)?;
     let mut history = VecDeque::with_capacity(MEMORY);
     let mut trial = point.clone();
     let mut trial_gradient = gradient.clone();
     for iterations in 0..max_iterations {
         if gradient.iter().all(|g| g.abs() <= tolerance) {
-            return Minimum { point, iterations, converged: true };
+            return Ok(Minimum { point, iterations, converged: true });
         }
         let mut direction = direction(&gradient, &history);
         if dot(&gradient, &direction) >= 0.0 {
@@ -45,7 +61,7 @@ pub fn minimise(
         let slope = dot(&gradient, &direction);
         // Half of it is what a step can still gain: no more than the rounding of the value.
         if !history.is_empty() && -slope <= f64::EPSILON * value.abs() {
-            return Minimum { point, iterations, converged: true };
+            return Ok(Minimum { point, iterations, converged: true });
         }
         let mut step =
             if history.is_empty() { 1.0 / dot(&direction, &direction).sqrt().max(1.0) } else { 1.0 };
@@ -55,7 +71,7 @@ pub fn minimise(
             for ((t, &x), &d) in trial.iter_mut().zip(&point).zip(&direction) {
                 *t = x + step * d;
             }
-            let trial_value = objective(&trial, &mut trial_gradient);
+            let trial_value = objective(&trial, &mut trial_gradient)?;
             if trial_value < value && trial_value <= value + 1e-4 * step * slope {
                 break Some(trial_value);
             }
@@ -67,7 +83,7 @@ pub fn minimise(
         let Some(trial_value) = accepted else {
             if history.is_empty() {
                 // Even steepest descent gains nothing: the rest is below the rounding of the function.
-                return Minimum { point, iterations, converged: true };
+                return Ok(Minimum { point, iterations, converged: true });
             }
             history.clear();
             continue;
@@ -77,7 +93,7 @@ pub fn minimise(
         std::mem::swap(&mut gradient, &mut trial_gradient);
         value = trial_value;
     }
-    Minimum { point, iterations: max_iterations, converged: false }
+    Ok(Minimum { point, iterations: max_iterations, converged: false })
 }
 
 /// A step, the change of the gradient along it, and their product.
@@ -150,6 +166,17 @@ mod tests {
         });
         assert!(minimum.converged && minimum.iterations < 200, "{}", minimum.iterations);
         assert!(minimum.point.iter().all(|x| (x - 1.0).abs() < 1e-8));
+    }
+
+    #[test]
+    fn an_error_of_the_objective_ends_it_at_once() {
+        let mut calls = 0;
+        let ended = try_minimise(vec![5.0], 0.0, 500, |x, g| {
+            calls += 1;
+            g[0] = 2.0 * x[0];
+            if calls == 3 { Err("stop") } else { Ok(x[0] * x[0]) }
+        });
+        assert_eq!((ended.unwrap_err(), calls), ("stop", 3));
     }
 
     #[test]

@@ -110,6 +110,22 @@ pub enum VectorsError {
         /// Bytes of available memory.
         available: u64,
     },
+    /// The heads do not fit into memory.
+    #[error(
+        "heads for {classes} classes, chosen on {labels} labels, take about {} MB of memory, but {} MB are available; check \
+         that the labels are classes and not ids, or train on fewer labels (labels.count) or in fewer folds (network.folds)",
+        bytes >> 20, available >> 20
+    )]
+    TooManyClasses {
+        /// Labels that are trained on.
+        labels: u64,
+        /// Their classes.
+        classes: u64,
+        /// Bytes of the heads and of their predictions.
+        bytes: u64,
+        /// Bytes of available memory.
+        available: u64,
+    },
     /// The run has to stop. Nothing is lost but time: its heads are trained again.
     #[error("the run was stopped before its heads were trained; resume it")]
     Stopped,
@@ -148,6 +164,7 @@ impl VectorsError {
             | Self::OtherList { .. }
             | Self::Unfinished { .. }
             | Self::Memory { .. }
+            | Self::TooManyClasses { .. }
             | Self::Unsupported(_)
             | Self::Method(CoreError::Memory { .. }) => ErrorKind::Mistake,
             // The paths of a run are its own: one that is wrong is damage.

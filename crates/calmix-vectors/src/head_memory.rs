@@ -3,7 +3,9 @@
 
 use calmix_core::samples::Samples;
 use calmix_head::gaussian_mixture::MOST_PROBABILITIES;
+use calmix_head::logistic_regression::STRENGTHS;
 use calmix_io::available_memory::available_memory;
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_recipe::Recipe;
 
 use crate::error::VectorsError;
@@ -16,6 +18,12 @@ use crate::vector_table::TablePlace;
 const SAMPLE: u64 = 5 * 8;
 /// How often the vectors that a projection is fitted on are in memory: themselves, centred, and in the products.
 const FITTED_COPIES: u64 = 3;
+/// Bytes of a weight while logistic regression is fitted: twelve pairs of vectors and six more, in f64.
+const FITTED_WEIGHT: u64 = 8 * (2 * 12 + 6);
+/// The heads of a fold: of each C of logistic regression, and of both mixtures.
+const HEADS_OF_FOLD: u64 = STRENGTHS.len() as u64 + 2;
+/// How often the numbers of a head are kept: as the head and its average, and logits by row and as predictions.
+const HEAD_COPIES: u64 = 2;
 /// How often the vectors that are only evaluated are in memory: in their table, and those of a split.
 const EVALUATED_COPIES: u64 = 2;
 
@@ -28,6 +36,34 @@ pub struct HeadMemory {
     vectors: u64,
     /// Bytes of what is kept for each sample: of all heads, and of those that are trained at a time.
     state: u64,
+    heads: WeightMemory,
+}
+
+/// What heads on one vector per sample keep, besides what is kept for each sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct WeightMemory {
+    labels: u64,
+    classes: u64,
+    /// Bytes of weights and of logits of held-out labels.
+    bytes: u64,
+}
+
+impl WeightMemory {
+    fn of(recipe: &Recipe, needed: &NeededSamples, dimensions: u64, classes: u64) -> Self {
+        let labels = needed.labelled as u64;
+        if !recipe.has_one_vector() || labels == 0 {
+            return Self { labels, classes, bytes: 0 };
+        }
+        let has_folds = needed.validation < CalibratorKind::Temperature.least_labels();
+        let trainings = 1 + if has_folds { u64::from(recipe.network.folds) } else { 0 };
+        let at_a_time = trainings.min(u64::from(recipe.train.threads.max(1)));
+        let weights = (dimensions + 1).saturating_mul(classes);
+        let kept = 4 * HEAD_COPIES * HEADS_OF_FOLD;
+        let per_weight = FITTED_WEIGHT * at_a_time + kept * trainings;
+        let predicted = if has_folds { labels } else { needed.validation as u64 };
+        let logits = predicted.saturating_mul(classes).saturating_mul(kept);
+        Self { labels, classes, bytes: weights.saturating_mul(per_weight).saturating_add(logits) }
+    }
 }
 
 impl HeadMemory {
@@ -56,7 +92,8 @@ impl HeadMemory {
         let state = (SAMPLE + 8 * heads + 16 * at_a_time)
             .saturating_mul(samples)
             .saturating_add(in_training.saturating_mul(at_a_time));
-        Self { samples, vectors: table.saturating_add(evaluated).saturating_add(fitted), state }
+        let heads = WeightMemory::of(recipe, needed, dimensions, classes as u64);
+        Self { samples, vectors: table.saturating_add(evaluated).saturating_add(fitted), state, heads }
     }
 
     /// The same with features that are kept in memory because there is no cache: of all views, in f16.
@@ -76,7 +113,12 @@ impl HeadMemory {
     }
 
     fn check_in(self, available: u64) -> Result<(), VectorsError> {
-        let Self { samples, vectors, state } = self;
+        let Self { samples, vectors, state, heads } = self;
+        let WeightMemory { labels, classes, bytes } = heads;
+        if bytes > available {
+            return Err(VectorsError::TooManyClasses { labels, classes, bytes, available });
+        }
+        let state = state.saturating_add(bytes);
         if vectors.saturating_add(state) <= available {
             return Ok(());
         }
@@ -86,11 +128,15 @@ impl HeadMemory {
 
 #[cfg(test)]
 mod tests {
+    use calmix_recipe::Layers;
+
     use super::*;
+    use crate::vector_classifier::recipe;
 
     #[test]
     fn run_of_heads_too_large_for_memory_is_refused() {
-        let need = HeadMemory { samples: 2_000_000, vectors: 600 << 20, state: 500 << 20 };
+        let heads = WeightMemory::default();
+        let need = HeadMemory { samples: 2_000_000, vectors: 600 << 20, state: 500 << 20, heads };
         assert!(need.check_in(1_100 << 20).is_ok());
         let error = need.check_in(1_000 << 20).unwrap_err().to_string();
         for part in ["2000000 samples", "1100 MB", "600 MB", "1000 MB", "labels.unlabelled_count"] {
@@ -98,5 +144,22 @@ mod tests {
         }
         assert!(need.with_features(5, 1_280).check_in(20 << 30).is_err());
         assert!(HeadMemory { state: u64::MAX, ..need }.check_in(u64::MAX - 1).is_err());
+    }
+
+    #[test]
+    fn classes_that_do_not_fit_into_memory_are_refused() {
+        let mut recipe = recipe(Layers::new().recipe("vectors"), 1).unwrap();
+        recipe.train.threads = 2;
+        let training: Vec<u64> = (0..20_000).collect();
+        let needed = NeededSamples { training, evaluation: Vec::new(), labelled: 20_000, validation: 0 };
+        // As documented: a hundred classes take little more than their vectors.
+        assert!(HeadMemory::of(&recipe, &needed, 768, 100).check_in(2 << 30).is_ok());
+        let error = HeadMemory::of(&recipe, &needed, 768, 10_000).check_in(2 << 30).unwrap_err().to_string();
+        for part in ["10000 classes", "20000 labels", "2048 MB", "not ids"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        // Held-out labels are predicted instead of those of folds.
+        let held_out = NeededSamples { validation: 50, ..needed };
+        assert!(HeadMemory::of(&recipe, &held_out, 768, 1_000).check_in(2 << 30).is_ok());
     }
 }

@@ -137,7 +137,7 @@ impl VectorReader<'_> {
             }
             self.add(id, 1, &mut clean)?;
         }
-        fit_projection(&clean, width, dimensions)
+        fit_projection(&clean, width, dimensions, self.stop)
     }
 
     fn check_stop(&self) -> Result<(), VectorsError> {

@@ -46,6 +46,10 @@ pub struct NeededSamples {
     pub training: Vec<u64>,
     /// Samples that are needed in the clean view only.
     pub evaluation: Vec<u64>,
+    /// The number of labels that are trained on.
+    pub labelled: usize,
+    /// The number of labels that are held out.
+    pub validation: usize,
 }
 
 /// A dataset that is open and split.
@@ -192,11 +196,12 @@ impl RunSamples {
         training.sort_unstable();
         training.dedup();
         let mut evaluation = self.ids_of(EvalSet::Validation);
+        let validation = evaluation.len();
         evaluation.extend(self.test.clone().unwrap_or_default());
         evaluation.retain(|id| training.binary_search(id).is_err());
         evaluation.sort_unstable();
         evaluation.dedup();
-        NeededSamples { training, evaluation }
+        NeededSamples { training, evaluation, labelled: self.labelled().len(), validation }
     }
 
     /// The samples that an evaluation needs, without training.
@@ -205,7 +210,7 @@ impl RunSamples {
         evaluation.extend(self.test.clone().unwrap_or_default());
         evaluation.sort_unstable();
         evaluation.dedup();
-        NeededSamples { training: Vec::new(), evaluation }
+        NeededSamples { training: Vec::new(), evaluation, labelled: 0, validation: 0 }
     }
 
     /// The labels that are trained on.

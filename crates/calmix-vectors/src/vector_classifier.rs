@@ -3,9 +3,11 @@
 //! The samples are numbered as in the table of a run, and pass through the same projection and the same fit: the same vectors,
 //! labels and settings give the same bits as `calmix train --features`.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::matrix::Matrix;
+use calmix_data::vectors::too_long;
+use calmix_head::HeadError;
 use calmix_head::fit::{FittedHead, HeadFit, fit};
 use calmix_head::model::HeadModel;
 use calmix_head::progress::FitProgress;
@@ -18,7 +20,9 @@ use calmix_run::head_files::{head_bytes, projection_bytes};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 
 use crate::error::VectorsError;
+use crate::head_memory::HeadMemory;
 use crate::head_settings::head_settings;
+use crate::run_samples::NeededSamples;
 use crate::splits::drawn_unlabelled;
 use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
 use crate::vector_run::{FILE_CONTENTS, view_settings};
@@ -62,7 +66,7 @@ impl VectorClassifier {
     /// Trains all heads on `threads` threads, and keeps the one that a run would keep. The number of threads changes no bit.
     ///
     /// # Errors
-    /// If the input contradicts itself, a number is not finite, or a setting does not apply; [`VectorsError::Stopped`] if
+    /// If the input contradicts itself, a number is not finite, a vector is too long, or a setting does not apply; [`VectorsError::Stopped`] if
     /// `stop` becomes true.
     pub fn fit(
         samples: LabelledVectors<'_>,
@@ -74,14 +78,27 @@ impl VectorClassifier {
         let rows = rows_by_id(labels);
         let training = training_ids(labels, recipe);
         let width = vectors.width() / views.max(1);
+        for (row, vector) in vectors.iter().enumerate() {
+            if let Some(problem) = vector.chunks_exact(width.max(1)).find_map(too_long) {
+                return Err(VectorsError::Unsupported(format!("row {row}: {problem}")));
+            }
+        }
+        let needed = NeededSamples {
+            training: training.ids.clone(),
+            evaluation: Vec::new(),
+            labelled: training.rows.labelled.len(),
+            validation: 0,
+        };
+        HeadMemory::of(recipe, &needed, width, classes.len()).check()?;
         let clean = |id: &u64| vectors.row(rows[*id as usize]).get(..width).unwrap_or_default();
         let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));
         let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
-        let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize)?;
+        let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
         drop(fitted_on);
         let mut projected = Vec::with_capacity(training.ids.len() * views * projection.dimensions());
         let mut block = Vec::new();
         for ids in training.ids.chunks((ROWS / views.max(1)).max(1)) {
+            check_stop(stop)?;
             block.clear();
             for &id in ids {
                 block.extend_from_slice(vectors.row(rows[id as usize]));
@@ -103,10 +120,14 @@ impl VectorClassifier {
         let Some(kept) = fit.head() else {
             return Err(VectorsError::Unsupported("no head was trained".to_owned()));
         };
-        let info = model_info(recipe, classes, &projection, kept)?;
+        let info = model_info(recipe, classes, &projection, kept, stop)?;
         let model = HeadModel::new(projection, kept.trained.average.clone())?;
         Ok(Self { model, info, fit, rows })
     }
+}
+
+fn check_stop(stop: &AtomicBool) -> Result<(), VectorsError> {
+    if stop.load(Ordering::Relaxed) { Err(VectorsError::Stopped) } else { Ok(()) }
 }
 
 /// The rows in the order of a run's table: those with a label, then the others.
@@ -144,6 +165,7 @@ fn model_info(
     classes: &[String],
     projection: &Projection,
     kept: &FittedHead,
+    stop: &AtomicBool,
 ) -> Result<ModelInfo, VectorsError> {
     let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.average)?);
     info.head = Some(HeadInfo {
@@ -155,7 +177,9 @@ fn model_info(
         projection: ModelInfo::hash(&projection_bytes(projection)?),
     });
     if let Some(calibrator) = kept.calibrator.map() {
-        info.held_out = Some(held_out::cross_fitted(&kept.predictions, calibrator)?);
+        let stop = || stop.load(Ordering::Relaxed);
+        let held_out = held_out::cross_fitted_unless(&kept.predictions, calibrator, &stop);
+        info.held_out = Some(held_out.map_err(HeadError::from)?);
         info.calibration = Some(calibrator.clone());
     }
     Ok(info)

@@ -1,5 +1,7 @@
 //! The projection of vectors to those of a head: which samples it is fitted on, and how rows pass through it.
 
+use std::sync::atomic::AtomicBool;
+
 use calmix_core::matrix::Matrix;
 use calmix_head::projection::Projection;
 
@@ -18,9 +20,14 @@ pub fn fitted_stride(samples: usize) -> usize {
 /// Fits a projection to rows of `width` numbers, and keeps the given number of dimensions; 0 for all.
 ///
 /// # Errors
-/// If there are no rows, or a number is not finite.
-pub fn fit_projection(rows: &[f32], width: usize, dimensions: usize) -> Result<Projection, VectorsError> {
-    Ok(Projection::fit(matrix(rows, width)?, dimensions)?)
+/// If there are no rows, or a number is not finite; [`VectorsError::Stopped`] if `stop` becomes true.
+pub fn fit_projection(
+    rows: &[f32],
+    width: usize,
+    dimensions: usize,
+    stop: &AtomicBool,
+) -> Result<Projection, VectorsError> {
+    Ok(Projection::fit_unless(matrix(rows, width)?, dimensions, stop)?)
 }
 
 /// Adds the projections of rows, which should be as many as [`ROWS`].

@@ -11,10 +11,11 @@ use calmix_data::default_place::folder_for_output;
 use calmix_data::error::{DataError, DataProblem};
 use calmix_data::loader::Warn;
 use calmix_data::split::LabelSplit;
+use calmix_head::samples::check_classes;
 use calmix_io::disk::WarningDisk;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
-use calmix_recipe::{Layers, Resolved, differences};
+use calmix_recipe::{Data, Layers, Resolved, differences};
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
 use calmix_run::examples::Thumbnails;
@@ -78,15 +79,15 @@ pub fn prepare_vectors(
     let disk = Arc::new(WarningDisk(Arc::clone(warn)));
     let folder = RunFolder::claim(place, beside, layers.base().unwrap_or("run"), disk)?;
     let dataset = open_table(&resolved.recipe.dataset, folder.path(), stop, warn, notify)?;
-    if dataset.classes().is_empty() {
-        let problem = DataProblem::Content("no vector has a label".into());
-        let hint =
-            "name a file of labels with --labels: a CSV with the column `label` and a line for each vector";
-        return Err(DataError::new(&resolved.recipe.dataset.path, problem).hint(hint).into());
-    }
     let mut decided = take_splits(&resolved, &mut recipe, &dataset, notify);
     decided.extend(view_settings(VectorShape::of(&dataset)?.views));
     let split = draw_split(&recipe, &dataset)?;
+    check_classes(split.labelled().len(), dataset.classes().len()).map_err(|error| {
+        let Data { path, labels, .. } = &resolved.recipe.dataset;
+        let place = if labels.is_empty() { path } else { labels };
+        let problem = DataProblem::Content(error.to_string());
+        DataError::new(place, problem).hint("name the column of the classes with --label-column")
+    })?;
     let resolved = layers.clone().decided(FILE_CONTENTS, decided).resolve()?;
     Ok(PreparedVectors { resolved, dataset, split, folder })
 }

@@ -253,7 +253,7 @@ mod tests {
                 vectors.push(stream.uniform() as f32 + if is_own { 1.0 } else { 0.0 });
             }
         }
-        let projection = fit_projection(&vectors, WIDTH, DIMENSIONS).unwrap();
+        let projection = fit_projection(&vectors, WIDTH, DIMENSIONS, &AtomicBool::new(false)).unwrap();
         (vectors, projection)
     }
 

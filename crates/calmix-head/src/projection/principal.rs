@@ -4,9 +4,13 @@
 //! longer grows; then the directions within it are turned to those of the small matrix (Rayleigh and Ritz). The block has more
 //! directions than are kept, so that those at its end converge too.
 
+use std::sync::atomic::AtomicBool;
+
 use calmix_core::rng::{Domain, Seed};
 
+use crate::error::HeadError;
 use crate::product::{Operand, multiply};
+use crate::progress::check_stop;
 
 /// Directions beyond those that are kept.
 const EXTRA: usize = 16;
@@ -21,12 +25,20 @@ const SWEEPS: usize = 30;
 
 /// The `kept` directions of largest eigenvalue of a symmetric matrix, the largest first, one after the other. The largest
 /// number of each is positive, since an eigenvector has two signs.
-pub(super) fn directions(matrix: &[f64], width: usize, kept: usize) -> Vec<f64> {
+///
+/// # Errors
+/// [`HeadError::Stopped`] if `stop` becomes true.
+pub(super) fn directions(
+    matrix: &[f64],
+    width: usize,
+    kept: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<f64>, HeadError> {
     let count = (kept + EXTRA).min(width);
     let mut stream = Seed(0).stream(Domain::Init, 0, 0);
     // Rows are directions, so that each is contiguous.
     let mut block: Vec<f64> = (0..count * width).map(|_| stream.normal()).collect();
-    orthonormalise(&mut block, width);
+    orthonormalise(&mut block, width, stop)?;
     let mut image = vec![0.0; count * width];
     let mut held = 0.0;
     for _ in 0..MOST {
@@ -34,11 +46,12 @@ pub(super) fn directions(matrix: &[f64], width: usize, kept: usize) -> Vec<f64> 
         multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
         let now: f64 = block.iter().zip(&image).map(|(direction, image)| direction * image).sum();
         for _ in 1..POWER {
+            check_stop(stop)?;
             std::mem::swap(&mut block, &mut image);
             multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
         }
         std::mem::swap(&mut block, &mut image);
-        orthonormalise(&mut block, width);
+        orthonormalise(&mut block, width, stop)?;
         if now <= held * (1.0 + GROWTH) {
             break;
         }
@@ -52,7 +65,7 @@ pub(super) fn directions(matrix: &[f64], width: usize, kept: usize) -> Vec<f64> 
         0.0,
         &mut small,
     );
-    let (values, vectors) = eigenvectors(small, count);
+    let (values, vectors) = eigenvectors(small, count, stop)?;
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
     let turned: Vec<f64> =
@@ -67,14 +80,15 @@ pub(super) fn directions(matrix: &[f64], width: usize, kept: usize) -> Vec<f64> 
             }
         }
     }
-    directions
+    Ok(directions)
 }
 
 /// Makes rows orthonormal, twice: once leaves what rounding adds to nearly parallel rows (Giraud et al. 2005).
-fn orthonormalise(rows: &mut [f64], width: usize) {
+fn orthonormalise(rows: &mut [f64], width: usize, stop: &AtomicBool) -> Result<(), HeadError> {
     for _ in 0..2 {
         let count = rows.len() / width;
         for n in 0..count {
+            check_stop(stop)?;
             let (before, rest) = rows.split_at_mut(n * width);
             let row = &mut rest[..width];
             for earlier in before.chunks_exact(width) {
@@ -87,6 +101,7 @@ fn orthonormalise(rows: &mut [f64], width: usize) {
             }
         }
     }
+    Ok(())
 }
 
 /// `Σ aᵢ·bᵢ` with partial sums side by side, which a vector unit adds at once.
@@ -104,7 +119,11 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Eigenvalues and eigenvectors, one after the other, of a small symmetric matrix by Jacobi's rotations.
-fn eigenvectors(mut matrix: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
+fn eigenvectors(
+    mut matrix: Vec<f64>,
+    size: usize,
+    stop: &AtomicBool,
+) -> Result<(Vec<f64>, Vec<f64>), HeadError> {
     let mut vectors = vec![0.0; size * size];
     for n in 0..size {
         vectors[n * size + n] = 1.0;
@@ -113,6 +132,7 @@ fn eigenvectors(mut matrix: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
     for _ in 0..SWEEPS {
         let mut off = 0.0_f64;
         for p in 0..size {
+            check_stop(stop)?;
             for q in p + 1..size {
                 let across = matrix[p * size + q];
                 off = off.max(across.abs());
@@ -133,7 +153,7 @@ fn eigenvectors(mut matrix: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
         }
     }
     let values = (0..size).map(|n| matrix[n * size + n]).collect();
-    (values, vectors)
+    Ok((values, vectors))
 }
 
 fn turn_rows(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {

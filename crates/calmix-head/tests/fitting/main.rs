@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used)] // in the functions that the tests share
 
 mod scene;
+mod stops;
 
 use std::sync::atomic::AtomicBool;
 

@@ -76,11 +76,27 @@ impl Calibrator {
     /// # Errors
     /// If there are no rows, labels and rows do not match, or a logit is not finite.
     pub fn fit(kind: CalibratorKind, logits: Matrix, labels: &[u32]) -> Result<Self, MetricsError> {
+        Self::fit_unless(kind, logits, labels, &|| false)
+    }
+
+    /// Fits as [`fit`](Self::fit) does, unless `stop` returns true.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and [`MetricsError::Stopped`].
+    pub fn fit_unless(
+        kind: CalibratorKind,
+        logits: Matrix,
+        labels: &[u32],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, MetricsError> {
+        checked::not_stopped(stop)?;
         Ok(match kind {
             CalibratorKind::Temperature => {
                 Self::Temperature { temperature: Temperature::fit_cautiously(logits, labels)? }
             }
-            CalibratorKind::Vector => Self::Vector(VectorScaling::fit(logits, labels, DEFAULT_L2)?.map),
+            CalibratorKind::Vector => {
+                Self::Vector(VectorScaling::fit_unless(logits, labels, DEFAULT_L2, stop)?.map)
+            }
             CalibratorKind::Isotonic => Self::Isotonic(Isotonic::fit_top_label(logits, labels)?),
         })
     }

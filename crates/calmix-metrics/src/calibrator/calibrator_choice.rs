@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::any_calibrator::{Calibrator, CalibratorKind};
 use super::cross_fit::CrossFit;
 use super::temperature::{Temperature, TemperaturePrior};
+use crate::checked;
 use crate::error::MetricsError;
 use crate::measure::nll_of_rows;
 
@@ -39,8 +40,22 @@ impl CalibratorChoice {
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
     pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, MetricsError> {
-        let cross_fit =
-            |kind| CrossFit::in_five(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels);
+        Self::of_unless(logits, labels, &|| false)
+    }
+
+    /// Chooses as [`of`](Self::of) does, unless `stop` returns true.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of), and [`MetricsError::Stopped`].
+    pub fn of_unless(
+        logits: Matrix<'_>,
+        labels: &[u32],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, MetricsError> {
+        let cross_fit = |kind| {
+            let fit = |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit_unless(kind, logits, labels, stop);
+            CrossFit::in_five(fit, logits, labels)
+        };
         let simplest = CalibratorKind::Temperature;
         let mut best = Self { kind: simplest, cross_fit: cross_fit(simplest)?, tried: Vec::new() };
         best.tried.push(TriedCalibrator { kind: simplest, nll: best.cross_fit.mean_nll() });
@@ -65,13 +80,15 @@ impl CalibratorChoice {
 /// A temperature fitted on few labels often raises the NLL of other labels.
 ///
 /// # Errors
-/// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
+/// If there are fewer than two labels, labels and logits do not match, a logit is not finite, or `stop` returns true.
 pub fn temperature_where_it_helps(
     logits: Matrix<'_>,
     labels: &[u32],
     prior: TemperaturePrior,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Calibrator, MetricsError> {
     let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<Calibrator, MetricsError> {
+        checked::not_stopped(stop)?;
         Ok(Calibrator::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
     };
     let cross_fit = CrossFit::in_five(fit, logits, labels)?;

@@ -82,6 +82,19 @@ impl VectorScaling {
     /// If there are no rows, labels and rows do not match, a logit is not finite, or `l2` is negative or not
     /// finite.
     pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, MetricsError> {
+        Self::fit_unless(logits, labels, l2, &|| false)
+    }
+
+    /// Fits as [`fit`](Self::fit) does, unless `stop`, which is called in every step, returns true.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and [`MetricsError::Stopped`].
+    pub fn fit_unless(
+        logits: Matrix,
+        labels: &[u32],
+        l2: f64,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<VectorFit, MetricsError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         checked::parameter("penalty l2", l2, "zero or more, and finite", |l2| l2 >= 0.0 && l2.is_finite())?;
@@ -97,15 +110,20 @@ impl VectorScaling {
             }
             map
         };
-        let minimum =
-            lbfgs::minimise(vec![0.0; 2 * classes], GRADIENT_TOLERANCE, MAX_ITERATIONS, |x, gradient| {
+        let minimum = lbfgs::try_minimise(
+            vec![0.0; 2 * classes],
+            GRADIENT_TOLERANCE,
+            MAX_ITERATIONS,
+            |x, gradient| {
+                checked::not_stopped(stop)?;
                 let mut value = at(x).nll_and_gradient(logits, labels, gradient);
                 for ((g, x), unit) in gradient.iter_mut().zip(x).zip(&unit) {
                     value += 0.5 * l2 * (x * unit) * (x * unit);
                     *g = (*g + l2 * x * unit) * unit;
                 }
-                value
-            });
+                Ok(value)
+            },
+        )?;
         // Every step lowers NLL + penalty, and the penalty is zero at the identity and nowhere negative, so the NLL
         // is never higher than that of the identity.
         Ok(VectorFit {

@@ -1,6 +1,9 @@
+use std::cell::Cell;
+
 use calmix_core::rng::{Domain, Seed};
 
 use super::*;
+use crate::evaluate::evaluate_unless;
 use crate::predictions::EvalModel;
 
 fn predictions(classes: usize, labels: Vec<u32>, logits: Vec<f32>) -> Predictions {
@@ -124,4 +127,27 @@ fn a_head_gets_a_temperature_only_where_labels_without_it_gain() {
     }
     // The most likely temperature of 40 labels would be 0.91.
     assert_eq!(fit(40, 1.0), 1.0);
+}
+
+/// Whenever the stop comes, it is the last thing that the fit looks at.
+#[test]
+fn stop_ends_a_fit_at_once() {
+    let labels = favoured(400, 6.0);
+    let fitted = FittedCalibrator::fit(&labels, FittedOn::HeldOut).unwrap();
+    assert_eq!(fitted.calibrator.kind(), CalibratorKind::Vector);
+    for after in [1, 2, 9, 30, 70] {
+        let calls = Cell::new(0);
+        let stop = || {
+            calls.set(calls.get() + 1);
+            calls.get() == after
+        };
+        let ended = FittedCalibrator::fit_unless(&labels, FittedOn::HeldOut, &stop);
+        assert_eq!((ended, calls.replace(0)), (Err(MetricsError::Stopped), after));
+        let ended = fitted.cross_fit_unless(&labels, &stop);
+        assert_eq!((ended, calls.replace(0)), (Err(MetricsError::Stopped), after));
+        let ended = evaluate_unless(&labels, Some(&fitted), None, &mut || stop());
+        assert_eq!((ended, calls.replace(0)), (Ok(None), after));
+    }
+    // Without a stop the bits are the same.
+    assert_eq!(FittedCalibrator::fit_unless(&labels, FittedOn::HeldOut, &|| false).unwrap(), fitted);
 }

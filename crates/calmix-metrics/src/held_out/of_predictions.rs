@@ -21,7 +21,19 @@ pub fn of_others(predictions: &Predictions, calibrator: &Calibrator) -> Result<H
 /// # Errors
 /// If labels and logits do not match, or there are fewer than two.
 pub fn cross_fitted(predictions: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, MetricsError> {
-    let cross_fit = fitted.cross_fit(predictions)?;
+    cross_fitted_unless(predictions, fitted, &|| false)
+}
+
+/// Scores labels as [`cross_fitted`] does, unless `stop` returns true.
+///
+/// # Errors
+/// As [`cross_fitted`], and [`MetricsError::Stopped`].
+pub fn cross_fitted_unless(
+    predictions: &Predictions,
+    fitted: &FittedCalibrator,
+    stop: &dyn Fn() -> bool,
+) -> Result<HeldOut, MetricsError> {
+    let cross_fit = fitted.cross_fit_unless(predictions, stop)?;
     Ok(HeldOut::cross_fitted(predictions.matrix()?, &predictions.labels, &cross_fit)?
         .select(&kept(predictions)))
 }

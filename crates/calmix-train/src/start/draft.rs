@@ -2,6 +2,7 @@
 //! and the available weights decide. It is resolved twice: before the dataset is read, and after.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use calmix_data::cloud::CloudUrl;
 use calmix_data::dataset::Dataset;
@@ -119,7 +120,14 @@ impl Draft {
             decided.push(("network.cache", Value::String(cache)));
         }
         let split = draw_split(&recipe, dataset)?;
-        let backbone = backbone::choose(&self.weights, &recipe, dataset, &split, context.measure_rate)?;
+        let measure_rate = |stored: &StoredWeights| {
+            // Each takes a second or more.
+            if context.stop.load(Ordering::Relaxed) {
+                return Err(TrainError::PreparationStopped);
+            }
+            (context.measure_rate)(stored)
+        };
+        let backbone = backbone::choose(&self.weights, &recipe, dataset, &split, &measure_rate)?;
         let layers = self.layers.clone().decided(FOLDER_CONTENTS, decided);
         let measured = backbone.as_ref().map(BackboneChoice::settings);
         let resolved = resolve(layers.decided(MEASURED_RATE, measured.into_iter().flatten()))?;

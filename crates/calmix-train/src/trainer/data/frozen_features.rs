@@ -357,7 +357,7 @@ impl FrozenFeatures {
             }
             clean.extend(widened(&vectors));
         }
-        let projection = fit_projection(&clean, width, dimensions)?;
+        let projection = fit_projection(&clean, width, dimensions, stop)?;
         if self.is_writable
             && let Err(error) = self.cache.keep_checked(&name, &projection_bytes(&projection)?)
         {

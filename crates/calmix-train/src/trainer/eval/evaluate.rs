@@ -8,6 +8,7 @@ use calmix_data::error::DataError;
 use calmix_data::loader::{EvalBatch, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::error::MetricsError;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
 use calmix_metrics::metrics::Resampling;
@@ -15,9 +16,11 @@ use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_recipe::Recipe;
+use calmix_run::sink::Work;
 use calmix_vectors::evaluation::{EvalOutput, LeftOut, resampling};
+use calmix_vectors::work_count::WorkCount;
 
-use crate::trainer::data::train_data::{EvalBatches, TrainData};
+use crate::trainer::data::train_data::{EvalBatches, EvalRounds, TrainData};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::collect_results::broadcast_result;
 use crate::trainer::ranks::eval_stop::EvalStop;
@@ -77,7 +80,13 @@ pub(crate) fn evaluate_model(
             return Ok(output);
         }
         let held_out = held_out.map(|seen| (seen, data.samples.fitted_on()));
-        output.fitted = Some(Fitted::of(held_out, labelled.as_ref())?);
+        // The others wait for rank 0, and would not learn that it has left.
+        let is_alone = processes.size() == 1;
+        let fitted = Fitted::of_unless(held_out, labelled.as_ref(), &|| is_alone && stop.is_requested());
+        output.fitted = match fitted {
+            Err(MetricsError::Stopped) => return Err(TrainError::Abandoned),
+            fitted => Some(fitted?),
+        };
         predictions.extend(labelled);
     }
     if let EvalMode::With(fitted) = mode {
@@ -100,8 +109,11 @@ fn measure(
 ) -> Result<EvalOutput, TrainError> {
     let mut replicates = 0_u32;
     let mut over = None;
+    let mut count =
+        resampling.map(|(how, _)| WorkCount::begin(stop.work, Work::Intervals, output.resamples(how)));
     let mut is_over = || {
         replicates = replicates.wrapping_add(1);
+        count.iter_mut().for_each(|count| count.add(1));
         if stop.processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
             over = stop.check().err();
         }
@@ -122,11 +134,15 @@ pub(crate) fn evaluate_pseudo_labels(
     stop: EvalStop<'_>,
 ) -> Result<Option<PseudoLabelMetrics>, TrainError> {
     let processes = stop.processes;
-    let Some((batches, rounds)) = data.evaluated_samples(recipe, processes)? else { return Ok(None) };
+    let Some(samples) = data.evaluated_samples(recipe, processes)? else { return Ok(None) };
+    let mut count = WorkCount::begin(stop.work, Work::PseudoLabels, samples.samples);
+    let per_round = samples.samples_per_round();
+    let EvalRounds { batches, rounds, .. } = samples;
     let mut batches = batches.warning(Arc::clone(stop.warn));
     let (mut confidence, mut correct) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let Some(batch) = next_batch(&mut batches, stop)? else { continue };
+        count.add(per_round);
         let labels: Option<Vec<u32>> = batch.labels.iter().copied().collect();
         let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
         let logits = engine.predict(&batch.pixels, Weights::Live)?.logits;
@@ -175,17 +191,24 @@ struct PredictedRows {
     logits: Vec<f32>,
 }
 
-/// Predicts the labelled samples of these batches by a model with `width` classes; returns also what was left out.
+/// Predicts the labelled samples of a split by a model with `width` classes; returns also what was left out.
 fn predict_batches(
     engine: &Engine,
     which: Weights,
-    (batches, rounds): (&mut EvalBatches, u64),
+    split: EvalSet,
+    samples: EvalRounds,
     width: usize,
     stop: EvalStop<'_>,
 ) -> Result<(PredictedRows, LeftOut), TrainError> {
-    let (mut rows, mut left_out) = (PredictedRows::default(), LeftOut::default());
+    let mut count = WorkCount::begin(stop.work, Work::Evaluation(split), samples.samples);
+    let per_round = samples.samples_per_round();
+    let EvalRounds { batches, rounds, .. } = samples;
+    let mut batches = batches.warning(Arc::clone(stop.warn));
+    let mut rows = PredictedRows::default();
+    let mut left_out = LeftOut::default();
     for _ in 0..rounds {
-        let Some(batch) = next_batch(batches, stop)? else { continue };
+        let Some(batch) = next_batch(&mut batches, stop)? else { continue };
+        count.add(per_round);
         left_out.samples += batch.skipped.len() as u64;
         if let Some(skipped) = batch.skipped.first().filter(|_| left_out.first.is_empty()) {
             left_out.first.clone_from(&skipped.problem);
@@ -219,15 +242,13 @@ pub(crate) fn predict(
     stop: EvalStop<'_>,
 ) -> Result<Option<(Predictions, LeftOut)>, TrainError> {
     let processes = stop.processes;
-    let Some((batches, rounds)) = data.samples_of(recipe, split, processes)? else { return Ok(None) };
-    let mut batches = batches.warning(Arc::clone(stop.warn));
+    let Some(samples) = data.samples_of(recipe, split, processes)? else { return Ok(None) };
     let which = match model {
         EvalModel::Ema => Weights::Ema,
         EvalModel::Live => Weights::Live,
     };
     let classes = data.samples.classes.clone();
-    let (mut rows, mut left_out) =
-        predict_batches(engine, which, (&mut batches, rounds), classes.len(), stop)?;
+    let (mut rows, mut left_out) = predict_batches(engine, which, split, samples, classes.len(), stop)?;
     if processes.size() > 1 {
         let mut message = Encoder::default();
         message.add(&rows.ids);
