@@ -4,19 +4,21 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
+use calmix_io::wrapped::wrapped;
 use calmix_recipe::Recipe;
 use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
 
 use crate::exit::Exit;
-use crate::format::{counted, grouped, shell_quoted, written_to};
-use crate::head_table::heads;
-use crate::metric_table::{self, CalibratorState};
+use crate::format::{counted, grouped, shell_quoted};
+use crate::head_table::kept_in_words;
+use crate::metric_table;
 use crate::predict::input_kind::InputKind;
 use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print};
+use crate::verdict::verdict;
 
 /// Shows how a run ended; `next` says how to resume it. The exit code is the run's, even if printing fails.
 ///
@@ -34,19 +36,7 @@ pub fn show_outcome(
     let (text, exit) = match outcome? {
         Outcome::Stopped { step } => {
             let recipe = inspect::recipe(run)?.recipe;
-            let folder = shown(run.display());
-            let saved = if step == 0 { "no step completed" } else { "state saved" };
-            let state = match recipe.steps() {
-                0 => format!("stopped in {folder}: no result yet"),
-                steps => {
-                    format!(
-                        "stopped after {} of {} in {folder}: {saved}",
-                        grouped(step),
-                        counted(steps, "step")
-                    )
-                }
-            };
-            (format!("{state}\n{}", next(&recipe)), stopped)
+            (stopped_text(run, &recipe, step, &next(&recipe)), stopped)
         }
         Outcome::AlreadyFinished(_) => {
             let text = format!("{}: this run is already finished\n\n{}", shown(run.display()), result(run)?);
@@ -59,35 +49,58 @@ pub fn show_outcome(
     Ok(exit)
 }
 
+/// Shows that a run stopped before its first step, where the process ends without an [`Outcome`].
+pub fn show_stopped(run: &Path, recipe: &Recipe) {
+    clear_line();
+    // A closed terminal or pipe changes nothing.
+    let _ = print(&stopped_text(run, recipe, 0, &next_resume(run, recipe)));
+}
+
+fn stopped_text(run: &Path, recipe: &Recipe, step: u64, next: &str) -> String {
+    let folder = shown(run.display());
+    let saved = if step == 0 { "no step completed" } else { "state saved" };
+    let state = match recipe.steps() {
+        0 => format!("stopped in {folder}: no result yet"),
+        steps => {
+            format!("stopped after {} of {} in {folder}: {saved}", grouped(step), counted(steps, "step"))
+        }
+    };
+    format!("{state}\n{next}")
+}
+
 /// Says how to resume a run that stopped, in one process.
 pub fn next_resume(run: &Path, recipe: &Recipe) -> String {
     format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe))
 }
 
-/// Shows the result of a finished run in one table; `calmix inspect` shows the rest.
+/// Shows the result of a finished run on one screen: a verdict, a table, where it is and the next commands. `calmix inspect`
+/// shows the rest.
 fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
     let events =
         read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
-    let model = if result.is_some() { Some(read::model_info(run)?) } else { None };
-    let has_head = model.as_ref().is_some_and(|model| model.head.is_some());
-    let kind = model.as_ref().map_or(InputKind::Image, InputKind::of);
-    let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
-    let metrics = result.as_ref().map(|result| {
-        let why = result.uncalibrated.as_ref();
-        let mut evaluations = metric_table::of_result(result, &events);
-        // The test split, if any.
-        evaluations.drain(..evaluations.len().saturating_sub(1));
-        let table = metric_table::table(&evaluations, CalibratorState::Ended(why), kind);
-        let table = table.unwrap_or_else(|| metric_table::without_metrics(why, has_head));
-        let heads = result.heads.as_ref().map(heads).unwrap_or_default();
-        let title = metric_table::model_title(result.step);
-        format!("{title}\n\n{table}{heads}{}\n", metric_table::guarantees(held_out, kind))
-    });
-    let files = format!(
-        "{}\n`calmix inspect {}` shows more metrics and all files\n",
-        written_to(&shown(run.display()), &format!(": {}", run_files::model_files(run))),
+    let Some(result) = result else { return Ok(run_files::next_with_model(run)) };
+    let model = read::model_info(run)?;
+    let kind = InputKind::of(&model);
+    // The test split, if any.
+    let evaluation = metric_table::of_result(&result, &events).pop();
+    let assessment = match evaluation {
+        Some(seen) => {
+            let verdict = wrapped(&verdict(seen, kind), 0, 0);
+            let heads = result.heads.as_ref().map(|choice| wrapped(&kept_in_words(choice), 0, 0));
+            // Without a calibrator there are too few labels to compare heads, too.
+            let is_calibrated = seen.calibrated.is_some();
+            let why = (!is_calibrated).then(|| metric_table::without_map(result.uncalibrated.as_ref()));
+            let sentence = why.or(heads).map(|sentence| sentence + "\n").unwrap_or_default();
+            format!("{verdict}\n\n{}{sentence}", metric_table::short_table(seen, kind))
+        }
+        None => metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some()),
+    };
+    let written = format!(
+        "{} written to {}; `calmix inspect {}` shows all metrics and files",
+        metric_table::model_title(result.step),
+        shown(run.display()),
         shell_quoted(run)
     );
-    Ok(metrics.unwrap_or_default() + &files + &run_files::next_with_model(run))
+    Ok(format!("{assessment}\n{written}\n{}", run_files::next_with_model(run)))
 }

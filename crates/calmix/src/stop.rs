@@ -7,10 +7,12 @@
 //! | SIGHUP | a terminal that closes; left alone where `nohup` ignores it | ignored |
 //! | SIGUSR1 | Slurm's `--signal=USR1@120`, before the time limit | ignored |
 //!
-//! Preparing a dataset has no state to save, and stops at the first; nor has a rank that waits for the others to join.
+//! Preparing a dataset has no state to save, and stops at the first; nor has a rank that waits for the others to join. A head
+//! has none either: its run stops by itself, or is ended a second later.
 //! `predict` has its rows in its output: it stops at the first, and at any signal a second later it ends at once.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -24,6 +26,9 @@ use crate::terminal;
 
 /// How often a thread checks for a signal.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long work that has nothing to save may take to end by itself after the first signal, and to remove what it wrote.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A signal that follows another within this time is the same request: `timeout` sends SIGTERM to the process and to its group.
 const REPEATED: Duration = Duration::from_secs(1);
@@ -117,22 +122,42 @@ impl Stop {
 
     /// Runs `wait`, in which there is nothing to save, and ends the process at the first signal.
     pub fn ending_at_signal<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.ending_within(Duration::ZERO, || {}, wait)
+    }
+
+    /// Runs `work`, which looks at [`flag`](Self::flag) itself and has nothing to save. If it has not ended [`GRACE`] after the
+    /// first signal, because a call of it cannot be interrupted, `parting` is called and the process ends.
+    pub fn ending_soon<T>(&self, parting: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
+        self.ending_within(GRACE, parting, work)
+    }
+
+    fn ending_within<T>(
+        &self,
+        grace: Duration,
+        parting: impl FnOnce() + Send,
+        work: impl FnOnce() -> T,
+    ) -> T {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let watcher = scope.spawn(|| {
+                let mut received: Option<Instant> = None;
                 while !is_over.load(Ordering::Relaxed) {
                     if self.received.any.load(Ordering::Relaxed) {
+                        received.get_or_insert_with(Instant::now);
+                    }
+                    if received.is_some_and(|received| received.elapsed() >= grace) {
+                        parting();
                         let exit = if self.is_by_term() { Exit::Requeue } else { Exit::Interrupted };
-                        // libtorch's rendezvous cannot be interrupted: it ends with the process.
+                        // Without destructors: what does not end, such as libtorch's rendezvous, ends with the process.
                         signal_hook::low_level::exit(exit.code().into());
                     }
                     thread::park_timeout(POLL_INTERVAL);
                 }
             });
-            let waited = wait();
+            let done = work();
             is_over.store(true, Ordering::Relaxed);
             watcher.thread().unpark();
-            waited
+            done
         })
     }
 
@@ -173,6 +198,12 @@ impl Stop {
         }
         if is_interrupted { Exit::Interrupted } else { Exit::Requeue }
     }
+}
+
+/// Removes a folder that a command removes at its end, where a signal ends the process before.
+pub fn remove_scratch(folder: &Path) {
+    // A folder that cannot be removed is left to the system's temporary files.
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 /// Whether this process was started with a signal ignored, as `nohup` does with SIGHUP: then a run continues without its

@@ -13,11 +13,13 @@ use calmix::evaluate::{changed_recipe, command, show};
 use calmix::exit::Exit;
 use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
+use calmix::labelled_samples::scratch_folder;
+use calmix::launched::threads_of_process;
 use calmix::model_folder::with_model;
 use calmix::predict::input_kind::InputKind;
 use calmix::recipe::Recipe;
 use calmix::run::inspect;
-use calmix::stop::Stop;
+use calmix::stop::{Stop, remove_scratch};
 use calmix::terminal::status;
 use calmix_train::trainer::{TrainError, evaluate_run};
 
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit> {
     if let Some(folder) = &args.on.on {
         return on_folder(args, folder);
     }
-    let changed = changed_recipe(args, &args.data.settings()?)?;
+    let changed = changed_recipe(args, args.data.settings()?)?;
     let resolved = match &changed {
         Some(changed) => changed.clone(),
         None => inspect::recipe(&args.run)?,
@@ -42,20 +44,19 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit> {
 }
 
 fn on_folder(args: &EvaluateArgs, folder: &Path) -> Result<Exit> {
-    args.on.vectors.refuse_for_images()?;
     let folder = existing_folder(folder)?;
-    let options = ModelOptions { device: args.device, ..ModelOptions::default() };
+    let threads = threads_of_process(args.threads, None);
+    let options =
+        ModelOptions { device: args.device, threads: Some(threads.get()), ..ModelOptions::default() };
     let model = Model::load_with(with_model(&args.run, "evaluate", &[])?, &options)?;
     let stop = Stop::listen()?;
-    let scratch = tempfile::tempdir()?;
-    let dataset = labelled_folder::open(&model, folder, scratch.path(), &stop)?;
+    let scratch = scratch_folder()?;
+    let dataset = labelled_folder::open(&model, folder, &args.on.reading, scratch.path(), &stop)?;
     let evaluation = EvaluationOn::new(args, folder, InputKind::Image, model.rule(), &dataset)?;
-    let subset = args.on.subset.as_deref();
-    let Some(found) = labelled_folder::predict(&model, folder, dataset, subset, &stop)? else {
-        return Ok(stop.exit());
-    };
-    evaluation.show(&found)?;
-    Ok(Exit::Done)
+    let predict = || labelled_folder::predict(&model, folder, dataset, evaluation.ids(), threads, &stop);
+    let show = || evaluation.show_if_predicted(predict);
+    let is_done = stop.ending_soon(|| remove_scratch(scratch.path()), show)?;
+    Ok(if is_done { Exit::Done } else { stop.exit() })
 }
 
 /// Replaces the error about a file that is missing below `--data`: the folder is not the dataset of the run.

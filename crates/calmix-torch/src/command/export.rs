@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
     let trained_in = model.info().head.as_ref().map(|head| head.precision);
     if let Some(precision) = trained_in.filter(|&precision| precision != Precision::F32) {
         let stop = Stop::listen()?;
-        match PrecisionDifference::of_run(&args.run, &model, &stop) {
+        match stop.ending_soon(|| {}, || PrecisionDifference::of_run(&args.run, &model, &stop)) {
             Ok(None) if stop.flag().load(Ordering::Relaxed) => return Ok(stop.exit()),
             Ok(difference) => check_difference(args, precision, difference)?,
             // The dataset may be elsewhere by now.

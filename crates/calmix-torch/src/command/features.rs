@@ -68,7 +68,9 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
     let part = shard.map_or(PageShard::WHOLE, pages);
     let stop = stop.announced();
     let progress = ProgressSink::new(&resolved.recipe, is_quiet);
-    let made = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress).make_features(&resolved, part);
+    let trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
+    // Finished pages are in the cache.
+    let made = stop.ending_soon(clear_line, || trainer.make_features(&resolved, part));
     clear_line();
     match made {
         Err(TrainError::Abandoned) => return Ok(stop.exit()),

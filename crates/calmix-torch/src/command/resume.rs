@@ -46,7 +46,14 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
         stop_when_orphaned();
         trainer = stop.ending_at_signal(|| trainer.join(launch, &resolved.recipe))?;
     }
-    let outcome = trainer.resume(&args.run, overridden.as_ref());
+    let recipe = &resolved.recipe;
+    let resume = || trainer.resume(&args.run, overridden.as_ref());
+    // A head has no checkpoints: there is nothing to wait for.
+    let outcome = if launch.is_none() && recipe.has_head() {
+        stop.ending_soon(|| run_outcome::show_stopped(&args.run, recipe), resume)
+    } else {
+        resume()
+    };
     if launch.as_ref().is_some_and(|launch| launch.rank > 0) {
         return silent_exit(outcome, stop);
     }

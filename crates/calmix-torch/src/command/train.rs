@@ -15,6 +15,7 @@ use calmix::notice_printer::NoticePrinter;
 use calmix::progress::ProgressSink;
 use calmix::recipe::{OrAuto, Resolved, builtin, detect_source, is_own_format, recipe_for};
 use calmix::recipe_warnings::warn_about_recipe;
+use calmix::run_outcome::show_stopped;
 use calmix::stop::Stop;
 use calmix::terminal::{status, warn_at_once};
 use calmix_engine::device;
@@ -73,6 +74,11 @@ pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
         Some(launch) => stop
             .ending_at_signal(|| trainer.join(launch, &prepared.resolved.recipe))
             .and_then(|trainer| trainer.asked(requested).start_prepared(prepared)),
+        // A head has no checkpoints: there is nothing to wait for.
+        None if recipe.has_head() => {
+            let recipe = recipe.clone();
+            stop.ending_soon(|| show_stopped(&run, &recipe), || trainer.start_prepared(prepared))
+        }
         None => trainer.start_prepared(prepared),
     };
     show_outcome(outcome.map_err(Error::from), &run, stop, launch.as_ref())

@@ -9,11 +9,13 @@ use super::calibrate_args::CalibrateArgs;
 use super::data_args::existing_dataset;
 use crate::calibration::Calibration;
 use crate::exit::Exit;
+use crate::labelled_samples::scratch_folder;
 use crate::labelled_vectors;
+use crate::launched::threads_of_process;
 use crate::model_folder::with_model;
 use crate::model_options::ModelOptions;
 use crate::predict::input_kind::InputKind;
-use crate::stop::Stop;
+use crate::stop::{Stop, remove_scratch};
 use crate::vector_model::VectorModel;
 
 pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
@@ -21,18 +23,21 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
     let path = std::path::absolute(existing_dataset(&args.on)?)?;
     let model = VectorModel::load(run, &ModelOptions { device: args.device, ..ModelOptions::default() })?;
     let stop = Stop::listen()?;
-    let scratch = tempfile::tempdir()?;
-    let dataset = labelled_vectors::open(run, &model, &path, &args.vectors, scratch.path(), &stop)?;
+    let scratch = scratch_folder()?;
+    let dataset = labelled_vectors::open(run, &model, &path, &args.reading, scratch.path(), &stop)?;
     let calibration = Calibration::new(args, &path, InputKind::Vector, &dataset)?;
-    let subset = Some(calibration.subset());
-    match labelled_vectors::predict(&model, &path, &dataset, subset, &stop)? {
-        Some(later) => {
-            let exit = calibration.finish(model.rule().info(), &later)?;
-            fold_again(run)?;
-            Ok(exit)
-        }
-        None => Ok(stop.exit()),
-    }
+    let threads = threads_of_process(args.threads, None);
+    let calibrate = || -> Result<Option<Exit>> {
+        let ids = calibration.ids();
+        let Some(later) = labelled_vectors::predict(&model, &path, &dataset, ids, threads, &stop)? else {
+            return Ok(None);
+        };
+        let exit = calibration.finish(model.rule().info(), &later)?;
+        fold_again(run)?;
+        Ok(Some(exit))
+    };
+    let exit = stop.ending_soon(|| remove_scratch(scratch.path()), calibrate)?;
+    Ok(exit.unwrap_or_else(|| stop.exit()))
 }
 
 /// Writes `head.safetensors` again: the temperature in it has changed.

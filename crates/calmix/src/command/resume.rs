@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::moved_vectors::explain_moved;
 use crate::progress::ProgressSink;
-use crate::run_outcome::{next_resume, show_outcome};
+use crate::run_outcome::{next_resume, show_outcome, show_stopped};
 use crate::run_summary::resuming;
 use crate::stop::Stop;
 use crate::terminal::{status, warn_at_once};
@@ -28,7 +28,10 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     let stop = Stop::listen()?.announced();
     let progress = ProgressSink::new(&resolved.recipe, args.recipe.quiet).resumed();
     let trainer = VectorTrainer::new(stop.flag()).warning(warn_at_once).sink(progress);
-    let outcome = trainer.taking_over(args.processes.take_over).resume(&args.run, overridden);
+    let trainer = trainer.taking_over(args.processes.take_over);
+    let recipe = &resolved.recipe;
+    let outcome =
+        stop.ending_soon(|| show_stopped(&args.run, recipe), || trainer.resume(&args.run, overridden));
     let outcome = outcome.map_err(|error| {
         let hint = format!("calmix resume {} --data NEW_PLACE", shell_quoted(&args.run));
         explain_moved(error, &resolved.recipe, &hint)

@@ -20,7 +20,7 @@ use crate::format::{counted, shell_quoted};
 use crate::notice_printer::NoticePrinter;
 use crate::progress::ProgressSink;
 use crate::recipe_warnings::warn_about_recipe;
-use crate::run_outcome::{next_resume, show_outcome};
+use crate::run_outcome::{next_resume, show_outcome, show_stopped};
 use crate::run_summary::RunSummary;
 use crate::runs_here::is_vector_file;
 use crate::stop::Stop;
@@ -34,6 +34,8 @@ pub(super) fn run(args: &TrainArgs) -> Result<Exit> {
         return Err(CliError::invalid(message).hint(hint).into());
     }
     if args.features.is_none() {
+        // Refuses vectors that are named as --data, with the option for them.
+        args.overrides.data_folder()?;
         let message = format!("the recipe {VECTORS_RECIPE} trains on vectors that you already have");
         return Err(CliError::invalid(message).hint("calmix train --features VECTORS --labels FILE").into());
     }
@@ -59,7 +61,9 @@ pub(super) fn run(args: &TrainArgs) -> Result<Exit> {
     let run = prepared.folder.path().to_owned();
     let progress = ProgressSink::new(&prepared.resolved.recipe, is_quiet);
     let trainer = VectorTrainer::new(stop.flag()).built_from(version::build()).warning(warn_at_once);
-    let outcome = trainer.taking_over(args.processes.take_over).sink(progress).start(prepared);
+    let trainer = trainer.taking_over(args.processes.take_over).sink(progress);
+    let recipe = prepared.resolved.recipe.clone();
+    let outcome = stop.ending_soon(|| show_stopped(&run, &recipe), || trainer.start(prepared));
     show_outcome(outcome.map_err(Error::from), &run, stop, |recipe| next_resume(&run, recipe))
 }
 

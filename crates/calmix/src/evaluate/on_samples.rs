@@ -22,6 +22,7 @@ use crate::metric_table::{self, CalibratorState};
 use crate::predict::input_kind::InputKind;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::terminal::{print, print_json, warn};
+use crate::trained_labels::TrainedLabels;
 
 /// How the guarantees hold up on labelled samples; `None` without held-out labels.
 struct MeasuredGuarantees {
@@ -39,13 +40,15 @@ pub struct EvaluationOn<'a> {
     kind: InputKind,
     rule: &'a PredictionRule,
     votes: Option<Votes>,
+    labels: TrainedLabels,
 }
 
 impl<'a> EvaluationOn<'a> {
-    /// Reads the votes on the samples of `dataset`, which was read from `path`, and warns if the model was calibrated on them.
+    /// Reads the votes on the samples of `dataset`, which was read from `path`, and warns if the model was trained or
+    /// calibrated on them.
     ///
     /// # Errors
-    /// If the votes cannot be read.
+    /// If there are no labels, or the votes cannot be read.
     pub fn new(
         args: &'a EvaluateArgs,
         path: &'a Path,
@@ -57,6 +60,13 @@ impl<'a> EvaluationOn<'a> {
         let classes = &rule.info().classes;
         let votes = args.on.votes.as_deref();
         let votes = votes.map(|file| Votes::read(file, dataset, subset, classes, kind)).transpose()?;
+        let labels = TrainedLabels::find(&args.run, path, dataset, subset, kind)?;
+        if let Some(trained) = labels.sentence() {
+            warn(&format!(
+                "{trained}, so these metrics are optimistic: evaluate on {}s that it was not trained on",
+                kind.word()
+            ));
+        }
         let origin = rule.info().calibration.as_ref().and_then(|map| map.origin.as_ref());
         if origin.is_some_and(|origin| origin.dataset == dataset.fingerprint()) {
             let samples = kind.word();
@@ -64,15 +74,30 @@ impl<'a> EvaluationOn<'a> {
                 "the model was calibrated on these {samples}s, so the calibrated metrics are optimistic"
             ));
         }
-        Ok(Self { args, path, kind, rule, votes })
+        Ok(Self { args, path, kind, rule, votes, labels })
+    }
+
+    /// The samples to predict.
+    pub fn ids(&self) -> &[u64] {
+        self.labels.labelled()
+    }
+
+    /// Predicts the samples and shows the metrics; returns `false` if the user stopped it before.
+    ///
+    /// # Errors
+    /// The error of `predict`, or if the predictions do not fit the calibrator or the votes.
+    pub fn show_if_predicted(
+        &self,
+        predict: impl FnOnce() -> Result<Option<LabelledPredictions>>,
+    ) -> Result<bool> {
+        let Some(found) = predict()? else { return Ok(false) };
+        self.show(&found)?;
+        Ok(true)
     }
 
     /// Computes and prints the metrics of the model's predictions.
-    ///
-    /// # Errors
-    /// If the predictions do not fit the calibrator or the votes.
-    pub fn show(&self, found: &LabelledPredictions) -> Result<()> {
-        let Self { args, path, kind, rule, votes } = self;
+    fn show(&self, found: &LabelledPredictions) -> Result<()> {
+        let Self { args, path, kind, rule, votes, labels } = self;
         let run = &args.run;
         let LabelledPredictions { predictions, skipped, .. } = found;
         let calibration = rule.info().calibration.as_ref();
@@ -92,6 +117,8 @@ impl<'a> EvaluationOn<'a> {
                 "run": run.display().to_string(),
                 "on": path.display().to_string(),
                 "subset": args.on.subset,
+                "checked_against_training": labels.is_checked(),
+                "trained_on": labels.trained(),
                 "calibration": calibration,
                 "evaluation": evaluation,
                 "sets": kept.sets.map(|(coverage, size)| json!({"coverage": coverage, "size": size})),

@@ -17,7 +17,7 @@ use crate::error::CliError;
 use crate::stop::Stop;
 
 /// A run of a sweep, with everything that the user overrides.
-pub trait SweepRun: Debug {
+pub trait SweepRun: Debug + Sync {
     /// The run as the sweep has it.
     fn cell(&self) -> &SweepCell;
 

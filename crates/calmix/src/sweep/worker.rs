@@ -10,7 +10,7 @@ use crate::command::recipe_args::RecipeArgs;
 use crate::error::sentence;
 use crate::exit::Exit;
 use crate::format::{counted, percent, rough_time, shell_quoted};
-use crate::stop::Stop;
+use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{clear_line, print, status, warn};
 use anyhow::{Error, Result};
 use calmix_io::error::ErrorKind;
@@ -101,14 +101,31 @@ impl SweepWorker<'_> {
             if elsewhere == 0 || !self.wait {
                 return self.end(elsewhere, stop);
             }
-            thread::sleep(LOOK_AGAIN);
+            let asleep = Instant::now();
+            while asleep.elapsed() < LOOK_AGAIN && !stop.flag().load(Ordering::Relaxed) {
+                thread::sleep(POLL_INTERVAL);
+            }
         }
         clear_line();
         let exit = stop.exit();
+        self.show_stopped()?;
+        Ok(exit)
+    }
+
+    fn show_stopped(&self) -> Result<()> {
         let counts = self.counts()?;
         let left = counted(counts.left as u64, "run");
         status(&format!("stopped, {left} left\nnext: {}", self.again));
-        Ok(exit)
+        Ok(())
+    }
+
+    /// Records that the process survived the attempt, before a signal ends it.
+    fn part_from(&self, name: &str) {
+        clear_line();
+        let ended = self.folder.end_attempt(name).map_err(Error::from).and_then(|()| self.show_stopped());
+        if let Err(error) = ended {
+            warn(&sentence(&error));
+        }
     }
 
     /// Trains every run that no other worker has claimed; returns how many others have.
@@ -142,7 +159,13 @@ impl SweepWorker<'_> {
             }
             self.folder.begin_attempt(name)?;
             let begun = Instant::now();
-            let outcome = planned.train(&self.folder.run(name), self.overrides, stop);
+            let train = || planned.train(&self.folder.run(name), self.overrides, stop);
+            // A head has no checkpoints: there is nothing to wait for.
+            let outcome = if planned.recipe().has_head() {
+                stop.ending_soon(|| self.part_from(name), train)
+            } else {
+                train()
+            };
             clear_line();
             // Whatever the outcome, the process has survived the attempt.
             self.folder.end_attempt(name)?;
