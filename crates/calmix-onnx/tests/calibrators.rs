@@ -25,13 +25,18 @@ use onnxruntime::{compare, is_near};
 const WIDTH: usize = 20;
 const ROWS: usize = 1_500;
 
-/// A head on vectors, some of which are far out, one of which is the mean itself.
+/// A head on vectors, some of which are so long that their squares are infinite, one of which is the mean itself, and one
+/// the nearest to it that there is.
 fn head(classes: usize, hidden: Option<usize>, dimensions: usize) -> (HeadModel, Vec<f32>) {
     let mut stream = Seed(7).stream(Domain::Init, classes as u64, dimensions as u64);
     let mut vectors: Vec<f32> = (0..ROWS * WIDTH).map(|_| stream.normal() as f32).collect();
     let projection = Projection::fit(Matrix::new(&vectors, ROWS, WIDTH).unwrap(), dimensions).unwrap();
     vectors[..WIDTH].copy_from_slice(projection.mean());
-    vectors[WIDTH..2 * WIDTH].iter_mut().for_each(|number| *number *= 1e4);
+    for (row, scale) in [(1, 1e4), (2, 3e19), (3, 1e30), (4, 1e37)] {
+        vectors[row * WIDTH..][..WIDTH].iter_mut().for_each(|number| *number *= scale);
+    }
+    vectors[5 * WIDTH..6 * WIDTH].copy_from_slice(projection.mean());
+    vectors[5 * WIDTH] = projection.mean()[0].next_up();
     let shape = HeadShape { width: projection.dimensions(), hidden, classes };
     // Logits of about ten, as those of trained heads.
     let scale = if hidden.is_some() { 1.5 } else { 6.0 };

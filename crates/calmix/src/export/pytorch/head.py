@@ -9,7 +9,9 @@ class Head(nn.Module):
 
     def forward(self, x):
         x = x - self.features_mean
-        x = x / x.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        # By the largest number first: the squares of a long vector are infinite.
+        x = x / x.abs().amax(dim=1, keepdim=True).clamp_min(1e-12)
+        x = x / x.norm(dim=1, keepdim=True).clamp_min(1)
         if hasattr(self, "features_rotation"):
             x = x @ self.features_rotation.T
         if hasattr(self, "hidden_weight"):
