@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use calmix_cloud::CloudUrl;
 use calmix_io::atomic_file::rename_folder;
+use calmix_io::scratch_folder::ScratchFolder;
 use serde::{Deserialize, Serialize};
 
 pub use duplicates::copies_of;
@@ -33,7 +34,7 @@ use crate::source::{
 };
 use crate::vectors::VectorOptions;
 
-/// The prefix of the temporary folder in which a dataset is being prepared.
+/// The prefix of the scratch folder in which a dataset is being prepared.
 pub const PREPARING: &str = ".preparing-";
 
 /// The result of scanning a source.
@@ -192,10 +193,7 @@ pub fn prepare_watched(
     // Taken before the files are read, so that a change during the scan is noticed later.
     let stamp = SourceStamp::take(source, root)?;
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let scratch = tempfile::Builder::new()
-        .prefix(PREPARING)
-        .tempdir_in(parent)
-        .map_err(|error| DataError::new(parent, error))?;
+    let scratch = ScratchFolder::new(parent, PREPARING)?;
     let made = scratch.path().join("prepared");
     let prepared = scan(source, root, &made, scans, progress)?;
     let mut report = Report::new(&Dataset::open(&made, root)?, prepared.unreadable)?;

@@ -23,21 +23,29 @@ const SCRATCH: &str = ".tmp-";
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a name beside `path` that no other process uses, from the process id and a counter, since a clock may stand still.
-/// It is hidden, so that programs that read all files of a folder, such as pyarrow, skip it.
+/// Returns the unique part of a scratch name: the process id and a counter, since a clock may stand still.
+pub(crate) fn nonce() -> String {
+    format!("{}-{}", process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Returns whether a text is the unique part of a scratch name of ours.
+pub(crate) fn is_nonce(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('-').is_some_and(|(process, serial)| is_number(process) && is_number(serial))
+}
+
+/// Returns a name beside `path` that no other process uses. It is hidden, so that programs that read all files of a folder, such as pyarrow, skip it.
 pub fn scratch(path: &ConfinedPath) -> ConfinedPath {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!("{SCRATCH}{}-{}", process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
+    name.push(format!("{SCRATCH}{}", nonce()));
     path.with_file_name(name)
 }
 
 /// Returns the name that a scratch name stands in for; `None` if it is not a scratch name of ours.
 pub fn stands_for(name: &str) -> Option<&str> {
     let (name, nonce) = name.strip_prefix('.')?.rsplit_once(SCRATCH)?;
-    let (process, serial) = nonce.split_once('-')?;
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (number(process) && number(serial)).then_some(name)
+    is_nonce(nonce).then_some(name)
 }
 
 /// Creates something under a scratch name. A name left by a dead process with the same id is skipped.
@@ -151,10 +159,21 @@ pub fn sweep(disk: &dyn Disk, folder: &ConfinedPath, ours: impl Fn(&str) -> bool
 /// Removes the abandoned scratch files of a folder, as far as it can. Other processes may write to the folder at the same
 /// time, on this machine or on others that share its locks.
 pub fn sweep_abandoned(folder: impl Into<ConfinedPath>) {
+    sweep_if(folder, |_| true);
+}
+
+/// Removes the abandoned scratch files of one file, as [`sweep_abandoned`] does: its folder belongs to the user.
+pub fn sweep_abandoned_of(path: impl Into<ConfinedPath>) {
+    let path = path.into();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    sweep_if(path.folder(), |stands_for| stands_for == name);
+}
+
+fn sweep_if(folder: impl Into<ConfinedPath>, ours: impl Fn(&str) -> bool) {
     for (name, path) in names(folder).unwrap_or_default() {
         // Skip links: opening one would lock its target instead.
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        if stands_for(&name).is_none() || !is_file {
+        if !stands_for(&name).is_some_and(&ours) || !is_file {
             continue;
         }
         // Open for writing, because some network file systems only lock such files.
@@ -302,6 +321,16 @@ mod tests {
         drop(living);
         sweep_abandoned(folder.path());
         assert_eq!(listed(folder.path()), [".hidden", ".link.tmp-1-0", "a.features"]);
+    }
+
+    #[test]
+    fn abandoned_scratch_of_other_files_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".a.json.tmp-1-0", ".a.json.tmp-1-1", ".b.json.tmp-1-0", "a.json"] {
+            File::create(folder.path().join(name)).unwrap();
+        }
+        sweep_abandoned_of(&folder.path().join("a.json"));
+        assert_eq!(listed(folder.path()), [".b.json.tmp-1-0", "a.json"]);
     }
 
     /// Two threads sweep while others write: every file gets there, and nothing stays.

@@ -69,6 +69,12 @@ impl ConfinedPath {
         Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
     }
 
+    /// Creates a folder with this name that only this user can read.
+    pub(crate) fn create_private_folder(&self) -> io::Result<()> {
+        let (folder, name) = self.in_folder()?;
+        Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o700))?)
+    }
+
     /// Renames it, replacing the target.
     pub(crate) fn rename(&self, to: &Self) -> io::Result<()> {
         let (folder, name) = self.in_folder()?;
@@ -94,13 +100,18 @@ impl ConfinedPath {
     /// Removes a folder and its contents.
     pub(crate) fn remove_folder(&self) -> io::Result<()> {
         for name in self.entries()? {
-            let inner = self.join(name);
-            if inner.symlink_metadata()?.is_dir() {
-                inner.remove_folder()?;
-            } else {
-                inner.remove_file()?;
-            }
+            self.join(name).remove_anything()?;
         }
+        self.remove_empty_folder()
+    }
+
+    /// Removes a folder with its contents, a file, or a link itself.
+    pub(crate) fn remove_anything(&self) -> io::Result<()> {
+        if self.symlink_metadata()?.is_dir() { self.remove_folder() } else { self.remove_file() }
+    }
+
+    /// Removes a folder that has nothing in it.
+    pub(crate) fn remove_empty_folder(&self) -> io::Result<()> {
         let (folder, name) = self.in_folder()?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
     }

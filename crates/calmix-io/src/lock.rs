@@ -11,6 +11,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +28,7 @@ use crate::safe_open::open_to_write;
 /// The largest number of bytes that is read from a lock file.
 const LONGEST: u64 = 256;
 
-/// The number of locks that this process has taken.
+/// The number of locks that this process has taken, without those of scratch folders.
 static LOCKS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns how often this process has taken a lock, for tests that bound it.
@@ -48,7 +49,7 @@ impl Lock {
     /// # Errors
     /// If another process holds it, a process on another machine has not released it, or the file system has no locks.
     pub fn take(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), false)
+        Self::take_as(path, &Machine::this(), false).inspect(Self::count)
     }
 
     /// Takes the lock as [`take`](Self::take) does, even if a process on another machine has not released it.
@@ -56,16 +57,33 @@ impl Lock {
     /// # Errors
     /// If another process holds it, or the file system has no locks.
     pub fn take_over(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), true)
+        Self::take_as(path, &Machine::this(), true).inspect(Self::count)
+    }
+
+    /// Takes the lock of a scratch folder as [`take`](Self::take) does; [`locks`] does not count it.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(crate) fn take_uncounted(path: &ConfinedPath) -> Result<Self, FileError> {
+        Self::take_as(path, &Machine::this(), false)
+    }
+
+    /// Returns whether the file of the lock is still the one at `path`.
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        let found = fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
+        let held = self.file.metadata().map(|held| (held.dev(), held.ino()));
+        matches!((found, held), (Ok(found), Ok(held)) if found == held)
+    }
+
+    fn count(&self) {
+        LOCKS.fetch_add(1, Ordering::Relaxed);
     }
 
     fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, FileError> {
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
-            Ok(()) => {
-                LOCKS.fetch_add(1, Ordering::Relaxed);
-            }
+            Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(FileError::new(path, FileProblem::Held(holder(&file))));
             }
@@ -131,7 +149,6 @@ pub fn is_held_here(path: &ConfinedPath) -> bool {
 
 #[cfg(target_os = "linux")]
 fn is_listed(path: &ConfinedPath) -> Option<bool> {
-    use std::os::unix::fs::MetadataExt;
     let file = safe_open::open(path).ok()?.0;
     let inode = file.metadata().ok()?.ino().to_string();
     let holder = holder(&file);

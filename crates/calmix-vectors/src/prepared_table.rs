@@ -46,7 +46,8 @@ fn notes(report: &Report) -> Vec<Note> {
     found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect()
 }
 
-/// Removes what a process that was killed while it prepared left in the run's folder.
+/// Removes what a process that was killed while it prepared left in the run's folder, whether or not it was locked: this
+/// process has the lock of the run.
 fn sweep(folder: &Path) -> Result<(), DataError> {
     let cannot = |error| DataError::new(folder, error);
     for entry in fs::read_dir(folder).map_err(cannot)? {

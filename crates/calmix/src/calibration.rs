@@ -12,16 +12,16 @@ use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigin
 use calmix_metrics::held_out;
 use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::run::{Run, RunFile};
-use calmix_vectors::trained_samples::trained_samples;
 use serde_json::json;
 
 use crate::command::calibrate_args::CalibrateArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, written_to};
-use crate::labelled_samples::{LabelledPredictions, labelled_ids, only_subset};
+use crate::labelled_samples::{LabelledPredictions, only_subset};
 use crate::predict::input_kind::InputKind;
 use crate::terminal::{print, print_json, warn};
+use crate::trained_labels::TrainedLabels;
 use crate::{metric_table, run_files};
 
 /// The most classes that a message names.
@@ -33,8 +33,9 @@ pub struct Calibration<'a> {
     args: &'a CalibrateArgs,
     path: &'a Path,
     kind: InputKind,
-    subset: String,
-    is_checked: bool,
+    labels: TrainedLabels,
+    /// The samples that are used: the model was not trained on them.
+    ids: Vec<u64>,
     origin: LabelsOrigin,
 }
 
@@ -42,21 +43,22 @@ impl<'a> Calibration<'a> {
     /// Chooses the labels of `dataset`, which was read from `path`.
     ///
     /// # Errors
-    /// If several subsets have labels or none has, or the run was trained on some of the samples.
+    /// If several subsets have labels or none has, or too few of the samples are new to the model.
     pub fn new(args: &'a CalibrateArgs, path: &'a Path, kind: InputKind, dataset: &Dataset) -> Result<Self> {
         let subset = match &args.subset {
             Some(subset) => subset.clone(),
             None => only_subset(path, dataset, kind)?,
         };
-        let is_checked = refuse_trained(&args.run, path, kind, dataset, &subset)?;
+        let labels = TrainedLabels::find(&args.run, path, dataset, Some(&subset), kind)?;
+        let ids = untrained(&labels, path, kind)?;
         let origin =
             LabelsOrigin { folder: path.display().to_string(), dataset: dataset.fingerprint().to_owned() };
-        Ok(Self { args, path, kind, subset, is_checked, origin })
+        Ok(Self { args, path, kind, labels, ids, origin })
     }
 
-    /// The subset whose labels are used.
-    pub fn subset(&self) -> &str {
-        &self.subset
+    /// The samples to predict.
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
     }
 
     /// Fits the calibrator to the predictions on these labels, and writes it into the run's model.json.
@@ -64,7 +66,7 @@ impl<'a> Calibration<'a> {
     /// # Errors
     /// If there are too few labels, or the files of the run cannot be written.
     pub fn finish(self, info: &ModelInfo, later: &LabelledPredictions) -> Result<Exit> {
-        let Self { args, path, kind, is_checked, origin, .. } = self;
+        let Self { args, path, kind, labels: compared, origin, .. } = self;
         let labels = later.predictions.labels.len();
         let least = CalibratorKind::Temperature.least_labels();
         if labels < least {
@@ -89,7 +91,8 @@ impl<'a> Calibration<'a> {
             print_json(&json!({
                 "run": run,
                 "skipped": later.skipped,
-                "checked_against_training": is_checked,
+                "checked_against_training": compared.is_checked(),
+                "trained_on": compared.trained(),
                 "missing_classes": missing_classes,
                 "calibration": map,
             }))?;
@@ -105,38 +108,41 @@ impl<'a> Calibration<'a> {
     }
 }
 
-/// Replaces model.json, and keeps the previous one.
+/// Replaces model.json, and keeps the previous one. A calibration that is already there, written by a process that was killed
+/// afterwards or by the same command before, has no previous version but the one that is kept.
 fn write(run: &Path, info: &ModelInfo) -> Result<()> {
     let mut bytes = serde_json::to_vec_pretty(info)?;
     bytes.push(b'\n');
     let run = Run::open(run)?;
     let before = safe_open::read(&run.paths().file(RunFile::ModelInfo)?, LONGEST_METADATA)?;
+    if before == bytes {
+        return Ok(());
+    }
     run.write(RunFile::PreviousModelInfo, &before)?;
     run.write(RunFile::ModelInfo, &bytes)?;
     Ok(())
 }
 
-/// Refuses samples that the run was trained on. Returns whether that could be checked.
-fn refuse_trained(run: &Path, path: &Path, kind: InputKind, dataset: &Dataset, subset: &str) -> Result<bool> {
-    let labelled = labelled_ids(dataset, Some(subset))?;
+/// Returns the samples that the model was not trained on, with a warning about the others; refuses too few.
+fn untrained(labels: &TrainedLabels, path: &Path, kind: InputKind) -> Result<Vec<u64>, CliError> {
+    let ids = labels.untrained();
+    let Some(trained) = labels.sentence() else { return Ok(ids) };
     let word = kind.word();
-    let trained = match trained_samples(run, dataset, &labelled) {
-        Ok(trained) => trained,
-        Err(error) => {
-            warn(&format!("cannot check whether the model was trained on these {word}s: {error}"));
-            return Ok(false);
-        }
+    let least = CalibratorKind::Temperature.least_labels();
+    if ids.len() >= least {
+        warn(&format!(
+            "{trained}; they are left out, because it is more confident on them than on new {word}s"
+        ));
+        return Ok(ids);
+    }
+    let place = shown(path.display());
+    let left = match ids.len() {
+        0 => format!("is more confident on them than on new {word}s"),
+        left => format!("fitting a temperature needs at least {least} others, not {left}"),
     };
-    let Some(&first) = trained.first() else { return Ok(true) };
-    let message = format!(
-        "{}: the model was trained on {} of {}, such as {}, and is more confident on them than on new {word}s",
-        shown(path.display()),
-        trained.len(),
-        counted(labelled.len() as u64, &format!("labelled {word}")),
-        shown(dataset.sample_name(first)?)
-    );
-    let hint = format!("leave out the {word}s that the model was trained on, labelled or not");
-    Err(CliError::invalid(message).hint(hint).into())
+    let message = format!("{place}: {trained}, and {left}");
+    let hint = format!("add labelled {word}s that the model was not trained on, with a label or without");
+    Err(CliError::invalid(message).hint(hint))
 }
 
 /// Returns the classes of the model that have no label.

@@ -11,6 +11,7 @@ pub mod evaluate_args;
 mod export;
 pub mod export_args;
 mod inspect;
+pub mod labelled_args;
 #[cfg(feature = "man")]
 mod man;
 mod predict;
@@ -28,7 +29,6 @@ mod sweep;
 pub mod sweep_args;
 mod train;
 pub mod train_args;
-pub mod vector_args;
 mod weights;
 
 use anyhow::Result;

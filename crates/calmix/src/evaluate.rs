@@ -23,11 +23,12 @@ pub fn command(args: &EvaluateArgs) -> String {
     format!("calmix evaluate {}", shell_quoted(&args.run))
 }
 
-/// The recipe of the run with other settings; `None` if there are none.
+/// The recipe of the run with other settings and `--threads`; `None` if there are none.
 ///
 /// # Errors
 /// If the folder has no recipe, or a setting is invalid.
-pub fn changed_recipe(args: &EvaluateArgs, settings: &[String]) -> Result<Option<Resolved>> {
+pub fn changed_recipe(args: &EvaluateArgs, mut settings: Vec<String>) -> Result<Option<Resolved>> {
+    settings.extend(args.threads.map(|threads| format!("train.threads={threads}")));
     if settings.is_empty() {
         return Ok(None);
     }

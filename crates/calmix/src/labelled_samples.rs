@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
+use calmix_io::error::FileError;
+use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_recipe::Data;
@@ -20,6 +22,9 @@ use crate::terminal::{status, warn};
 
 /// The most classes of a model that a message names.
 const NAMED: usize = 20;
+
+/// The prefix of the folder for a table of labelled samples.
+const READING: &str = ".calmix-labelled-";
 
 /// The predictions of a model on labelled samples.
 #[derive(Debug)]
@@ -69,6 +74,14 @@ impl LabelledPredictions {
     }
 }
 
+/// A folder for the table of labelled samples, which is removed when it is dropped.
+///
+/// # Errors
+/// If the folder for temporary files cannot be written.
+pub fn scratch_folder() -> Result<ScratchFolder, FileError> {
+    ScratchFolder::new(&std::env::temp_dir(), READING)
+}
+
 /// Reads labelled samples, in any format of `calmix prepare`, into a table in `scratch`.
 ///
 /// # Errors
@@ -101,7 +114,7 @@ pub fn only_subset(path: &Path, dataset: &Dataset, kind: InputKind) -> Result<St
     let place = shown(path.display());
     match labelled.as_slice() {
         [name] => Ok((*name).to_owned()),
-        [] => Err(CliError::invalid(format!("{place}: there are no labelled {}s", kind.word())).into()),
+        [] => Err(no_labels(path, None, kind).into()),
         [.., last] => {
             let message = format!("{place}: several subsets have labels: {}", labelled.join(", "));
             Err(CliError::invalid(message)
@@ -109,6 +122,21 @@ pub fn only_subset(path: &Path, dataset: &Dataset, kind: InputKind) -> Result<St
                 .into())
         }
     }
+}
+
+/// The error about samples without any label.
+pub fn no_labels(path: &Path, subset: Option<&str>, kind: InputKind) -> CliError {
+    let place = shown(path.display());
+    let subset = subset.map(|subset| format!(", subset {}", shown(subset))).unwrap_or_default();
+    let hint = match kind {
+        InputKind::Image => {
+            "put images into one folder per class, or name the column of their classes: --label-column NAME"
+        }
+        InputKind::Vector => {
+            "name the file of their labels: --labels FILE, or the column that holds them: --label-column NAME"
+        }
+    };
+    CliError::invalid(format!("{place}{subset}: there are no labelled {}s", kind.word())).hint(hint)
 }
 
 /// Returns the samples that have a label, of one subset or of all.

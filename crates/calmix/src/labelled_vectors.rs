@@ -1,17 +1,16 @@
 //! Labelled vectors that do not belong to a run, and the predictions of its model on them.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_head::parallel;
-use calmix_recipe::{Data, SourceName};
 use calmix_vectors::read_vectors::VectorShape;
 
-use crate::command::data_args::{absolute, existing_dataset};
-use crate::command::vector_args::VectorArgs;
-use crate::labelled_samples::{self, LabelledPredictions, class_numbers, labelled_ids, unknown_class};
+use crate::command::labelled_args::LabelledArgs;
+use crate::labelled_samples::{self, LabelledPredictions, class_numbers, unknown_class};
 use crate::predict::input_kind::InputKind;
 use crate::predict::vector_batches::BLOCK_ROWS;
 use crate::stop::Stop;
@@ -28,21 +27,16 @@ pub(crate) fn open(
     run: &Path,
     model: &VectorModel,
     path: &Path,
-    args: &VectorArgs,
+    args: &LabelledArgs,
     scratch: &Path,
     stop: &Stop,
 ) -> Result<Dataset> {
-    let mut data = Data { source: SourceName::Vectors, ..Data::default() };
-    if let Some(labels) = &args.labels {
-        data.labels = absolute(existing_dataset(labels)?)?;
-    }
-    data.vector_column = args.vector_column.clone().unwrap_or_default();
-    let dataset = labelled_samples::open(&data, path, scratch, stop)?;
+    let dataset = labelled_samples::open(&args.vectors()?, path, scratch, stop)?;
     model.check_width(run, path, VectorShape::of(&dataset)?.width)?;
     Ok(dataset)
 }
 
-/// Predicts the labelled vectors, or those of one subset; `None` if the user stops it.
+/// Predicts labelled vectors; `None` if the user stops it.
 ///
 /// # Errors
 /// If a class is not one of the model, or a vector has changed since it was read.
@@ -50,16 +44,15 @@ pub(crate) fn predict(
     model: &VectorModel,
     path: &Path,
     dataset: &Dataset,
-    subset: Option<&str>,
+    ids: &[u64],
+    threads: NonZeroUsize,
     stop: &Stop,
 ) -> Result<Option<LabelledPredictions>> {
     let classes = &model.rule().info().classes;
     let numbers = class_numbers(dataset.classes(), classes);
     let numbers = numbers.map_err(|class| unknown_class(path, class, classes))?;
-    let ids = labelled_ids(dataset, subset)?;
     let mut found = LabelledPredictions::empty(classes);
     let predictions = &mut found.predictions;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for block in ids.chunks(BLOCK_ROWS) {
         if stop.flag().load(Ordering::Relaxed) {
             return Ok(None);
@@ -74,7 +67,7 @@ pub(crate) fn predict(
             predictions.labels.extend(label);
         }
         let shares: Vec<&[f32]> = vectors.chunks(SHARE_ROWS * model.width()).collect();
-        for logits in parallel::run(shares.len(), threads, |n| model.logits(shares[n])) {
+        for logits in parallel::run(shares.len(), threads.get(), |n| model.logits(shares[n])) {
             predictions.logits.extend(logits?);
         }
         predictions.ids.extend_from_slice(block);

@@ -97,7 +97,10 @@ pub mod terminal;
 #[doc(hidden)]
 pub mod torch_program;
 #[doc(hidden)]
+pub mod trained_labels;
+#[doc(hidden)]
 pub mod vector_model;
+mod verdict;
 #[doc(hidden)]
 pub mod version;
 #[doc(hidden)]

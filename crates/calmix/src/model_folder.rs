@@ -39,7 +39,14 @@ pub fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Resul
 
 /// Whether a folder has any file of a model; loading the model names the one that is missing.
 pub fn has_model(folder: &Path) -> bool {
-    let paths = Paths::new(folder);
-    let has = |file| paths.file(file).is_ok_and(|path| safe_open::exists(&path));
-    has(RunFile::ModelInfo) || has(RunFile::Model)
+    has(folder, RunFile::ModelInfo) || has(folder, RunFile::Model)
+}
+
+/// Whether a folder has the files of a head on vectors: one on images also has a backbone.
+pub fn has_vector_head(folder: &Path) -> bool {
+    has(folder, RunFile::Projection) && !has(folder, RunFile::Backbone)
+}
+
+fn has(folder: &Path, file: RunFile<'_>) -> bool {
+    Paths::new(folder).file(file).is_ok_and(|path| safe_open::exists(&path))
 }

@@ -11,6 +11,7 @@ pub mod input_kind;
 pub mod job;
 #[doc(hidden)]
 pub mod logit_batch;
+mod out_path;
 #[doc(hidden)]
 pub mod output;
 mod parquet;

@@ -6,22 +6,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use calmix_data::prepare::PREPARING;
 use calmix_io::atomic_file::rename_folder;
-use tempfile::TempDir;
+use calmix_io::scratch_folder::ScratchFolder;
 
 /// A table that stays in place until the new one is complete.
 #[derive(Debug)]
 pub(crate) struct ReplacedTable {
     table: PathBuf,
     /// Beside the table: the new one grows here, and the old one is removed with it.
-    scratch: TempDir,
+    scratch: ScratchFolder,
 }
 
 impl ReplacedTable {
     /// Creates a scratch folder beside a table.
     pub(crate) fn new(table: &Path) -> Result<Self> {
         let parent = table.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let scratch =
-            tempfile::Builder::new().prefix(PREPARING).tempdir_in(parent.unwrap_or(Path::new(".")))?;
+        let scratch = ScratchFolder::new(parent.unwrap_or(Path::new(".")), PREPARING)?;
         Ok(Self { table: table.to_owned(), scratch })
     }
 

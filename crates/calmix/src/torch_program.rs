@@ -64,7 +64,8 @@ pub fn check_caller() -> Result<(), CliError> {
     }
 }
 
-/// The file that `$CALMIX_TORCH` names, else the one beside this program, else the first on `PATH`.
+/// The file that `$CALMIX_TORCH` names, else the one beside this program, else the first on `PATH`. An entry of `PATH` that is
+/// empty or relative means the working folder or a part of it, which may hold anything.
 fn find() -> Option<PathBuf> {
     if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -72,6 +73,7 @@ fn find() -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(|folder| folder.join(NAME));
     let path = env::var_os("PATH").unwrap_or_default();
-    let on_path = env::split_paths(&path).map(|folder| folder.join(NAME)).collect::<Vec<_>>();
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let on_path = folders.map(|folder| folder.join(NAME)).collect::<Vec<_>>();
     beside.into_iter().chain(on_path).find(|program| program.is_file())
 }

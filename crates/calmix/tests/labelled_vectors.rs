@@ -97,19 +97,21 @@ fn calibration_is_refitted_on_new_vectors() {
 fn unusable_labels_for_calibration_are_refused() {
     let temp = trained();
     let info = fs::read(temp.path().join("run/model.json")).unwrap();
-    // Rows 290 to 299 were trained on without their labels; as numbers of 64 bits they are the same vectors.
-    for (file, is_double) in [("mixed.npy", false), ("double.npy", true)] {
-        write_npy(&temp.path().join(file), 290..320, is_double);
-        write_labels(&temp.path().join("mixed.csv"), 290, 30);
-        let trained_on = format!("trained on 10 of 30 labelled vectors, such as {file}[0], ");
-        let arguments = ["calibrate", "run", "--on", file, "--labels", "mixed.csv"];
-        ends(
-            temp.path(),
-            &arguments,
-            2,
-            &[&trained_on, "leave out the vectors that the model was trained on"],
-        );
-    }
+    // Too few that the model was not trained on, and none.
+    write_npy(&temp.path().join("mixed.npy"), 290..309, false);
+    write_labels(&temp.path().join("mixed.csv"), 290, 19);
+    let mixed = ["calibrate", "run", "--on", "mixed.npy", "--labels", "mixed.csv"];
+    let trained_on =
+        "trained on 10 of 19 labelled vectors (mixed.npy[0], mixed.npy[1], mixed.npy[2], …), and";
+    let add = "try: add labelled vectors that the model was not trained on, with a label or without";
+    ends(temp.path(), &mixed, 2, &[trained_on, "fitting a temperature needs at least 10 others, not 9", add]);
+    let own = ["calibrate", "run", "--on", "vectors.npy", "--labels", "labels.csv"];
+    ends(
+        temp.path(),
+        &own,
+        2,
+        &["trained on 60 of 60 labelled vectors (", "and is more confident on them than on new vectors", add],
+    );
     write_labels(&temp.path().join("nine.csv"), 300, 9);
     fs::write(temp.path().join("dog.csv"), "id,label\n0,dog\n1,ant\n").unwrap();
     fs::write(temp.path().join("wide.csv"), "v_0,v_1,label\n1,2,ant\n2,1,bee\n").unwrap();
@@ -136,6 +138,114 @@ fn unusable_labels_for_calibration_are_refused() {
     succeeds(temp.path(), &CALIBRATE, &[warning]);
 }
 
+/// Rows 290 to 299 were trained on without their labels; as numbers of 64 bits they are the same vectors.
+#[test]
+fn training_vectors_are_left_out_of_calibration() {
+    let temp = trained();
+    let info = fs::read(temp.path().join("run/model.json")).unwrap();
+    write_labels(&temp.path().join("mixed.csv"), 290, 40);
+    for (file, is_double) in [("mixed.npy", false), ("double.npy", true)] {
+        write_npy(&temp.path().join(file), 290..330, is_double);
+        let warning = format!(
+            "warning: the model was trained on 10 of 40 labelled vectors ({file}[0], {file}[1], {file}[2], …); they are left \
+             out, because it is more confident on them than on new vectors\n"
+        );
+        let arguments = ["calibrate", "run", "--on", file, "--labels", "mixed.csv", "--json"];
+        let printed = succeeds(temp.path(), &arguments, &[&warning]);
+        let printed: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(printed["trained_on"], 10);
+        assert_eq!(printed["calibration"]["samples"], 30);
+    }
+    assert_ne!(fs::read(temp.path().join("run/model.json")).unwrap(), info);
+}
+
+/// Of a copied model nothing can be compared.
+#[test]
+fn evaluation_on_training_vectors_warns() {
+    let temp = trained();
+    let own =
+        ["evaluate", "run", "--on", "vectors.npy", "--labels", "labels.csv", "--threads", "1", "--json"];
+    let warning = "warning: the model was trained on 60 of 60 labelled vectors (vectors.npy[0], vectors.npy[1], \
+                   vectors.npy[2], …), so these metrics are optimistic: evaluate on vectors that it was not trained on\n";
+    let printed: Value = serde_json::from_str(&succeeds(temp.path(), &own, &[warning])).unwrap();
+    assert_eq!(printed["checked_against_training"], true);
+    assert_eq!(printed["trained_on"], 60);
+    assert_eq!(printed["evaluation"]["samples"], 60);
+    let later = ["evaluate", "run", "--on", "later.npy", "--labels", "later.csv", "--json"];
+    let output = calmix(temp.path(), &later);
+    assert!(!text(&output).contains("warning"), "{}", text(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["trained_on"], 0);
+    fs::create_dir(temp.path().join("copied")).unwrap();
+    for name in ["model.json", "model.safetensors", "projection.safetensors"] {
+        fs::copy(temp.path().join("run").join(name), temp.path().join("copied").join(name)).unwrap();
+    }
+    let copied = ["evaluate", "copied", "--on", "vectors.npy", "--labels", "labels.csv", "--json"];
+    let warning = "warning: cannot check whether the model was trained on these vectors: ";
+    let printed: Value = serde_json::from_str(&succeeds(temp.path(), &copied, &[warning])).unwrap();
+    assert_eq!(printed["checked_against_training"], false);
+    assert_eq!(printed["trained_on"], Value::Null);
+}
+
+#[test]
+fn repeated_calibration_keeps_the_undo() {
+    let temp = trained();
+    let before = fs::read(temp.path().join("run/model.json")).unwrap();
+    for _ in 0..2 {
+        succeeds(temp.path(), &CALIBRATE, &[]);
+        assert!(fs::read(temp.path().join("run/model.previous.json")).unwrap() == before);
+    }
+    assert!(fs::read(temp.path().join("run/model.json")).unwrap() != before);
+}
+
+/// As for training: any column may hold the labels, and without labels the options that name them are offered.
+#[test]
+fn label_column_is_taken_as_for_training() {
+    let temp = tempfile::tempdir().unwrap();
+    let write = |name: &str, rows: std::ops::Range<usize>| {
+        let noise = |row: usize| (row * 7 % 10) as f32 / 10.0 + row as f32 / 1000.0;
+        let line = |row: usize| format!("{row},{},{},{}\n", row % 3, noise(row), class(row));
+        let lines: String = rows.map(line).collect();
+        fs::write(temp.path().join(name), format!("id,v_0,v_1,section\n{lines}")).unwrap();
+    };
+    write("vectors.csv", 0..60);
+    write("later.csv", 100..130);
+    let train = ["train", "--features", "vectors.csv", "--label-column", "section", "--run-dir", "run"];
+    succeeds(temp.path(), &[&train[..], &["--set", "network.folds=3", "--threads", "1"]].concat(), &[]);
+    for command in ["evaluate", "calibrate"] {
+        let on = [command, "run", "--on", "later.csv"];
+        let without = ["later.csv: there are no labelled vectors\n", "--labels FILE", "--label-column NAME"];
+        ends(temp.path(), &on, 2, &without);
+        let labelled = [&on[..], &["--label-column", "section", "--threads", "1"]].concat();
+        succeeds(temp.path(), &labelled, &["30 vectors"]);
+        let images = [&labelled[..], &["--layout", "classes"]].concat();
+        ends(
+            temp.path(),
+            &images,
+            2,
+            &["--layout is for runs on images, but this run was trained on vectors"],
+        );
+    }
+}
+
+#[test]
+fn changed_model_file_is_named() {
+    let temp = trained();
+    let path = temp.path().join("run/model.json");
+    let mut info: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    info["calibration"]["samples"] = 61.into();
+    fs::write(&path, serde_json::to_vec_pretty(&info).unwrap()).unwrap();
+    let changed = ["run/model.json: the calibration has changed since it was written", "restore model.json"];
+    let on = ["--on", "later.npy", "--labels", "later.csv"];
+    for arguments in
+        [&[&["calibrate", "run"], &on[..]].concat()[..], &[&["evaluate", "run"], &on[..]].concat()]
+    {
+        ends(temp.path(), arguments, 1, &changed);
+    }
+    ends(temp.path(), &["predict", "run", "later.npy"], 1, &changed);
+    ends(temp.path(), &["export", "run", "--to", "exported"], 1, &changed);
+}
+
 #[test]
 fn run_on_vectors_is_evaluated_again() {
     let temp = tempfile::tempdir().unwrap();
@@ -144,7 +254,7 @@ fn run_on_vectors_is_evaluated_again() {
     let labels: Vec<String> = (0..120).map(|row| format!("{row},{},{}", class(row), split(row))).collect();
     fs::write(temp.path().join("labels.csv"), format!("id,label,split\n{}\n", labels.join("\n"))).unwrap();
     train(temp.path());
-    let evaluate = ["evaluate", "run"];
+    let evaluate = ["evaluate", "run", "--threads", "1"];
     let printed = succeeds(
         temp.path(),
         &evaluate,
@@ -196,6 +306,11 @@ fn model_of_vectors_is_evaluated_on_others() {
     let printed: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(printed["evaluation"]["samples"], 90);
     assert_eq!(printed["votes"]["samples"], 90);
+    // As many rows, but those after the empty line would count for other samples.
+    fs::write(temp.path().join("votes.csv"), format!("ant,bee,cow\n{}", votes.replacen('\n', "\n\n", 1)))
+        .unwrap();
+    let refused = [&on[..], &["--votes", "votes.csv"]].concat();
+    ends(temp.path(), &refused, 2, &["row 2: the line before it is empty", "write a line of zeros"]);
     assert!(printed["sets"]["coverage"].is_number(), "{printed}");
     let error = printed["evaluation"]["metrics"]["error"].as_f64().unwrap();
     assert!(error < 0.2, "the classes are easy to tell apart: {error}");

@@ -118,6 +118,51 @@ fn killed_worker_leaves_its_attempt_recorded() {
     assert_eq!(left["attempts"], 1, "{left}");
 }
 
+/// The grid has two dimensions; whichever option sets one of them, two runs would be the same.
+#[test]
+fn option_for_a_key_that_varies_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    let output = calmix(temp.path(), &[&SWEEP[..], &["--set", "network.dimensions=6", "--dry-run"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    for expected in [
+        "grid.toml: the sweep has several values of network.dimensions, and --set network.dimensions sets one for all runs: ",
+        "vectors-4-seed-1 and vectors-8-seed-1 would be the same\n",
+        "try: leave --set network.dimensions out, or give network.dimensions one value in the sweep file",
+    ] {
+        assert!(text(&output).contains(expected), "{}", text(&output));
+    }
+    // A key that all runs have with one value may be set, and so may one in which other keys differ, too.
+    for setting in ["network.folds=4", "train.seed=3"] {
+        let output = calmix(temp.path(), &[&SWEEP[..], &["--set", setting, "--dry-run"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    }
+    let paths = "[[grid]]\nrecipe = \"vectors\"\ndataset.path = [\"vectors.npy\", \"other.npy\"]\n";
+    fs::write(temp.path().join("grid.toml"), paths).unwrap();
+    let output = calmix(temp.path(), &[&SWEEP[..], &["--dry-run"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(
+        text(&output).contains("several values of dataset.path, and --data sets one"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn sweep_without_grid_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    fs::write(temp.path().join("grid.toml"), "recipe = \"vectors\"\nseeds = [1, 2]\n").unwrap();
+    for (arguments, expected) in [
+        (&SWEEP[..], "grid.toml: there is no grid; write [[grid]], then recipe = "),
+        (&["sweep", "missing.toml"], "missing.toml: No such file"),
+    ] {
+        let output = calmix(temp.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(expected), "{}", text(&output));
+        assert!(!text(&output).contains("calmix-torch"), "{}", text(&output));
+    }
+}
+
 #[test]
 fn sweep_without_vectors_is_refused() {
     let temp = tempfile::tempdir().unwrap();

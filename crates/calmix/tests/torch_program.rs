@@ -118,6 +118,19 @@ fn variable_wins_over_neighbour_and_neighbour_over_path() {
     assert_eq!(started(&on_path.output().unwrap()), "named");
 }
 
+/// An empty entry means the working folder, which may hold anything.
+#[test]
+fn working_folder_on_path_is_ignored() {
+    let place = Place::new();
+    let working = place.script("working").parent().unwrap().to_owned();
+    for path in ["", ":/usr/bin", "/usr/bin::/bin", ".", "../working:/bin"] {
+        let mut command = place.command(&["train", "--data", "photos"]);
+        let output = command.current_dir(&working).env("PATH", path).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{path}: {}", text(&output.stdout));
+        assert!(text(&output.stderr).contains("nor on PATH"), "{path}");
+    }
+}
+
 #[test]
 fn commands_without_tensors_need_no_second_program() {
     let place = Place::new();

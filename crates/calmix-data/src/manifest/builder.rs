@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use calmix_io::scratch_folder::ScratchFolder;
+
 use super::{
     Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord, ShrunkImages,
     Subset, TableHashes, VERSION, check_part_path,
@@ -20,7 +22,10 @@ use super::table_file::TableFile;
 /// [`sample`](Self::sample) for each sample in the order of its id.
 #[derive(Debug)]
 pub struct ManifestBuilder {
-    folder: tempfile::TempDir,
+    /// Removed in the end, or with an error.
+    _scratch: ScratchFolder,
+    /// The folder of the tables, which is moved to `target`.
+    folder: PathBuf,
     target: PathBuf,
     header: Header,
     content: Fingerprint,
@@ -84,14 +89,12 @@ impl ManifestBuilder {
             Some(parent) => parent,
             None => Path::new("."),
         };
-        let mut folder = tempfile::Builder::new();
-        folder.prefix(PREPARING);
-        // `tempfile` creates private folders; a prepared dataset follows the user's umask.
-        #[cfg(unix)]
-        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        let folder = folder.tempdir_in(parent).map_err(|error| DataError::new(parent, error))?;
+        let scratch = ScratchFolder::new(parent, PREPARING)?;
+        // Scratch folders are private; a prepared dataset follows the user's umask.
+        let folder = scratch.path().join("table");
+        std::fs::create_dir(&folder).map_err(|error| DataError::new(parent, error))?;
         let open = |name: &str| {
-            let path = folder.path().join(name);
+            let path = folder.join(name);
             TableFile::create(&path).map_err(|error| DataError::new(path, error))
         };
         let (samples, parts, names) = (open("samples.bin")?, open("parts.bin")?, open("names.bin")?);
@@ -108,6 +111,7 @@ impl ManifestBuilder {
             tables: TableHashes::default(),
         };
         Ok(Self {
+            _scratch: scratch,
             folder,
             target: target.to_owned(),
             header,
@@ -156,8 +160,7 @@ impl ManifestBuilder {
     pub(crate) fn finish_vectors(&mut self, unpacked: Unpacked) -> Result<PathBuf, DataError> {
         self.header.starts.push(0);
         self.finish_part(unpacked)?;
-        let folder = self.folder.path();
-        folder.canonicalize().map_err(|error| DataError::new(folder, error))
+        self.folder.canonicalize().map_err(|error| DataError::new(&self.folder, error))
     }
 
     /// Adds a file of the prepared folder, to be written and then [finished](Self::finish_part).
@@ -165,7 +168,7 @@ impl ManifestBuilder {
     /// # Errors
     /// If it cannot be created.
     pub fn unpack(&mut self, name: &str) -> Result<Unpacked, DataError> {
-        let path = self.folder.path().join(name);
+        let path = self.folder.join(name);
         let file = File::create_new(&path).map_err(|error| DataError::new(&path, error))?;
         Ok(Unpacked { part: self.header.parts, path, file: BufWriter::new(file), length: 0 })
     }
@@ -297,18 +300,13 @@ impl ManifestBuilder {
             let flushed = file.flush().and_then(|()| file.get_ref().sync_all());
             flushed.map_err(|error| DataError::new(path, error))?;
         }
-        let path = self.folder.path().join("manifest.json");
+        let path = self.folder.join("manifest.json");
         let written = File::create_new(&path).and_then(|mut file| {
             file.write_all(&header)?;
             file.sync_all()
         });
         written.map_err(|error| DataError::new(&path, error))?;
-        let folder = self.folder.keep();
-        std::fs::rename(&folder, &self.target).map_err(|error| {
-            // The temporary folder is of no use elsewhere, and only the first error matters.
-            let _ = std::fs::remove_dir_all(&folder);
-            DataError::new(&self.target, error)
-        })?;
+        std::fs::rename(&self.folder, &self.target).map_err(|error| DataError::new(&self.target, error))?;
         Ok(Prepared { header: self.header, unreadable: self.unreadable, warnings: self.warnings })
     }
 
@@ -333,7 +331,7 @@ impl ManifestBuilder {
     }
 
     fn cannot_write(&self, error: io::Error) -> DataError {
-        DataError::new(self.folder.path(), error)
+        DataError::new(&self.folder, error)
     }
 }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use calmix_io::atomic_file::rename_folder;
-use tempfile::TempDir;
+use calmix_io::scratch_folder::ScratchFolder;
 
 use super::{PREPARING, PrepareProgress, Report, SourceSpec, prepare_watched};
 use crate::error::DataError;
@@ -40,10 +40,7 @@ pub fn prepare_table(
     mut progress: impl FnMut(u64, Option<u64>),
 ) -> Result<Option<Report>, DataError> {
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let scratch = tempfile::Builder::new()
-        .prefix(PREPARING)
-        .tempdir_in(parent)
-        .map_err(|error| DataError::new(parent, error))?;
+    let scratch = ScratchFolder::new(parent, PREPARING)?;
     let prepared = scratch.path().join("prepared");
     // Kept until the table is there: a preparation of shards that is stopped or killed continues.
     let scans = parent.join(format!(".scanned-{}", target.file_name().unwrap_or_default().to_string_lossy()));
@@ -88,9 +85,9 @@ pub fn prepare_table(
     }
 }
 
-fn remove(folder: &TempDir) {
+fn remove(folder: &ScratchFolder) {
     for _ in 0..TRIES {
-        if fs::remove_dir_all(folder.path()).is_ok() {
+        if folder.remove().is_ok() {
             return;
         }
     }

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
     if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {
         return Err(nothing_found(args).into());
     }
-    Ok(job.conclude(tally, written.rows, total, &rate, stop))
+    job.conclude(tally, written.rows, total, &rate, stop)
 }
 
 /// Whether a path is named as files of vectors are.

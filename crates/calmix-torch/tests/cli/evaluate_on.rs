@@ -26,6 +26,12 @@ fn classes_match_by_name_and_metrics_are_those_of_predict() {
     let (cats, dogs) = (wrong("cat"), wrong("dog"));
     let all = document(&["photos"]);
     assert_eq!(all["evaluation"]["samples"], 20);
+    assert_eq!((&all["trained_on"], &all["checked_against_training"]), (&20.into(), &true.into()));
+    let warned = workspace.run(&["evaluate", "run", "--on", "photos", "--threads", "1"]).with_code(0);
+    warned.reports(&[
+        "warning: the model was trained on 20 of 20 labelled images (",
+        "so these metrics are optimistic: evaluate on images that it was not trained on\n",
+    ]);
     let error = all["evaluation"]["metrics"]["error"].as_f64().unwrap();
     assert!((error - (cats.0 + dogs.0) as f64 / 20.0).abs() < 1e-12, "{error}");
     assert!(all["sets"]["coverage"].as_f64().is_some() && all["answers"]["share"].as_f64().is_some());
@@ -69,6 +75,30 @@ fn classes_match_by_name_and_metrics_are_those_of_predict() {
     let unknown = workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(2);
     unknown.reports(&["pets: the model has no class zebra", "the classes of the model are cat, dog\n"]);
     workspace.run(&["evaluate", "run", "--on", "nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
+}
+
+/// The options of `train` for a folder are those of `--on`.
+#[test]
+fn label_column_and_layout_are_taken() {
+    let workspace = Fixture::Photos.copy();
+    workspace.images("listed/img", 90, 4);
+    let lines = (0..4).map(|n| format!("img/{n}.png,{}\n", ["cat", "dog"][n % 2])).collect::<String>();
+    fs::write(workspace.path("listed/labels.csv"), format!("file,animal\n{lines}")).unwrap();
+    let on = ["evaluate", "run", "--on", "listed", "--label-column", "animal", "--json"];
+    let output = workspace.run(&on).with_code(0);
+    let document: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((&document["evaluation"]["samples"], &document["trained_on"]), (&4.into(), &0.into()));
+    workspace.images("nested/pets/cat", 90, 2);
+    workspace.images("nested/more/dog", 91, 2);
+    let on = ["evaluate", "run", "--on", "nested", "--layout", "nested", "--json"];
+    let document: Value = serde_json::from_str(&workspace.run(&on).with_code(0).stdout).unwrap();
+    assert_eq!(document["evaluation"]["samples"], 4);
+    workspace
+        .run(&["evaluate", "run", "--on", "listed", "--labels", "listed/labels.csv"])
+        .with_code(2)
+        .reports(&["--labels is for runs on vectors, but this run was trained on images"]);
+    workspace.images("none/unlabelled", 90, 2);
+    workspace.run(&["evaluate", "run", "--on", "none"]).with_code(2).reports(&["none: "]);
 }
 
 /// Votes without names, as a CSV and as NumPy saves them, belong to the images of a subset in their order.

@@ -6,7 +6,7 @@ use calmix_recipe::device::Device;
 use clap::Args;
 
 use super::data_args::DataArgs;
-use super::vector_args::VectorArgs;
+use super::labelled_args::LabelledArgs;
 
 /// Evaluate the model of a run on its validation and test splits
 ///
@@ -27,6 +27,9 @@ pub struct EvaluateArgs {
     /// Device: cpu, cuda, cuda:1, mps [default: that of the run]
     #[arg(long)]
     pub device: Option<Device>,
+    /// Threads for the network and for reading images [default: one per core; that of the run for its own splits]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub threads: Option<u16>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -44,6 +47,9 @@ Fields of --json:
 
 Fields of --json with --on:
   run, on, subset, calibration
+  checked_against_training
+               whether the samples could be compared with those of the training
+  trained_on   how many of them the model was trained on; null if they could not be compared
   evaluation   as above
   sets         coverage and mean size of the 90% prediction sets; null without held-out labels
   answers      share of the samples that are answered at 90% precision, and the measured precision
@@ -58,7 +64,7 @@ pub struct OnArgs {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data", "prepared"])]
     pub on: Option<PathBuf>,
     #[command(flatten)]
-    pub vectors: VectorArgs,
+    pub reading: LabelledArgs,
     /// Subset of the samples of --on, such as test [default: all samples with a label]
     #[arg(long, value_name = "NAME", requires = "on")]
     pub subset: Option<String>,

@@ -37,6 +37,9 @@ pub struct ExportArgs {
     /// Export although the graph, which computes in f32, answers differently from the run, which computes in bf16 or f16
     #[arg(long)]
     pub accept_precision: bool,
+    /// Threads for the network, which computes the example [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub threads: Option<u16>,
 }
 
 const OUTPUTS: &str = "\
@@ -65,7 +68,13 @@ impl ExportArgs {
         let sets = self.sets.rule();
         check_rule(sets)?;
         export_folder::check(&self.to)?;
-        let (coverage, precision) = (self.coverage, self.precision);
-        Ok(ModelOptions { coverage, sets, precision, backbone_in_f32: true, ..ModelOptions::default() })
+        Ok(ModelOptions {
+            threads: self.threads.map(usize::from),
+            coverage: self.coverage,
+            sets,
+            precision: self.precision,
+            backbone_in_f32: true,
+            ..ModelOptions::default()
+        })
     }
 }

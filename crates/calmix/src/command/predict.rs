@@ -46,7 +46,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Exit> {
     let mut rate = Rate::new(total, written.rows, InputKind::Vector.word());
     let batches = VectorBatches::new(&model, source, next..rows.end, threads.get(), stop.flag())?;
     let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
-    Ok(job.conclude(tally, written.rows, total, &rate, stop))
+    job.conclude(tally, written.rows, total, &rate, stop)
 }
 
 /// Opens the vectors, and checks that they are such as the model was trained on.

@@ -33,7 +33,7 @@ pub struct PredictArgs {
     /// File with more paths, one per line
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
-    /// File to write to; .jsonl for JSON, .parquet for a folder of Parquet files [default: standard output]
+    /// File to write to; .csv, .jsonl for JSON, .parquet for a folder of Parquet files [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Format of the rows [default: by the name of the file, else csv]
@@ -83,6 +83,9 @@ pub struct PredictArgs {
     /// Images in memory at a time, fewer if they are large; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub batch: u32,
+    /// Print a summary as one JSON document; the rows are in the file of --out
+    #[arg(long, requires = "out")]
+    pub json: bool,
 }
 
 /// The values of `--sets`, one for each rule of prediction sets.
@@ -137,7 +140,16 @@ Columns:
 `set` and `abstain` are based on labels held out from training, and are empty without such labels.
 Both guarantees assume that the images are like the held-out ones; the precision guarantee holds
 with a probability of 90%. --sets lac-by-class needs 9 held-out labels per class for a coverage of
-90%; a class with fewer is in every set. See docs/guarantees.md.";
+90%; a class with fewer is in every set. See docs/guarantees.md.
+
+Fields of --json:
+  run          folder of the run
+  out, format  where the rows are, and in which format
+  finished     false if a signal stopped it; --resume continues
+  rows         rows in the output
+  rows_before  those of them that were there before, with --resume
+  unread       rows with an error, of those that were added
+  abstained    rows from which the model abstains, of those that were added";
 
 /// The formats of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]

@@ -32,12 +32,12 @@ pub struct SourceArgs {
     pub label_column: Option<String>,
 }
 
-fn sources() -> impl TypedValueParser<Value = SourceName> {
+pub(super) fn sources() -> impl TypedValueParser<Value = SourceName> {
     let words = SourceName::ALL.iter().map(|source| source.word());
     PossibleValuesParser::new(words).try_map(|word| word.parse::<SourceName>())
 }
 
-fn layouts() -> impl TypedValueParser<Value = LayoutName> {
+pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutName> {
     let words = LayoutName::ALL.iter().map(|layout| layout.word());
     PossibleValuesParser::new(words).try_map(|word| word.parse::<LayoutName>())
 }

@@ -1,23 +1,34 @@
 //! The folder that an export is written to: all of it or nothing.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use calmix_io::atomic_file;
+use calmix_io::error::{ErrorKind, FileError};
+use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
 
 use crate::error::CliError;
 
-/// Refuses a place where there is something already.
+/// The prefix of the scratch folder in which an export grows.
+const EXPORTING: &str = ".calmix-export-";
+/// What to do about a place that nothing can be written to.
+const ELSEWHERE: &str = "name a folder that you can write to with --to";
+
+/// Refuses a place where there is something already, or that is not in a folder.
 ///
 /// # Errors
-/// If the folder exists.
+/// If the folder exists, or its parent is not a folder.
 pub fn check(folder: &Path) -> Result<(), CliError> {
     if fs::symlink_metadata(folder).is_ok() {
         let message = format!("{}: exists already", shown(folder.display()));
         return Err(CliError::invalid(message).hint("name a new folder with --to, or remove this one"));
+    }
+    let parent = parent(folder);
+    if parent.exists() && !parent.is_dir() {
+        let message = format!("{}: cannot write here: not a folder", shown(parent.display()));
+        return Err(CliError::invalid(message).hint(ELSEWHERE));
     }
     Ok(())
 }
@@ -25,29 +36,37 @@ pub fn check(folder: &Path) -> Result<(), CliError> {
 /// Writes files into a new folder; their names may contain one folder. The folder appears with its last file.
 ///
 /// # Errors
-/// If the folder exists by now, or the disk is full.
+/// If the folder exists by now, or nothing can be written there.
 pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     check(folder)?;
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let place = || shown(folder.display());
-    fs::create_dir_all(parent).with_context(|| format!("{}: cannot be created", place()))?;
-    // Its destructor removes it if a write fails.
-    let mut made = tempfile::Builder::new();
-    // `tempfile` creates private folders; an export follows the user's umask.
-    made.prefix(".calmix-export-").permissions(fs::Permissions::from_mode(0o777));
-    let made = made.tempdir_in(parent);
-    let made = made.with_context(|| format!("{}: cannot be created", place()))?;
+    let parent = parent(folder);
+    fs::create_dir_all(parent).map_err(|error| cannot_write(FileError::new(parent, error)))?;
+    let scratch = ScratchFolder::new(parent, EXPORTING).map_err(cannot_write)?;
+    // Scratch folders are private; an export follows the user's umask.
+    let made = scratch.path().join("export");
     for (name, bytes) in files {
-        let path = made.path().join(name);
+        let path = made.join(name);
         if let Some(inner) = path.parent() {
-            fs::create_dir_all(inner).with_context(|| format!("{}: cannot be created", place()))?;
+            fs::create_dir_all(inner).map_err(|error| FileError::new(inner, error))?;
         }
         atomic_file::write(path.as_path(), bytes)?;
     }
     check(folder)?;
-    atomic_file::rename_folder(made.path(), folder)
-        .with_context(|| format!("{}: cannot be created", place()))?;
-    // It has another name now.
-    let _ = made.keep();
+    atomic_file::rename_folder(&made, folder)
+        .with_context(|| format!("{}: cannot be created", shown(folder.display())))?;
     Ok(())
+}
+
+/// The error for a place that nothing can be written to. A full disk stays a failure.
+fn cannot_write(error: FileError) -> Error {
+    if error.kind() != ErrorKind::Mistake {
+        return error.into();
+    }
+    let message = format!("{}: cannot write here: {}", shown(error.path.display()), error.problem);
+    CliError::invalid(message).hint(ELSEWHERE).into()
+}
+
+/// The folder that a path is in.
+fn parent(folder: &Path) -> &Path {
+    folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::input_kind::InputKind;
 use super::logit_batch::LogitBatch;
+use super::out_path::{check_place, row_kind};
 use super::output::{RowOutput, WrittenRows};
 use super::prediction_rule::{Prediction, PredictionRule};
 use super::row::{PredictedRow, RowFormat, escaped};
@@ -24,13 +25,14 @@ use crate::model_options::ModelOptions;
 use crate::rate::Rate;
 use crate::same_command::same_command;
 use crate::stop::Stop;
-use crate::terminal::{clear_line, status, warn};
+use crate::terminal::{clear_line, print_json, status, warn};
 
 /// A `calmix predict` whose options are valid.
 #[derive(Debug)]
 pub struct PredictJob<'a> {
     args: &'a PredictArgs,
     input: InputKind,
+    kind: RowKind,
     /// The share of the inputs; `None` for all.
     pub shard: Option<InputShard>,
     /// The output of this shard; `None` for standard output.
@@ -58,7 +60,8 @@ impl<'a> PredictJob<'a> {
         input: InputKind,
         own_shard: Option<InputShard>,
     ) -> Result<Self, CliError> {
-        if args.out.is_none() && row_kind(args) == RowKind::Parquet {
+        let kind = row_kind(args)?;
+        if args.out.is_none() && kind == RowKind::Parquet {
             let message = "Parquet output is a folder of files and cannot be written to standard output";
             return Err(
                 CliError::invalid(message).hint("name the folder, for example `--out predictions.parquet`")
@@ -70,15 +73,18 @@ impl<'a> PredictJob<'a> {
                 CliError::invalid(message).hint("leave it out: the vectors are those of your own file")
             );
         }
-        if args.features && row_kind(args) == RowKind::Csv {
+        if args.features && kind == RowKind::Csv {
             let message = "--features writes hundreds of numbers per image, which CSV has no column for";
             return Err(CliError::invalid(message)
                 .hint("write Parquet, for example `--out predictions.parquet`, or JSON lines"));
         }
         check_shares(args.coverage, args.precision)?;
+        if let Some(out) = &args.out {
+            check_place(out)?;
+        }
         let shard = args.shard.or(own_shard);
         let out = args.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
-        Ok(Self { args, input, shard, out })
+        Ok(Self { args, input, kind, shard, out })
     }
 
     /// The options of the model.
@@ -97,7 +103,7 @@ impl<'a> PredictJob<'a> {
     /// The format of the rows.
     pub fn format<'c>(&self, classes: &'c [String]) -> RowFormat<'c> {
         RowFormat {
-            kind: row_kind(self.args),
+            kind: self.kind,
             input: self.input,
             classes,
             probabilities: self.args.probabilities,
@@ -173,6 +179,9 @@ impl<'a> PredictJob<'a> {
     }
 
     /// Says how many inputs were predicted, or how to continue after a signal. Returns how the command ends.
+    ///
+    /// # Errors
+    /// If the document of `--json` cannot be printed.
     pub fn conclude(
         &self,
         tally: PredictTally,
@@ -180,10 +189,14 @@ impl<'a> PredictJob<'a> {
         total: Option<u64>,
         rate: &Rate,
         stop: Stop,
-    ) -> Exit {
-        if stop.flag().load(Ordering::Relaxed) {
+    ) -> Result<Exit> {
+        let is_stopped = stop.flag().load(Ordering::Relaxed);
+        if self.args.json {
+            print_json(&self.summary(tally, before, !is_stopped))?;
+        }
+        if is_stopped {
             status(&self.stopped_text(tally.rows + before, total));
-            return stop.exit();
+            return Ok(stop.exit());
         }
         let PredictTally { rows, unread, abstained } = tally;
         let earlier = match before {
@@ -201,7 +214,21 @@ impl<'a> PredictJob<'a> {
         if unread > 0 {
             warn(&format!("{} could not be read: see the column `error`", counted(unread, input)));
         }
-        if rows > 0 && rows == unread { Exit::Failed } else { Exit::Done }
+        Ok(if rows > 0 && rows == unread { Exit::Failed } else { Exit::Done })
+    }
+
+    /// The document of `--json`.
+    fn summary(&self, tally: PredictTally, before: u64, is_finished: bool) -> Value {
+        json!({
+            "run": self.args.run.display().to_string(),
+            "out": self.out.as_ref().map(|out| out.display().to_string()),
+            "format": self.kind,
+            "finished": is_finished,
+            "rows": tally.rows + before,
+            "rows_before": before,
+            "unread": tally.unread,
+            "abstained": tally.abstained,
+        })
     }
 
     /// Says how many rows were written before a signal, and how to continue.
@@ -225,7 +252,7 @@ impl<'a> PredictJob<'a> {
             "model": info.blake3,
             "calibrator": info.calibration.as_ref().map(|calibration| &calibration.calibrator),
             "held_out": info.held_out.as_ref().map(HeldOut::len),
-            "format": row_kind(args),
+            "format": self.kind,
             "coverage": args.coverage,
             "sets": args.sets.to_possible_value().map(|word| word.get_name().to_owned()),
             "in_every_set": rule.guarantee().scarce_classes(),
@@ -249,15 +276,6 @@ impl PredictTally {
         self.unread += u64::from(prediction.is_none());
         self.abstained += u64::from(prediction.and_then(|prediction| prediction.abstain) == Some(true));
     }
-}
-
-fn row_kind(args: &PredictArgs) -> RowKind {
-    let ending = args.out.as_ref().and_then(|out| out.extension()).and_then(|ending| ending.to_str());
-    args.format.unwrap_or(match ending {
-        Some("jsonl" | "json") => RowKind::Jsonl,
-        Some("parquet") => RowKind::Parquet,
-        _ => RowKind::Csv,
-    })
 }
 
 fn path_text(path: &Path) -> String {

@@ -211,7 +211,10 @@ fn started(mut file: RowFile, path: &Path, made_by: &Value, format: &RowFormat<'
 /// Writes the model and options of an output beside it.
 fn write_note(path: &Path, made_by: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(made_by)?;
-    Ok(atomic_file::write(&beside(path, ".predict.json"), text.as_bytes())?)
+    let note = beside(path, ".predict.json");
+    // A process that was killed while it wrote the note left a scratch file beside the output, in a folder of the user.
+    atomic_file::sweep_abandoned_of(&note);
+    Ok(atomic_file::write(&note, text.as_bytes())?)
 }
 
 /// Reads the model and options of an output.
@@ -316,6 +319,22 @@ mod tests {
             let list = fs::read_to_string(temp.path().join("out.parquet.parts.jsonl")).unwrap();
             assert_eq!(list.lines().count(), lines, "{list}");
             fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+
+    /// A process that was killed while it wrote the note leaves its scratch file.
+    #[test]
+    fn scratch_of_a_killed_note_is_removed() {
+        let temp = tempfile::tempdir().unwrap();
+        for (name, kind) in [("out.csv", RowKind::Csv), ("out.parquet", RowKind::Parquet)] {
+            let scratch = temp.path().join(format!(".{name}.predict.json.tmp-1-0"));
+            fs::write(&scratch, "{").unwrap();
+            let other = temp.path().join(".other.predict.json.tmp-1-0");
+            fs::write(&other, "{").unwrap();
+            let made_by = json!({"model": "abc"});
+            let format = format(kind, &[]);
+            RowOutput::resume(&temp.path().join(name), &made_by, &format).unwrap().0.finish().unwrap();
+            assert!(!scratch.exists() && other.exists());
         }
     }
 

@@ -1,5 +1,6 @@
 //! From the file of a sweep to its runs, and to a worker that trains them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::command::recipe_args::RecipeArgs;
@@ -28,8 +29,10 @@ const LONGEST: u64 = 1 << 20;
 /// # Errors
 /// If the sweep cannot be read, a run of it is invalid, or the folder cannot be used.
 pub fn run(args: &SweepArgs, plan: impl Fn(SweepCell) -> Result<Box<dyn SweepRun>>) -> Result<Exit> {
+    let sweep = read(args)?;
+    refuse_same_runs(args, &sweep.cells)?;
     let mut cells = Vec::new();
-    for cell in read(args)?.cells {
+    for cell in sweep.cells {
         let mut planned = plan(cell)?;
         record_overrides(planned.as_mut(), &args.overrides);
         cells.push(planned);
@@ -59,9 +62,9 @@ pub fn run(args: &SweepArgs, plan: impl Fn(SweepCell) -> Result<Box<dyn SweepRun
     worker.run()
 }
 
-/// Whether all runs of a sweep are on vectors, by what its file says.
+/// Whether all runs of a sweep are on vectors, by what its file says, or it says nothing: either program reports that.
 pub(crate) fn is_of_vectors(args: &SweepArgs) -> bool {
-    read(args).is_ok_and(|sweep| sweep.cells.iter().all(is_on_vectors))
+    read(args).map_or(true, |sweep| sweep.cells.iter().all(is_on_vectors))
 }
 
 /// Whether a run of a sweep is on vectors.
@@ -81,6 +84,31 @@ fn read(args: &SweepArgs) -> Result<Sweep> {
         None => read_text(&args.sweep)?,
     };
     Sweep::read(&args.sweep, &text).map_err(|error| CliError::invalid(error.to_string()).into())
+}
+
+/// Refuses an option that overrides a key in which runs differ: they would be the same runs under several names.
+fn refuse_same_runs(args: &SweepArgs, cells: &[SweepCell]) -> Result<()> {
+    let mut overridden = args.overrides.overridden_keys();
+    overridden.extend(args.datasets.is_some().then(|| ("--datasets".to_owned(), "dataset.path")));
+    let is_overridden = |key: &str| overridden.iter().any(|(_, overridden)| *overridden == key);
+    let mut kept: BTreeMap<Vec<String>, &SweepCell> = BTreeMap::new();
+    for cell in cells {
+        let settings = cell.settings.iter().filter(|(key, _)| !is_overridden(key));
+        let settings = settings.map(|(key, value)| format!("{key} = {value}"));
+        let settings: Vec<String> = settings.chain([cell.recipe.clone()]).collect();
+        let Some(other) = kept.insert(settings, cell) else { continue };
+        let differs = |(_, key): &&(String, &str)| cell.settings.get(*key) != other.settings.get(*key);
+        let Some((option, key)) = overridden.iter().find(differs) else { continue };
+        let message = format!(
+            "{}: the sweep has several values of {key}, and {option} sets one for all runs: {} and {} would be the same",
+            shown(args.sweep.display()),
+            shown(&other.name),
+            shown(&cell.name)
+        );
+        let hint = format!("leave {option} out, or give {key} one value in the sweep file");
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    Ok(())
 }
 
 /// Adds the keys of `--set` to the settings of a cell, so that lists and summaries show what its run trains with.

@@ -1,4 +1,5 @@
 //! Vectors with planted classes, and `calmix` as a user runs it: without libtorch.
+#![allow(dead_code, reason = "no test uses all of it")]
 
 use std::fs;
 use std::ops::Range;
