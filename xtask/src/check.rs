@@ -7,6 +7,7 @@ mod miri;
 pub(crate) mod publish;
 pub(crate) mod python;
 mod skipped;
+mod snippets;
 mod step;
 mod tier;
 

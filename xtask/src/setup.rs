@@ -36,12 +36,12 @@ const TENSORBOARD: &str = "tensorboard==2.21.0";
 
 /// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
 /// in the same way.
-const PYARROW: &str = "pyarrow==26.0.1";
+pub(crate) const PYARROW: &str = "pyarrow==26.0.1";
 /// The Python package that runs the SQL of docs/rounds.md in the tests of calmix-torch, which find its environment in the same
 /// way.
-const DUCKDB: &str = "duckdb==2.0.0";
+pub(crate) const DUCKDB: &str = "duckdb==2.0.0";
 /// The Python package that serves S3 in the tests of object storage, which find its environment in the same way.
-const MOTO: &str = "moto[server]==5.2.5";
+pub(crate) const MOTO: &str = "moto[server]==5.2.5";
 /// The Python packages that the tests of `calmix report` compare with, beside the PyTorch of libtorch.
 pub(crate) const TORCHMETRICS: &[&str] =
     &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];
@@ -49,7 +49,7 @@ pub(crate) const TORCHMETRICS: &[&str] =
 /// The runtime of exported models.
 pub(crate) const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
 /// The Python packages that run exported models in the tests of calmix-onnx and calmix-torch, which find them in the cache.
-const ONNX: &[&str] = &[ONNXRUNTIME, "onnx==1.23.2", "pillow==13.0.0"];
+pub(crate) const ONNX: &[&str] = &[ONNXRUNTIME, "onnx==1.23.2", "pillow==13.0.0"];
 
 /// Disk space that compiling a tool takes at most.
 const TOOL_BYTES: u64 = 2 << 30;

@@ -32,6 +32,11 @@ pub use calmix_engine as engine;
 pub use calmix_train as train;
 pub use model::Model;
 
+/// Compiles the example of this page as a doctest of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/use-the-model.md")]
+struct UseTheModel;
+
 /// Runs a command.
 #[doc(hidden)]
 pub fn run_command(command: Command) -> Result<Exit> {

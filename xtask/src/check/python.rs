@@ -57,7 +57,7 @@ pub(crate) fn check_peers() -> Result<()> {
 }
 
 /// Builds what the tests run, and returns the folder of the executables.
-fn build() -> Result<PathBuf> {
+pub(super) fn build() -> Result<PathBuf> {
     let mut command = workspace::cargo();
     // With the features of the tests, so that it finds what they have compiled.
     command.args(["build", "--locked"]).args(TESTED).args(["--lib", "--bins", "--example", DRAWN_MEASURES]);
@@ -97,7 +97,7 @@ fn run(mut command: Command) -> Result<()> {
 }
 
 /// A folder for `PYTHONPATH` with the sources of the package and its native part.
-fn package(built: &Path) -> Result<PathBuf> {
+pub(super) fn package(built: &Path) -> Result<PathBuf> {
     let folder = target_folder()?.join("python");
     let package = folder.join("calmix");
     let shown = package.display().to_string();
@@ -122,15 +122,11 @@ fn package(built: &Path) -> Result<PathBuf> {
 
 /// The folder of PyTorch's package, whose tensors calmix takes.
 fn torch() -> Result<PathBuf> {
-    let python = venv::python(venv::PYTORCH)?;
-    let find = "import sysconfig; print(sysconfig.get_path('purelib'))";
-    let output = Command::new(python).args(["-c", find]).output().context("cannot start python")?;
-    let folder = String::from_utf8(output.stdout).context("the path of PyTorch is not text")?;
-    Ok(folder.trim().into())
+    venv::site_packages(&venv::python(venv::PYTORCH)?)
 }
 
 /// The folder that cargo builds into.
-fn target_folder() -> Result<PathBuf> {
+pub(super) fn target_folder() -> Result<PathBuf> {
     let metadata = workspace::metadata()?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
     Ok(folder.context("cargo metadata names no target folder")?.into())

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use super::tier::Tier;
-use super::{advisories, corpus, layout, miri, publish, python};
+use super::{advisories, corpus, layout, miri, publish, python, snippets};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch, venv};
 use crate::workspace;
 
@@ -125,6 +125,16 @@ pub(crate) const STEPS: &[Step] = &[
         action: |_| {
             libtorch::require()?;
             Ok(Action::Own { called: "xtask/src/check/python.rs", run: python::check })
+        },
+    },
+    Step {
+        name: "snippets",
+        what: "every command and piece of code of README and docs runs as it stands there, or is marked with the reason",
+        tier: Tier::Usual,
+        action: |tier| {
+            libtorch::require()?;
+            let run = if tier == Tier::Nightly { snippets::check_nightly } else { snippets::check };
+            Ok(Action::Own { called: "xtask/src/check/snippets.rs", run })
         },
     },
     Step {

@@ -65,6 +65,14 @@ fn install(python: &Path, options: &[&OsStr], packages: &[&str]) -> Result<()> {
         .with_context(|| format!("pip cannot install {}", packages.join(", ")))
 }
 
+/// The folder of the packages of an environment, for `PYTHONPATH`.
+pub(crate) fn site_packages(python: &Path) -> Result<PathBuf> {
+    let find = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let output = Command::new(python).args(["-c", find]).output().context("cannot start python")?;
+    let folder = String::from_utf8(output.stdout).context("the path of the packages is not text")?;
+    Ok(folder.trim().into())
+}
+
 /// Fetches the file of a package, without what it depends on, into a folder.
 pub(crate) fn download(folder: &Path, package: &str) -> Result<()> {
     let command = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest"];

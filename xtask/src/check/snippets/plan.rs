@@ -1,0 +1,185 @@
+//! What becomes of a block: how it runs, how many snippets it has, and which of them are left out.
+
+use serde_json::{Value, json};
+
+use super::block::Block;
+use super::mark::{Mark, When};
+use super::shell::{self, ShellCommand};
+use crate::check::tier::Tier;
+
+/// What becomes of a block.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// What `run_scene.py` runs; `None` if nothing is left of the block, or if another step runs it.
+    pub(super) work: Option<Value>,
+    /// The commands of shell code; 1 for other code.
+    pub(super) run: usize,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// A snippet that is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    pub(super) line: usize,
+    /// The first line of its text.
+    pub(super) snippet: String,
+    pub(super) reason: String,
+    pub(super) when: When,
+}
+
+/// Programs whose commands belong into blocks of shell code.
+const PROGRAMS: &[&str] = &["calmix ", "cargo ", "python ", "pip ", "uv ", "$ "];
+
+impl Plan {
+    /// Decides what becomes of a block. `is_doctest` says whether the step `doctests` runs the Rust of its document.
+    ///
+    /// # Errors
+    /// If the block is neither run nor marked, or if a mark fits none of its commands.
+    pub(super) fn new(block: &Block, tier: Tier, is_doctest: bool) -> Result<Self, String> {
+        let saved_as = block.marks.iter().find_map(|mark| match mark {
+            Mark::SavedAs(name) => Some(name.as_str()),
+            Mark::LeftOut { .. } => None,
+        });
+        if let Some(name) = saved_as {
+            return Ok(Self::of_work(block, "file", &block.text, Some(name)));
+        }
+        match block.language.as_str() {
+            "sh" => Self::of_shell(block, tier),
+            _ if Self::whole_mark(block).is_some() => Ok(Self::of_marked(block, tier)),
+            "python" | "sql" => Ok(Self::of_work(block, &block.language, &block.text, None)),
+            "text" | "console" => Self::of_output(block),
+            "rust" if is_doctest => Ok(Self { run: 1, ..Self::default() }),
+            "rust" => Err("no crate includes this document in its doctests".to_owned()),
+            "toml" => Err("write `<!-- saved as NAME -->` above it".to_owned()),
+            "" => Err("its fence names no language; `text` for what is not code".to_owned()),
+            other => Err(format!("the language `{other}` is neither run nor marked")),
+        }
+    }
+
+    fn of_work(block: &Block, kind: &str, text: &str, name: Option<&str>) -> Self {
+        let work = json!({ "line": block.line, "kind": kind, "text": text, "name": name });
+        Self { work: Some(work), run: 1, left_out: Vec::new() }
+    }
+
+    /// The mark of the whole block.
+    fn whole_mark(block: &Block) -> Option<(When, &str)> {
+        block.marks.iter().find_map(|mark| match mark {
+            Mark::LeftOut { when, command: None, reason } => Some((*when, reason.as_str())),
+            _ => None,
+        })
+    }
+
+    /// A block of other code than commands that is left out, at least by day.
+    fn of_marked(block: &Block, tier: Tier) -> Self {
+        let Some((when, reason)) = Self::whole_mark(block) else { return Self::default() };
+        if when == When::ByDay && tier == Tier::Nightly {
+            return Self::of_work(block, &block.language, &block.text, None);
+        }
+        let snippet = block.text.lines().next().unwrap_or_default().to_owned();
+        let left_out = LeftOut { line: block.line, snippet, reason: reason.to_owned(), when };
+        Self { left_out: vec![left_out], ..Self::default() }
+    }
+
+    fn of_shell(block: &Block, tier: Tier) -> Result<Self, String> {
+        let commands = shell::commands(&block.text);
+        let mut left_out: Vec<(ShellCommand, When, &str)> = Vec::new();
+        for mark in &block.marks {
+            let Mark::LeftOut { when, command, reason } = mark else { continue };
+            let fits =
+                |it: &&ShellCommand| command.as_ref().is_none_or(|begin| it.text.starts_with(begin.as_str()));
+            let before = left_out.len();
+            left_out.extend(commands.iter().filter(fits).map(|it| (it.clone(), *when, reason.as_str())));
+            if left_out.len() == before {
+                return Err(format!("no command begins with `{}`", command.as_deref().unwrap_or_default()));
+            }
+        }
+        left_out.retain(|(_, when, _)| *when == When::Always || tier != Tier::Nightly);
+        let lines: Vec<ShellCommand> = left_out.iter().map(|(command, _, _)| command.clone()).collect();
+        let run = commands.len() - lines.len();
+        let left_out = left_out.into_iter().map(|(command, when, reason)| LeftOut {
+            line: block.line + 1 + command.lines.start,
+            snippet: command.text.lines().next().unwrap_or_default().to_owned(),
+            reason: reason.to_owned(),
+            when,
+        });
+        let left_out = left_out.collect();
+        if run == 0 {
+            return Ok(Self { left_out, ..Self::default() });
+        }
+        let text = shell::without(&block.text, &lines);
+        Ok(Self { run, left_out, ..Self::of_work(block, "sh", &text, None) })
+    }
+
+    /// Commands with what they print, the output of the block before, or no code at all.
+    fn of_output(block: &Block) -> Result<Self, String> {
+        let commands = block.text.lines().filter(|line| line.starts_with("$ ")).count();
+        if commands > 0 {
+            let work = Self::of_work(block, "transcript", &block.text, None);
+            return Ok(Self { run: commands, ..work });
+        }
+        let is_command = |line: &&str| PROGRAMS.iter().any(|program| line.starts_with(program));
+        if let Some(command) = block.text.lines().find(is_command) {
+            return Err(format!("`{command}` is a command: its language is `sh`"));
+        }
+        let output = block.follows.then(|| Self::of_work(block, "output", &block.text, None));
+        Ok(Self { run: 0, ..output.unwrap_or_default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::blocks;
+    use super::*;
+
+    fn plans(text: &str, tier: Tier) -> Vec<Result<Plan, String>> {
+        blocks(text).expect("whole blocks").iter().map(|block| Plan::new(block, tier, false)).collect()
+    }
+
+    fn refusal(text: &str) -> String {
+        plans(text, Tier::Usual).pop().expect("a block").expect_err("refused")
+    }
+
+    #[test]
+    fn unmarked_block_of_known_language_runs() {
+        for language in ["sh", "python", "sql"] {
+            let plan = plans(&format!("```{language}\nx\n```\n"), Tier::Usual).pop().expect("a block");
+            let plan = plan.expect(language);
+            assert!(plan.work.is_some() && plan.run == 1 && plan.left_out.is_empty(), "{language}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn block_neither_run_nor_marked_is_refused() {
+        assert!(refusal("```\ncalmix doctor\n```\n").contains("no language"));
+        assert!(refusal("```text\ncalmix doctor\n```\n").contains("`sh`"));
+        assert!(refusal("```toml\na = 1\n```\n").contains("saved as"));
+        assert!(refusal("```rust\nfn main() {}\n```\n").contains("doctests"));
+        assert!(refusal("```yaml\na: 1\n```\n").contains("`yaml`"));
+        assert!(refusal("<!-- not run: `docker`: needs it -->\n```sh\nls\n```\n").contains("`docker`"));
+    }
+
+    #[test]
+    fn marked_command_is_left_out() {
+        let text =
+            "<!-- not run: `uv`: needs wheels -->\n<!-- nightly: `ls`: slow -->\n```sh\nuv a\nls\npwd\n```\n";
+        let by_day = plans(text, Tier::Usual).pop().expect("a block").expect("runs");
+        assert_eq!((by_day.run, by_day.left_out.len()), (1, 2));
+        assert_eq!(by_day.work.expect("work")["text"], "\n\npwd\n");
+        assert_eq!((by_day.left_out[0].line, by_day.left_out[0].reason.as_str()), (4, "needs wheels"));
+        let by_night = plans(text, Tier::Nightly).pop().expect("a block").expect("runs");
+        assert_eq!((by_night.run, by_night.left_out.len()), (2, 1));
+    }
+
+    #[test]
+    fn marked_block_is_left_out() {
+        let text =
+            "<!-- not run: needs a GPU -->\n```python\nx\n```\n\n<!-- nightly: slow -->\n```sql\ny\n```\n";
+        let by_day = plans(text, Tier::Usual);
+        assert!(
+            by_day.iter().flatten().all(|plan| plan.work.is_none() && plan.left_out.len() == 1),
+            "{by_day:?}"
+        );
+        let by_night = plans(text, Tier::Nightly).pop().expect("a block").expect("runs");
+        assert!(by_night.work.is_some());
+    }
+}

@@ -1,0 +1,77 @@
+//! The documents whose blocks run, and what each finds in its folder. To add a document, add an entry; `fixtures.py` has a
+//! function for each fixture.
+
+/// Blocks that run in one folder, one after the other: those of a document from a heading to the next scene's.
+pub(super) struct Scene {
+    pub(super) document: &'static str,
+    /// The heading that begins it; empty for the beginning of the document.
+    pub(super) heading: &'static str,
+    /// Files, variables and names that the text speaks of, made in this order.
+    pub(super) fixtures: &'static [&'static str],
+}
+
+const fn scene(document: &'static str, heading: &'static str, fixtures: &'static [&'static str]) -> Scene {
+    Scene { document, heading, fixtures }
+}
+
+pub(super) static SCENES: &[Scene] = &[
+    scene("README.md", "", &["short", "small_images", "fish", "backbone", "added_backbone"]),
+    scene("README.md", "Install", &[]),
+    scene(
+        "README.md",
+        "Quickstart",
+        &["short", "photos", "more_photos", "vectors", "arrays", "fashion_mnist"],
+    ),
+    scene("bindings/python/README.md", "", &["arrays"]),
+    scene(
+        "bindings/python/python/calmix/model.py",
+        "",
+        &["short", "photos", "exported", "photo_files", "names_of_model"],
+    ),
+    scene("docs/embeddings.md", "", &["vectors"]),
+    scene("docs/embeddings.md", "Making vectors", &["photos", "texts", "stand_ins", "clip_folder"]),
+    scene("docs/embeddings.md", "The model in ten lines of NumPy", &["vectors", "vector_run"]),
+    scene("docs/engines.md", "", &["short", "photos", "run_a", "predicted_shards"]),
+    scene("docs/experiments.md", "", &["short", "fashion_mnist"]),
+    scene("docs/experiments.md", "Many runs from one file", &["short", "fashion_mnist"]),
+    scene("docs/experiments.md", "MLflow", &["short", "fashion_mnist"]),
+    scene(
+        "docs/export.md",
+        "",
+        &[
+            "short",
+            "small_images",
+            "fish",
+            "backbone",
+            "added_backbone",
+            "head_run",
+            "photo_files",
+            "resize_names",
+        ],
+    ),
+    scene("docs/folders.md", "", &["nested_photos"]),
+    scene("docs/folders.md", "A list of labels", &["listed_photos"]),
+    scene("docs/folders.md", "Parquet files of the Hub", &["short", "mnist_of_hub"]),
+    scene("docs/frozen-features.md", "", &["short", "small_images", "photos", "cifar10", "backbone"]),
+    scene("docs/install.md", "", &[]),
+    scene("docs/launching.md", "", &["short", "tiny_network", "cifar100"]),
+    scene("docs/object-storage.md", "", &["short", "object_store"]),
+    scene("docs/object-storage.md", "Training by block", &["classified_files"]),
+    scene("docs/pretrained.md", "", &["short", "photos", "backbone", "resnet50_pickle"]),
+    scene("docs/python.md", "", &["arrays"]),
+    scene("docs/report.md", "", &["short", "photos", "run_a", "run_b", "sweep_table_1"]),
+    scene("docs/rounds.md", "", &["short", "more_steps", "shards", "duckdb_program"]),
+    scene(
+        "docs/use-the-model.md",
+        "",
+        &["short", "photos", "more_photos", "run_a", "paths", "vectors", "vector_run", "more_vectors"],
+    ),
+    scene("docs/use-the-model.md", "Vectors", &["vectors", "vector_run_v"]),
+    scene("docs/use-the-model.md", "Query a Parquet folder", &["short", "photos", "run_a", "predicted"]),
+    scene("docs/use-the-model.md", "Compare with annotators' votes", &["short", "cifar_votes"]),
+    scene(
+        "docs/use-the-model.md",
+        "In PyTorch, without calmix",
+        &["short", "photos", "run_a", "photo_files"],
+    ),
+];

@@ -1,0 +1,91 @@
+//! How many snippets ran, and which did not.
+
+use std::collections::BTreeMap;
+
+use super::mark::When;
+use super::plan::{LeftOut, Plan};
+use crate::check::tier::Tier;
+
+/// Counts of snippets by document.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    documents: BTreeMap<String, Count>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    run: usize,
+    left_out: Vec<LeftOut>,
+}
+
+impl Summary {
+    pub(super) fn add(&mut self, document: &str, plan: &Plan) {
+        if plan.run == 0 && plan.left_out.is_empty() {
+            return;
+        }
+        let count = self.documents.entry(document.to_owned()).or_default();
+        count.run += plan.run;
+        count.left_out.extend(plan.left_out.iter().cloned());
+    }
+
+    /// A line for each document, and one for each snippet of it that did not run.
+    pub(super) fn by_document(&self) -> String {
+        let mut lines = Vec::new();
+        for (document, count) in &self.documents {
+            lines.push(format!("   {document}: {} run, {} not", count.run, count.left_out.len()));
+            lines.extend(count.left_out.iter().map(|it| {
+                let when = if it.when == When::ByDay { "nightly: " } else { "" };
+                format!("      {document}:{}: {when}{}: {}", it.line, it.reason, it.snippet.trim())
+            }));
+        }
+        lines.join("\n")
+    }
+
+    /// All counts in one line, with the reasons of what is marked.
+    pub(super) fn line(&self, tier: Tier) -> String {
+        let run: usize = self.documents.values().map(|count| count.run).sum();
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut by_night = 0;
+        for left_out in self.documents.values().flat_map(|count| &count.left_out) {
+            match left_out.when {
+                When::ByDay => by_night += 1,
+                When::Always => *reasons.entry(&left_out.reason).or_default() += 1,
+            }
+        }
+        let marked: usize = reasons.values().sum();
+        let reasons: Vec<String> =
+            reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        let by_night =
+            if tier == Tier::Nightly { String::new() } else { format!(", {by_night} nightly only") };
+        format!("snippets: {run} run, {marked} marked{reasons}{by_night}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_counts_reasons() {
+        let left_out = |reason: &str, when| LeftOut {
+            line: 3,
+            snippet: "x".to_owned(),
+            reason: reason.to_owned(),
+            when,
+        };
+        let mut summary = Summary::default();
+        let marked = vec![
+            left_out("needs a GPU", When::Always),
+            left_out("needs Docker", When::Always),
+            left_out("slow", When::ByDay),
+        ];
+        summary.add("a.md", &Plan { work: None, run: 4, left_out: marked });
+        summary
+            .add("b.md", &Plan { work: None, run: 1, left_out: vec![left_out("needs a GPU", When::Always)] });
+        summary.add("c.md", &Plan::default());
+        let expected = "snippets: 5 run, 3 marked (1 needs Docker, 2 needs a GPU), 1 nightly only";
+        assert_eq!(summary.line(Tier::Usual), expected);
+        assert_eq!(summary.by_document().lines().count(), 6);
+    }
+}
