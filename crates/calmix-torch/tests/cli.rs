@@ -34,6 +34,9 @@ mod formulas;
 mod golden;
 #[path = "cli/head.rs"]
 mod head;
+#[cfg(target_os = "linux")]
+#[path = "cli/head_signals.rs"]
+mod head_signals;
 #[path = "cli/help.rs"]
 mod help;
 #[cfg(target_os = "linux")]

@@ -12,7 +12,7 @@ use calmix_head::fit::{FittedHead, HeadFit, fit};
 use calmix_head::model::HeadModel;
 use calmix_head::progress::FitProgress;
 use calmix_head::projection::Projection;
-use calmix_head::samples::{HeadSamples, TrainingRows};
+use calmix_head::samples::{HeadSamples, TrainingRows, check_classes};
 use calmix_metrics::held_out;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{Layers, Recipe};
@@ -89,6 +89,7 @@ impl VectorClassifier {
             labelled: training.rows.labelled.len(),
             validation: 0,
         };
+        check_classes(needed.labelled, classes.len())?;
         HeadMemory::of(recipe, &needed, width, classes.len()).check()?;
         let clean = |id: &u64| vectors.row(rows[*id as usize]).get(..width).unwrap_or_default();
         let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));

@@ -47,13 +47,13 @@ impl VectorRows for StoppingRows {
 }
 
 /// Labels of so many classes in turn, for the first rows.
-struct Labels {
+struct SampleTable {
     ids: Vec<u64>,
     labels: Vec<Option<u32>>,
     classes: Vec<String>,
 }
 
-impl Labels {
+impl SampleTable {
     fn new(rows: usize, labelled: usize, classes: u32) -> Self {
         let label = |row: usize| (row < labelled).then(|| row as u32 % classes);
         Self {
@@ -78,7 +78,7 @@ impl Labels {
 #[test]
 fn mixture_stops_within_a_block_of_rows() {
     let rows = 6_000;
-    let labels = Labels::new(rows, 100, 4);
+    let labels = SampleTable::new(rows, 100, 4);
     let training = TrainingRows { labelled: (0..100).collect(), unlabelled: (100..rows).collect() };
     // In the moments of the labels and of the others, in the first expectation, and in the second one.
     for last in [50, 1_000, 7_000, 20_000] {
@@ -100,7 +100,7 @@ fn mixture_stops_within_a_block_of_rows() {
 #[test]
 fn logistic_regression_stops_within_an_iteration() {
     let (rows, width) = (2_000, 32);
-    let labels = Labels::new(rows, rows, 500);
+    let labels = SampleTable::new(rows, rows, 500);
     let numbers: Vec<f32> =
         (0..rows * width).map(|n| ((n * 7_919 + n / width) % 1_009) as f32 / 1_009.0).collect();
     let samples = labels.samples(Matrix::new(&numbers, rows, width).expect("rows").into());

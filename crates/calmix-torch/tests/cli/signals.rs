@@ -36,6 +36,18 @@ impl Running {
         said
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for an event.
+    pub(crate) fn until_event(&mut self, has_happened: impl Fn() -> bool) {
+        while !has_happened() {
+            assert!(self.child.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
@@ -86,7 +98,7 @@ fn stopped_run_names_its_resume_command() {
     assert_eq!(code, Some(75), "{stdout}");
 
     let whole = workspace.run(&["resume", "first", "--quiet"]).with_code(0);
-    whole.prints(&["model after 400 steps\n", "next: calmix report first\n"]);
+    whole.prints(&["model after 400 steps written to first; ", "next: calmix report first\n"]);
 }
 
 /// On a file system whose locks do not reach other machines, the text of the lock is what they go by.
