@@ -123,6 +123,7 @@ fn surplus_lines_never_shift_labels() {
         (format!("label\n{all}{}", "dog\n".repeat(40)), "90 lines of labels after the header for 50 rows"),
         (all.clone(), "49 lines of labels after the header for 50 rows"),
         (all.clone(), "line 1, `cat`, was read as the header: if it is a label, add a first line `label`"),
+        (format!("{}cat\n", &all[4..]), "line 5, `dog`, was read as the header"),
         (format!("{all}\n"), "line 1, `cat`, is read as the header, but it is also the label of line 11"),
         ("0,cat\n1,dog\n".to_owned(), "if the header line is missing, add it, such as id,label"),
         ("label\ncat\n\n\n".to_owned(), "3 lines of labels after the header for 50 rows of vectors: row 3"),

@@ -38,7 +38,7 @@ fn uneven_labels_are_named_where_predictions_are_aligned() {
     let warned = workspace.end(workspace.folder_training("photos", &more)).with_code(0);
     warned.reports(&[
         "warning: `dog` has 3 labels and `cat` has 8, but softmatch assumes equally frequent classes. If the unlabelled \
-         images are as imbalanced, set method.softmatch.target=labelled\n",
+         samples are as imbalanced, set method.softmatch.target=labelled\n",
     ]);
     let labelled = [&more[..], &["--set", "method.softmatch.target=labelled"]].concat();
     let silent = workspace.end(workspace.folder_training("photos", &labelled)).with_code(0);

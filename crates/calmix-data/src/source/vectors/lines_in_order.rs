@@ -99,7 +99,7 @@ impl LinesInOrder {
         let next = if count > rows && count - rows <= last_blank {
             let surplus = counted(count - rows, "empty line");
             format!("remove the last {surplus}")
-        } else if count + 1 == rows && self.unusual_header.is_some() {
+        } else if count + header_line == rows && self.unusual_header.is_some() {
             format!(
                 "line {header_line}, `{header}`, was read as the header: if it is a label, add a first line `label`"
             )
