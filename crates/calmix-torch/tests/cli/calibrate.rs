@@ -20,9 +20,14 @@ fn workspace_with_later_labels() -> Workspace {
 fn training_images_are_left_out() {
     let workspace = workspace_with_later_labels();
     let before = fs::read(workspace.path("run/model.json")).unwrap();
-    let refused = workspace.run(&["calibrate", "run", "--on", "photos"]).with_code(2);
+    fs::create_dir_all(workspace.path("old/cat")).unwrap();
+    for name in workspace.names("photos/unlabelled") {
+        let image = workspace.path("photos/unlabelled").join(&name);
+        fs::copy(image, workspace.path("old/cat").join(name)).unwrap();
+    }
+    let refused = workspace.run(&["calibrate", "run", "--on", "old"]).with_code(2);
     refused.reports(&[
-        "the model was trained on 20 of 20 labelled images (",
+        "the model was trained on 12 of 12 labelled images (",
         "and is more confident on them than on new images",
         "try: add labelled images that the model was not trained on",
     ]);
