@@ -1,5 +1,8 @@
 //! A classifier of vectors: training and prediction, by the code of `calmix train --features` and `calmix predict`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix::io::class_names;
 use calmix::model_options::ModelOptions;
 use calmix::predict::guarantee::Guarantee;
 use calmix::predict::prediction_rule::{Prediction, PredictionRule};
@@ -7,6 +10,7 @@ use calmix_core::matrix::Matrix;
 use calmix_head::fit::{FittedHead, HeadFit};
 use calmix_head::model::HeadModel;
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::fitted_calibrator::{Fitted, Uncalibrated};
 use calmix_metrics::held_out::SetRule;
 use calmix_recipe::Layers;
 use calmix_run::head_files::{head_bytes, projection_bytes, read_head, read_projection};
@@ -22,6 +26,8 @@ use serde_json::{Value, json};
 use crate::error::{internal, invalid, of_fit};
 use crate::interrupt::interruptible;
 
+/// Vectors that are predicted between two looks for a signal.
+const BLOCK_ROWS: usize = 4_096;
 /// The label of a sample without one.
 const UNLABELLED: i64 = -1;
 
@@ -49,6 +55,7 @@ pub(crate) fn fit_classifier<'py>(
     settings: Vec<(String, String)>,
     threads: usize,
 ) -> PyResult<(Classifier, String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)> {
+    class_names::check_all(&classes).map_err(|problem| invalid(format!("y: {problem}")))?;
     let shape = vectors.as_array().dim();
     let numbers = vectors.as_slice()?;
     let vectors = Matrix::new(numbers, shape.0, shape.1).map_err(invalid)?;
@@ -61,7 +68,7 @@ pub(crate) fn fit_classifier<'py>(
     let samples = LabelledVectors { vectors, views, labels: &labels, classes: &classes };
     let fitted = interruptible(py, |stop| VectorClassifier::fit(samples, &recipe, threads, stop))?;
     let VectorClassifier { model, info, fit, rows } = fitted.map_err(|error| of_fit(&error))?;
-    let (ids, probabilities) = out_of_fold(&fit)?;
+    let (ids, probabilities) = interruptible(py, |stop| out_of_fold(&fit, stop))??;
     let ids: Vec<u64> = ids.iter().map(|&id| rows[id as usize] as u64).collect();
     let width = info.classes.len();
     let description = describe(&fit).to_string();
@@ -102,7 +109,7 @@ impl Classifier {
         vectors: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let numbers = vectors.as_slice()?;
-        let logits = py.detach(|| self.folded.logits(numbers)).map_err(invalid)?;
+        let logits = self.by_block(py, numbers, |block| self.folded.logits(block).map_err(invalid))?;
         self.table(py, logits)
     }
 
@@ -176,11 +183,32 @@ impl Classifier {
         let numbers = vectors.as_slice()?;
         Guarantee::check(&options).map_err(invalid)?;
         let rule = PredictionRule::new(self.info.clone(), &options).map_err(invalid)?;
-        let predictions = py.detach(|| -> PyResult<Vec<Prediction>> {
-            let logits = self.folded.logits(numbers).map_err(invalid)?;
+        let predictions = self.by_block(py, numbers, |block| {
+            let logits = self.folded.logits(block).map_err(invalid)?;
             rule.predictions(&logits, threads).map_err(invalid)
         })?;
         Ok((rule.guarantee().clone(), predictions))
+    }
+
+    /// Calls `each` with some vectors after the others, until all are done or Python receives a signal.
+    fn by_block<T: Send>(
+        &self,
+        py: Python<'_>,
+        numbers: &[f32],
+        each: impl Fn(&[f32]) -> PyResult<Vec<T>> + Sync,
+    ) -> PyResult<Vec<T>> {
+        let width = self.model.projection().width().max(1);
+        interruptible(py, |stop| {
+            let mut all = Vec::new();
+            for block in numbers.chunks(BLOCK_ROWS * width) {
+                // What there is by then is dropped.
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                all.extend(each(block)?);
+            }
+            Ok(all)
+        })?
     }
 
     /// Rows of one entry per class.
@@ -197,21 +225,30 @@ fn class(label: i64) -> Option<u32> {
 
 /// The samples that heads of folds predicted, and the probabilities of the head that is the model, each label calibrated without
 /// itself.
-fn out_of_fold(fit: &HeadFit) -> PyResult<(Vec<u64>, Vec<f32>)> {
+fn out_of_fold(fit: &HeadFit, stop: &AtomicBool) -> PyResult<(Vec<u64>, Vec<f32>)> {
     let Some(kept) = fit.head() else { return Ok((Vec::new(), Vec::new())) };
     let logits = match kept.calibrator.map() {
-        Some(calibrator) => calibrator.cross_fit(&kept.predictions).map_err(internal)?.logits,
+        Some(calibrator) => {
+            let stop = || stop.load(Ordering::Relaxed);
+            calibrator.cross_fit_unless(&kept.predictions, &stop).map_err(internal)?.logits
+        }
         None => kept.predictions.logits.clone(),
     };
     let logits = kept.predictions.shaped(&logits).map_err(internal)?;
     Ok((kept.predictions.ids.clone(), Calibrator::IDENTITY.probabilities(logits).map_err(internal)?))
 }
 
-/// The heads that were tried, and the difference that samples without labels made.
+/// The heads that were tried, the difference that samples without labels made, and which labels a calibrator lacks.
 fn describe(fit: &HeadFit) -> Value {
     let heads: Vec<Value> =
         fit.heads.iter().enumerate().map(|(n, head)| candidate(head, n == fit.kept)).collect();
-    json!({ "candidates": heads, "nll_difference": fit.nll_difference })
+    let uncalibrated = match fit.head().map(|head| &head.calibrator) {
+        Some(Fitted::Nothing(Uncalibrated { held_out, least, .. })) => {
+            Some(json!({ "held_out": held_out, "least": least }))
+        }
+        _ => None,
+    };
+    json!({ "candidates": heads, "nll_difference": fit.nll_difference, "uncalibrated": uncalibrated })
 }
 
 fn candidate(head: &FittedHead, is_kept: bool) -> Value {

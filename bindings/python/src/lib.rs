@@ -9,6 +9,7 @@ mod error;
 mod interrupt;
 mod labels;
 mod measure;
+mod onnx_file;
 mod planner;
 mod report;
 mod views;
@@ -25,6 +26,8 @@ mod _calmix {
 
     #[pymodule_export]
     use crate::measure::{measure, reliability_bins};
+    #[pymodule_export]
+    use crate::onnx_file::read_onnx;
     #[pymodule_export]
     use crate::planner::Planner;
     #[pymodule_export]

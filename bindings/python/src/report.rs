@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use calmix::io::class_names;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_report::page::html;
 use calmix_report::report::RunsReport;
@@ -21,6 +22,11 @@ pub(crate) fn page_of_predictions(
     classes: Vec<String>,
 ) -> PyResult<String> {
     let labels = classes_of(&labels)?;
+    if labels.is_empty() {
+        return Err(invalid("there are no predictions to report on"));
+    }
+    // A page repeats them in every plot.
+    class_names::check_all(&classes).map_err(|problem| invalid(format!("labels: {problem}")))?;
     let predictions = Predictions {
         step: 0,
         split: EvalSet::Test,

@@ -61,8 +61,10 @@ def test_wrong_inputs_are_refused(of_vectors, tmp_path):
     model = calmix.Model(folder / "model")
     with pytest.raises(ValueError, match=r"shape \(n, 64\), but these are \(3, 5\)"):
         model.predict(np.zeros((3, 5)))
-    with pytest.raises(ValueError, match="not a number"):
+    with pytest.raises(ValueError, match="row 0 contains NaN"):
         model.predict(np.full((1, 64), np.nan))
+    with pytest.raises(ValueError, match="row 2 is a vector longer than 1.7e"):
+        model.predict(np.vstack([vectors[:2], np.full((1, 64), 3.4e38)]))
     with pytest.raises(ValueError, match="nothing to predict"):
         model.predict(vectors[:0])
     with pytest.raises(ValueError, match="batch is 0"):

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -16,6 +17,19 @@ def test_every_cell_was_executed():
     for cell in cells:
         compile("".join(cell["source"]), "cell", "exec")
         assert cell["outputs"], "every cell prints a result"
+
+
+def test_candidates_without_nll_are_printed(capsys):
+    """With one label per class no head was compared with another, and the cell that prints the heads says so."""
+    cells = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    (training,) = [cell for cell in cells if "candidates_" in cell]
+    rng = np.random.default_rng(0)
+    sections = np.array(["mail", "web", "fonts", *["other"] * 657])
+    texts = np.arange(len(sections))
+    given = {"np": np, "SECTIONS": ["mail", "web", "fonts"], "X": rng.normal(size=(len(texts), 4))}
+    with pytest.warns(UserWarning, match="not calibrated"):
+        exec(training, {**given, "sections": sections, "texts": texts})
+    assert "out-of-fold NLL unknown" in capsys.readouterr().out
 
 
 def test_cells_run_without_jupyter():

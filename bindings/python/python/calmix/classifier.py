@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calmix import _calmix
-from calmix.arrays import as_array
+from calmix.arrays import as_array, as_vectors
+from calmix.labels import encoded_classes, present_labels
+from calmix.scikit_learn import from_sklearn
 from calmix.settings import as_settings
 
 SetRule = Literal["lac", "aps", "lac-by-class"]
@@ -32,7 +34,7 @@ class Candidate:
     kept: bool
     """Whether it is the model."""
     nll: float | None
-    """Mean negative log-likelihood of the labels out of fold, in nats; `None` if there are too few labels for folds."""
+    """Mean negative log-likelihood of the labels out of fold, in nats; `None` if no class has two labels."""
     calibrator: dict[str, Any] | None
     """Its calibrator: the kind and its numbers; `None` if there are too few labels for one."""
     raw: dict[str, float] | None
@@ -48,7 +50,7 @@ class OutOfFold:
     rows: NDArray[np.uint64]
     """The rows of X."""
     probabilities: NDArray[np.float32]
-    """Their calibrated probabilities, in the order of `classes_`."""
+    """Their probabilities, in the order of `classes_`; calibrated if the model has a calibrator."""
     y: NDArray[Any]
     """Their labels."""
 
@@ -67,10 +69,13 @@ class NllDifference:
 class CalmixClassifier:
     """Trains heads on embeddings, and keeps the one with the lowest out-of-fold NLL.
 
-    Samples whose label is −1 are unlabelled, and are trained on too. In labels that are not integers, `None`, NaN and
-    empty strings also mean that. With one vector per sample the heads are logistic regression (on the labels alone), a
+    Samples whose label is −1 are unlabelled, and are trained on too. `None`, NaN, pandas' NA, empty strings and masked entries
+    of `numpy.ma` also mean that. With one vector per sample the heads are logistic regression (on the labels alone), a
     mixture of Gaussians fitted by EM with and without balanced classes, and an average. With several vectors per sample,
     X of shape (n, views, d), the first is the clean one, and the others are views for the method of `settings`.
+
+    Comparing and calibrating heads takes labels that a head was trained without: at least two per class, and ten in all. With
+    fewer, `fit` warns that the probabilities are not calibrated.
 
     Parameters
     ----------
@@ -89,9 +94,9 @@ class CalmixClassifier:
     candidates_ : list of Candidate
         The heads that were compared.
     calibrator_ : dict or None
-        The calibrator of the model; `None` if there are too few labels for one.
+        The calibrator of the model; `None` if there are too few labels for one, of which `fit` warns.
     out_of_fold_ : OutOfFold
-        Predictions for the training labels, each by a head that was trained without it.
+        Predictions for the training labels, each by a head that was trained without it; empty with one label per class.
     nll_difference_ : NllDifference or None
         What samples without labels changed; `None` if there are none, or too few labels.
     helped_ : bool or None
@@ -135,11 +140,11 @@ class CalmixClassifier:
         self.settings = settings
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CalmixClassifier:
-        """Trains on the rows of X, with the labels y; −1 means unlabelled."""
+        """Trains on the rows of X, with the labels y; −1 means unlabelled. A warning says if there are too few to calibrate."""
         names = _feature_names(X)
         vectors = _vectors(X, views=True)
         n, views, width = vectors.shape
-        codes, self.classes_ = _encoded(y, n)
+        codes, self.classes_ = encoded_classes(y, n)
         self.n_features_in_ = width
         if names is not None:
             self.feature_names_in_ = names
@@ -155,8 +160,11 @@ class CalmixClassifier:
             self._threads(),
         )
         self._fitted = fitted
-        self._describe(json.loads(description))
+        described = json.loads(description)
+        self._describe(described)
         self.out_of_fold_ = OutOfFold(rows, probabilities, self.classes_[codes[rows]])
+        if described["uncalibrated"] is not None:
+            warnings.warn(_uncalibrated(**described["uncalibrated"]), UserWarning, stacklevel=2)
         return self
 
     def _describe(self, description: dict[str, Any]) -> None:
@@ -167,7 +175,7 @@ class CalmixClassifier:
         self.helped_ = None if self.nll_difference_ is None else self.nll_difference_.high < 0
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Returns the calibrated probabilities of the classes, in the order of `classes_`."""
+        """Returns the probabilities of the classes, in the order of `classes_`; calibrated unless `calibrator_` is `None`."""
         return self._model().probabilities(self._checked(X), self._threads())
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -205,9 +213,18 @@ class CalmixClassifier:
         return np.ma.masked_array(self.classes_[labels], mask=abstain)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Returns the accuracy."""
-        right = self.predict(X) == np.asarray(y)
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
+        """Returns the accuracy on the labelled rows; those that `fit` takes for unlabelled are ignored."""
+        predicted = self.predict(X)
+        truth, unlabelled = present_labels(y, len(predicted))
+        if len(truth) == 0:
+            raise ValueError("y has no label, so there is no accuracy: −1 and missing values mean unlabelled")
+        right = predicted[~unlabelled] == truth
+        if sample_weight is None:
+            return float(np.mean(right))
+        weights = as_array(sample_weight, "sample_weight")
+        if weights.shape != unlabelled.shape:
+            raise ValueError(f"sample_weight has the shape {weights.shape}, but y has {len(unlabelled)} labels")
+        return float(np.average(right, weights=weights[~unlabelled]))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the parameters of the constructor."""
@@ -294,10 +311,23 @@ def _parameters() -> Mapping[str, inspect.Parameter]:
     return {name: parameter for name, parameter in parameters.items() if name != "self"}
 
 
+def _uncalibrated(held_out: int, least: int) -> str:
+    """Why there is no calibrator, and what to do."""
+    return (
+        f"The probabilities are not calibrated: a calibrator is fitted on at least {least} labels, each predicted by a head "
+        f"that was trained without it, and y has {held_out} such labels (a class with a single label has none). Add labels: "
+        f"at least two per class, and {least} in all."
+    )
+
+
 def _vectors(X: ArrayLike, *, views: bool) -> NDArray[np.float32]:
     """X as float32 of shape (n, views, d); the views are 1 if it has two dimensions."""
     array = as_array(X, "X")
     if array.dtype.kind == "O":
+        pandas = sys.modules.get("pandas")
+        if pandas is not None:
+            # pandas' NA is not a number, not even NaN.
+            array = np.where(pandas.isna(array), np.nan, array)
         try:
             array = array.astype(np.float64)
         except TypeError as error:
@@ -316,55 +346,7 @@ def _vectors(X: ArrayLike, *, views: bool) -> NDArray[np.float32]:
         raise ValueError(f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     if array.ndim == 2:
         array = array[:, np.newaxis, :]
-    with np.errstate(over="ignore"):
-        vectors = np.ascontiguousarray(array, dtype=np.float32)
-    finite = np.isfinite(vectors).all(axis=(1, 2))
-    if not finite.all():
-        row = int(finite.argmin())
-        raise ValueError(f"X: row {row} contains NaN, infinity or a value too large for dtype('float32')")
-    return vectors
-
-
-def _encoded(y: ArrayLike, rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The number of the class of each label, −1 without one, and the classes."""
-    if y is None:
-        raise ValueError("CalmixClassifier requires y to be passed, but the target y is None")
-    labels = as_array(y, "y")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        warning = _sklearn("exceptions", "DataConversionWarning") or UserWarning
-        warnings.warn("A column-vector y was passed when a 1d array was expected: pass y.ravel()", warning, stacklevel=3)
-        labels = labels.ravel()
-    if labels.ndim != 1:
-        raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead")
-    if len(labels) != rows:
-        raise ValueError(f"X has {rows} rows, but y has {len(labels)} labels: inconsistent numbers of samples")
-    unlabelled = _unlabelled(labels)
-    classes, codes = np.unique(labels[~unlabelled], return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y has {len(classes)} class(es) beside −1, which means unlabelled; at least two are needed")
-    if labels.dtype.kind == "f" and (classes == classes.astype(np.int64)).all():
-        classes = classes.astype(np.int64).astype(labels.dtype)
-    elif labels.dtype.kind == "f":
-        raise ValueError("Unknown label type: continuous. y has fractions, and a classifier needs classes")
-    encoded = np.full(rows, -1, dtype=np.int64)
-    encoded[~unlabelled] = codes
-    return encoded, classes
-
-
-def _unlabelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which samples have no label."""
-    kind = labels.dtype.kind
-    if kind == "f":
-        if np.isinf(labels).any():
-            raise ValueError("y: Input contains infinity")
-        return np.isnan(labels) | (labels == -1)
-    if kind in "iu":
-        return labels == -1
-    if kind == "U":
-        return (labels == "") | (labels == "-1")
-    if kind == "O":
-        return np.array([label is None or label != label or label in (-1, "", "-1") for label in labels], dtype=bool)
-    return np.zeros(len(labels), dtype=bool)
+    return as_vectors(array, "X")
 
 
 def _feature_names(X: object) -> NDArray[Any] | None:
@@ -379,15 +361,6 @@ def _feature_names(X: object) -> NDArray[Any] | None:
     return names if all(are_strings) and len(names) > 0 else None
 
 
-def _sklearn(module: str, name: str) -> Any:
-    """An object of scikit-learn, if it was imported: its users catch its exceptions."""
-    if "sklearn" not in sys.modules:
-        return None
-    from importlib import import_module
-
-    return getattr(import_module(f"sklearn.{module}"), name)
-
-
 def _not_fitted(message: str) -> Exception:
-    error = _sklearn("exceptions", "NotFittedError")
+    error = from_sklearn("exceptions", "NotFittedError")
     return AttributeError(message) if error is None else error(message)

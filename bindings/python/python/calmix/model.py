@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calmix import _calmix
+from calmix.arrays import as_array, as_vectors
+from calmix.model_notes import ModelNotes
 
 _Path = str | os.PathLike[str]
 
@@ -37,6 +38,9 @@ class Model:
     """A model that `calmix export` wrote, on onnxruntime and without PyTorch.
 
     Images are decoded and resized by the code that trained the model, so that the answers are those of `calmix predict --f32`.
+
+    A model that reads other files, or that has loops or functions, is refused. Beyond that a file decides how much memory and time
+    it takes, as programs do: open models of others with the limits that you would give to a program of theirs.
 
     Parameters
     ----------
@@ -65,22 +69,34 @@ class Model:
         if not file.is_file():
             raise FileNotFoundError(f"{file}: there is no exported model; calmix export RUN --to {folder} writes one")
         options = onnxruntime.SessionOptions()
+        # Otherwise the bytes decide in which of two formats they are read, and only this one was checked.
+        options.add_session_config_entry("session.load_model_format", "ONNX")
         if threads is not None:
             options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        notes: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
-        if "calmix_version" not in notes:
-            raise ValueError(f"{file}: calmix did not write this model")
-        self.classes = json.loads(notes["classes"])
-        self.coverage = float(notes["coverage"]) if "coverage" in notes else None
-        self.precision = float(notes["precision"]) if "precision" in notes else None
-        [entrance] = self._session.get_inputs()
-        self._input: str = entrance.name
-        self._width: int = entrance.shape[-1]
+        content = _calmix.read_onnx(file)
+        try:
+            # A fallback would read the same bytes once more, with the same provider.
+            self._session = onnxruntime.InferenceSession(
+                content, options, providers=["CPUExecutionProvider"], enable_fallback=0
+            )
+            metadata = self._session.get_modelmeta().custom_metadata_map
+            inputs = self._session.get_inputs()
+            outputs = self._session.get_outputs()
+        except Exception as error:
+            raise ValueError(f"{file}: onnxruntime cannot read this model: {error}") from error
+        self._file = file
+        notes = ModelNotes(file, metadata)
+        self.classes = notes.classes()
+        self.coverage = notes.share("coverage")
+        self.precision = notes.share("precision")
+        self._input, self._width = notes.entrance(inputs)
+        self._outputs = notes.outputs(outputs, len(self.classes))
         self._view = None
         if self._input == "images":
-            sizes = [int(notes["size"]), int(notes["resize"]), json.loads(notes["shrink"]) or 0]
-            self._view = _calmix.ImageView(sizes[0], sizes[1], notes["filter"], sizes[2])
+            try:
+                self._view = _calmix.ImageView(self._width, *notes.resizing())
+            except (OverflowError, ValueError) as error:
+                raise ValueError(f"{file}: its notes on images are wrong: {error}") from error
 
     def predict(self, inputs: _Path | Iterable[_Path] | Iterable[ArrayLike] | ArrayLike, *, batch: int = 64) -> Answers:
         """Returns the answers for images or vectors.
@@ -96,13 +112,8 @@ class Model:
         if batch < 1:
             raise ValueError(f"batch is {batch}, but must be 1 or more")
         if self._view is None:
-            rows = np.ascontiguousarray(np.asarray(inputs), dtype=np.float32)
-            if rows.ndim != 2 or rows.shape[1] != self._width:
-                raise ValueError(f"the model reads vectors of shape (n, {self._width}), but these are {rows.shape}")
-            if not np.isfinite(rows).all():
-                raise ValueError("a number of the vectors is infinite or not a number")
-            chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-            found = [self._run(chunk) for chunk in chunks]
+            rows = self._vectors(inputs)
+            found = [self._run(rows[start : start + batch]) for start in range(0, len(rows), batch)]
         else:
             images: Sequence[Any] = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)  # type: ignore[arg-type]
             chunks = [images[start : start + batch] for start in range(0, len(images), batch)]
@@ -118,9 +129,25 @@ class Model:
             abstain=outputs.get("abstain"),
         )
 
+    def _vectors(self, inputs: Any) -> NDArray[np.float32]:
+        rows = as_array(inputs, "vectors")
+        if rows.ndim != 2 or rows.shape[1] != self._width:
+            raise ValueError(f"the model reads vectors of shape (n, {self._width}), but these are {rows.shape}")
+        return as_vectors(rows, "vectors")
+
     def _run(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        names = [output.name for output in self._session.get_outputs()]
-        return dict(zip(names, self._session.run(None, {self._input: rows})))
+        try:
+            answers = self._session.run(list(self._outputs), {self._input: rows})
+        except Exception as error:
+            raise ValueError(f"{self._file}: onnxruntime cannot run this model: {error}") from error
+        found = dict(zip(self._outputs, answers))
+        for name, shape in self._outputs.items():
+            if found[name].shape != (len(rows), *shape):
+                raise ValueError(f"{self._file}: its output `{name}` has the shape {found[name].shape} for {len(rows)} rows")
+        label = found["label"]
+        if (label < 0).any() or (label >= len(self.classes)).any():
+            raise ValueError(f"{self._file}: it answers with a label that is not one of its {len(self.classes)} classes")
+        return found
 
     def _pixels(self, images: Sequence[Any]) -> NDArray[np.uint8]:
         assert self._view is not None

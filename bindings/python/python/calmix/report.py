@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike
 from calmix import _calmix
 from calmix.rows import encoded_labels, logits_of
 
+# Characters of the longest name of a report, which every plot repeats.
+_LONGEST_NAME = 1000
+
 
 def report(
     y_true: ArrayLike,
@@ -36,7 +39,11 @@ def report(
         Probabilities; or pass `logits` instead.
     labels : sequence or None
         The classes in the order of the columns; by default 0, 1, 2, and so on.
+    name : str
+        The name of the model in the heading, of at most 1,000 characters.
     """
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"name has {len(name)} characters, but {_LONGEST_NAME} are the most")
     rows = logits_of(y_prob, logits)
     codes, names = encoded_labels(y_true, rows, labels)
     page = _calmix.page_of_predictions(name, rows, codes, names)

@@ -71,7 +71,10 @@ def logits_of(y_prob: ArrayLike | None, logits: ArrayLike | None) -> NDArray[np.
     rows, are_logits = one_of(y_prob, logits)
     refuse_invalid(rows, are_logits)
     if are_logits:
-        return np.ascontiguousarray(rows, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            narrow = np.ascontiguousarray(rows, dtype=np.float32)
+        refuse_infinite(narrow, "logits in float32")
+        return narrow
     smallest = np.finfo(np.float32).tiny
     return np.log(np.maximum(rows, smallest)).astype(np.float32)
 
