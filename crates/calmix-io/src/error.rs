@@ -1,5 +1,6 @@
 //! Errors about a file: what is wrong, where, and what to do next.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::{error, fmt, io};
 
@@ -82,13 +83,27 @@ impl fmt::Display for FileProblem {
         match self {
             Self::Io(error) => error.fmt(f),
             Self::Format(what) | Self::Limit(what) | Self::Changed(what) | Self::Content(what) => {
-                f.write_str(what)
+                f.write_str(&shortened(what))
             }
             Self::NoLocks(error) => write!(f, "this file system offers no locks ({error})"),
             Self::Foreign(holder) => write!(f, "{holder}, another machine, has not released this lock"),
             Self::Held(holder) => write!(f, "{holder} holds this lock"),
         }
     }
+}
+
+/// The longest problem that is shown whole, in bytes: a parser quotes the text that it does not accept, and a hostile file may
+/// have megabytes of it.
+const MAX_PROBLEM: usize = 2_000;
+
+/// A text without its middle, if it is long: what was expected, and where, is at its ends.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_PROBLEM {
+        return text.into();
+    }
+    let start = &text[..text.floor_char_boundary(MAX_PROBLEM / 2)];
+    let end = &text[text.floor_char_boundary(text.len() - MAX_PROBLEM / 4)..];
+    format!("{start} … {end}").into()
 }
 
 impl From<io::Error> for FileProblem {
@@ -169,5 +184,17 @@ mod tests {
         let problem = FileProblem::Format("expected a number".into());
         let error = FileError::new("events.jsonl", problem).at("line 3").hint("resume the run");
         assert_eq!(error.to_string(), "events.jsonl, line 3: expected a number; resume the run");
+    }
+
+    #[test]
+    fn long_problem_is_shown_without_its_middle() {
+        let quoted = "é".repeat(100_000);
+        let problem = FileProblem::Format(format!("unexpected {quoted:?} at line 7"));
+        let shown = FileError::new("result.json", problem).to_string();
+        assert!(
+            shown.starts_with("result.json: unexpected \"é") && shown.ends_with("é\" at line 7"),
+            "{shown}"
+        );
+        assert!(shown.contains(" … ") && shown.len() < 2_100, "{} bytes", shown.len());
     }
 }
