@@ -14,6 +14,8 @@ pub(super) struct Plan {
     pub(super) work: Option<Value>,
     /// The commands of shell code; 1 for other code.
     pub(super) run: usize,
+    /// Snippets that the step `doctests` compiles, and runs unless they are marked `no_run`.
+    pub(super) doctests: usize,
     pub(super) left_out: Vec<LeftOut>,
 }
 
@@ -48,7 +50,7 @@ impl Plan {
             _ if Self::whole_mark(block).is_some() => Ok(Self::of_marked(block, tier)),
             "python" | "sql" => Ok(Self::of_work(block, &block.language, &block.text, None)),
             "text" | "console" => Self::of_output(block),
-            "rust" if is_doctest => Ok(Self { run: 1, ..Self::default() }),
+            "rust" if is_doctest => Ok(Self { doctests: 1, ..Self::default() }),
             "rust" => Err("no crate includes this document in its doctests".to_owned()),
             "toml" => Err("write `<!-- saved as NAME -->` above it".to_owned()),
             "" => Err("its fence names no language; `text` for what is not code".to_owned()),
@@ -58,7 +60,7 @@ impl Plan {
 
     fn of_work(block: &Block, kind: &str, text: &str, name: Option<&str>) -> Self {
         let work = json!({ "line": block.line, "kind": kind, "text": text, "name": name });
-        Self { work: Some(work), run: 1, left_out: Vec::new() }
+        Self { work: Some(work), run: 1, ..Self::default() }
     }
 
     /// The mark of the whole block.

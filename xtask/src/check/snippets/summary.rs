@@ -15,16 +15,18 @@ pub(super) struct Summary {
 #[derive(Debug, Default)]
 struct Count {
     run: usize,
+    doctests: usize,
     left_out: Vec<LeftOut>,
 }
 
 impl Summary {
     pub(super) fn add(&mut self, document: &str, plan: &Plan) {
-        if plan.run == 0 && plan.left_out.is_empty() {
+        if plan.run + plan.doctests + plan.left_out.len() == 0 {
             return;
         }
         let count = self.documents.entry(document.to_owned()).or_default();
         count.run += plan.run;
+        count.doctests += plan.doctests;
         count.left_out.extend(plan.left_out.iter().cloned());
     }
 
@@ -44,6 +46,7 @@ impl Summary {
     /// All counts in one line, with the reasons of what is marked.
     pub(super) fn line(&self, tier: Tier) -> String {
         let run: usize = self.documents.values().map(|count| count.run).sum();
+        let doctests: usize = self.documents.values().map(|count| count.doctests).sum();
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let mut by_night = 0;
         for left_out in self.documents.values().flat_map(|count| &count.left_out) {
@@ -58,7 +61,7 @@ impl Summary {
         let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
         let by_night =
             if tier == Tier::Nightly { String::new() } else { format!(", {by_night} nightly only") };
-        format!("snippets: {run} run, {marked} marked{reasons}{by_night}")
+        format!("snippets: {run} run, {doctests} by doctests, {marked} marked{reasons}{by_night}")
     }
 }
 
@@ -80,11 +83,12 @@ mod tests {
             left_out("needs Docker", When::Always),
             left_out("slow", When::ByDay),
         ];
-        summary.add("a.md", &Plan { work: None, run: 4, left_out: marked });
-        summary
-            .add("b.md", &Plan { work: None, run: 1, left_out: vec![left_out("needs a GPU", When::Always)] });
+        summary.add("a.md", &Plan { run: 4, doctests: 1, left_out: marked, ..Plan::default() });
+        let marked = vec![left_out("needs a GPU", When::Always)];
+        summary.add("b.md", &Plan { run: 1, left_out: marked, ..Plan::default() });
         summary.add("c.md", &Plan::default());
-        let expected = "snippets: 5 run, 3 marked (1 needs Docker, 2 needs a GPU), 1 nightly only";
+        let expected =
+            "snippets: 5 run, 1 by doctests, 3 marked (1 needs Docker, 2 needs a GPU), 1 nightly only";
         assert_eq!(summary.line(Tier::Usual), expected);
         assert_eq!(summary.by_document().lines().count(), 6);
     }
