@@ -116,7 +116,7 @@ fn groups_with_a_single_class_are_asked_about() {
     assert_eq!(read(FolderLayout::Nested), ["cat", "goldfish", "retriever"]);
     assert_eq!(read(FolderLayout::Classes), ["animals", "dogs"]);
     // One folder in each class, or the same folders in each: where the images of the class are.
-    for names in [["cat/photos", "dog/pictures"], ["cat/images", "dog/images"]] {
+    for names in [["cat/photos", "dog/shots"], ["cat/images", "dog/images"]] {
         let scene = Scene::new();
         for name in names {
             scene.image(&format!("{name}/1.png"));

@@ -1,6 +1,6 @@
 //! Removes what may be secret from the URLs in a text: user name, password, query and fragment.
 //!
-//! A URL that somebody copies may hold a password or a signature, and messages end up in logs.
+//! A copied URL may hold a password or a signature, and messages end up in logs.
 
 /// Returns the text with each URL cut to its protocol, host and path.
 ///

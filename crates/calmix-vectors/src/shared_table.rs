@@ -69,8 +69,10 @@ fn reading_options(data: &Data) -> String {
         SourceName::Vectors => [vectors, columns].concat(),
         _ => Vec::new(),
     };
-    let given = given.into_iter().filter(|(_, value)| !value.is_empty());
-    given.map(|(option, value)| format!(" {option} {}", shell_quoted(Path::new(value)))).collect()
+    let option = |(option, value): (&str, &String)| {
+        (!value.is_empty()).then(|| format!(" {option} {}", shell_quoted(Path::new(value))))
+    };
+    given.into_iter().filter_map(option).collect()
 }
 
 /// The name in recipes of the source that a table was prepared from.

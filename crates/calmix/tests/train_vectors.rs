@@ -33,12 +33,13 @@ fn vectors_train_and_resume_without_libtorch() {
         "network   a linear head on vectors of 16 numbers",
         "training  at once, without steps; cpu, 2 threads",
         "each label is evaluated by a head trained without it",
-        "\nmodel\n",
-        "runs/vectors-1",
+        "\nmodel written to runs/vectors-1; `calmix inspect runs/vectors-1` shows more\n",
         "next: calmix report runs/vectors-1",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
+    let screen = String::from_utf8_lossy(&output.stdout);
+    assert!(screen.lines().count() <= 15 && screen.contains(" is the model: "), "{screen}");
     let run = temp.path().join("runs/vectors-1");
     for file in ["model.safetensors", "model.json", "projection.safetensors", "result.json", "split.json"] {
         assert!(run.join(file).is_file(), "{file}");
@@ -58,7 +59,14 @@ fn vectors_train_and_resume_without_libtorch() {
     let again = calmix(temp.path(), &["resume", "runs/vectors-1"]);
     assert!(text(&again).contains("this run is already finished"), "{}", text(&again));
     let inspected = text(&calmix(temp.path(), &["inspect", "runs/vectors-1"]));
-    assert!(inspected.contains("network   a head on vectors, without a backbone\n"), "{inspected}");
+    for expected in [
+        "network   a head on vectors, without a backbone\n",
+        "4 heads, same labels",
+        "brackets: 95% confidence intervals",
+        "`calmix predict` by default, based on 60 held-out labels:",
+    ] {
+        assert!(inspected.contains(expected), "{expected}: {inspected}");
+    }
     let runs = text(&calmix(temp.path(), &["inspect", "runs"]));
     assert!(runs.contains("lr+em") && !runs.contains("softmatch"), "{runs}");
 }
@@ -164,7 +172,7 @@ fn unusable_arguments_for_vectors_are_refused() {
         (&["train", "vectors"][..], "trains on vectors that you already have"),
         (&["train", "--features", "no.npy"], "no.npy: does not exist"),
         (&["train", "--features", "vector.npy"], "did you mean vectors.npy?"),
-        (&["train", "--features", "vectors.npy", "--labels", "lables.csv"], "did you mean labels.csv?"),
+        (&["train", "--features", "vectors.npy", "--labels", "label.csv"], "did you mean labels.csv?"),
         (&["train", "--data", "vectors.npy"], "vectors.npy: is a file, and --data takes a folder"),
         (&["train", "--data", "vectors.npy"], "calmix train --features vectors.npy"),
         (&["train", "--features", "vectors.npy", "--data", "."], "cannot be used with"),
@@ -186,8 +194,9 @@ fn unusable_arguments_for_vectors_are_refused() {
 #[test]
 fn columns_that_may_hold_labels_are_named() {
     let temp = tempfile::tempdir().unwrap();
-    let lines: String = (0..40).map(|row| format!("{row},{}.5,1,{}\n", row, ["a", "b"][row % 2])).collect();
-    fs::write(temp.path().join("vectors.csv"), format!("id,x0,x1,section\n{lines}")).unwrap();
+    let lines: Vec<String> =
+        (0..40).map(|row| format!("{row},{row}.5,1,{}\n", ["a", "b"][row % 2])).collect();
+    fs::write(temp.path().join("vectors.csv"), format!("id,x0,x1,section\n{}", lines.concat())).unwrap();
     let output = calmix(temp.path(), &["train", "--features", "vectors.csv"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     for expected in
@@ -289,9 +298,9 @@ fn longest_class_names_train_and_report() {
     made(temp.path());
     let labels = |length: usize| {
         // Quotes are escaped in the files of a run.
-        (0..60)
-            .map(|row| format!("{row},\"{}{}\"\n", ["a", "b", "c"][row % 3], "\"\"".repeat(length - 1)))
-            .collect::<String>()
+        let rest = "\"\"".repeat(length - 1);
+        let line = |row: usize| format!("{row},\"{}{rest}\"\n", ["a", "b", "c"][row % 3]);
+        (0..60).map(line).collect::<Vec<_>>().concat()
     };
     let train = ["train", "--features", "vectors.npy", "--labels", "long.csv", "--run-dir", "run"];
     let train = [&train[..], &["--set", "network.folds=2"]].concat();

@@ -78,10 +78,10 @@ fn empty_lines_are_unlabelled_rows() {
     let expected: Vec<String> =
         lines.iter().map(|line| if line.is_empty() { "-1" } else { line }.to_owned()).collect();
     for end in ["\n", "\r\n", "\r"] {
-        let all: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+        let all = lines.join(end) + end;
         assert_eq!(labels_by_row(&format!("label{end}{all}")).unwrap(), expected, "{end:?}");
         assert_eq!(labels_by_row(&format!("\u{feff}{end}label{end}{all}")).unwrap(), expected, "{end:?}");
-        let quoted: String = lines.iter().map(|line| format!("\"{line}\"{end}")).collect();
+        let quoted = format!("\"{}\"{end}", lines.join(&format!("\"{end}\"")));
         assert_eq!(labels_by_row(&format!("label{end}{quoted}")).unwrap(), expected, "{end:?}");
         let last_is_open = quoted.trim_end_matches(['\r', '\n']);
         assert_eq!(labels_by_row(&format!("label{end}{last_is_open}")).unwrap(), expected, "{end:?}");
@@ -105,7 +105,7 @@ fn empty_lines_are_unlabelled_rows() {
 #[test]
 fn surplus_lines_never_shift_labels() {
     let lines = sparse_lines();
-    let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let all = lines.join("\n") + "\n";
     for (text, expected) in [
         // The last row is unlabelled, and its line has no line end: indistinguishable from a row that is missing.
         (

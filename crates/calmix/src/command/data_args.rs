@@ -66,7 +66,7 @@ impl DataArgs {
 
 /// The path, if it is an existing folder.
 pub fn existing_folder(path: &Path) -> Result<&Path> {
-    if path.is_dir() { Ok(path) } else { Err(unusable(path, |entry| entry.is_dir())) }
+    if path.is_dir() { Ok(path) } else { Err(unusable(path, Path::is_dir)) }
 }
 
 /// The path, if it is an existing folder, or a URL without secrets, which the first request shows to exist.
