@@ -19,8 +19,11 @@ pub fn redacted(text: &str) -> String {
         kept.push_str(before);
         let end = after.find(ends_url).unwrap_or(after.len());
         let (url, behind) = after.split_at(end);
+        // The punctuation of the sentence, which a query would swallow.
+        let (url, mark) = url.split_at(url.trim_end_matches([':', ',', ';']).len());
         let url = without_user(url);
         kept.push_str(url.find(['?', '#']).and_then(|query| url.get(..query)).unwrap_or(url));
+        kept.push_str(mark);
         rest = behind;
     }
     kept + rest
@@ -52,7 +55,7 @@ mod tests {
     fn every_url_of_a_text_loses_its_secrets() {
         for (text, expected) in [
             ("s3://key:secret@bucket/a", "s3://bucket/a"),
-            ("HTTPS://u:p@h/x#frag, then", "HTTPS://h/x then"),
+            ("HTTPS://u:p@h/x#frag, then", "HTTPS://h/x, then"),
             ("a http://u@b c http://d?e f", "a http://b c http://d f"),
             ("http://h?sig=1/2@3", "http://h"),
             ("https://me:pa/ss@host/a", "https://host/a"),
@@ -60,6 +63,7 @@ mod tests {
             ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
             ("http://[::1]/a@b", "http://[::1]/a@b"),
             ("https://host/path@2/a.tar", "https://host/path@2/a.tar"),
+            ("https://u:p@h/a.tar?sig=1: refused", "https://h/a.tar: refused"),
             ("http://", "http://"),
             ("://", "://"),
             ("s3://bucket/train-{000..003}.tar", "s3://bucket/train-{000..003}.tar"),
