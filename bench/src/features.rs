@@ -20,7 +20,7 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
-use calmix_run::sink::{Sink, WorkProgress};
+use calmix_run::sink::{Sink, Work, WorkProgress};
 use calmix_train::trainer::{PageShard, Trainer};
 
 use crate::step::settings;
@@ -109,8 +109,10 @@ impl Sink for ViewCount<'_> {
         Ok(())
     }
 
-    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
-        *self.0 = progress.done;
+    fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+        if progress.work == Work::Features {
+            *self.0 = progress.done;
+        }
         Ok(())
     }
 }

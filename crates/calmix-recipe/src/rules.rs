@@ -6,7 +6,6 @@ use calmix_core::pair::Space;
 use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
 use calmix_core::schedule::{Start, StartRule};
 use calmix_data::split::HoldOut;
-use calmix_io::counted::counted;
 
 use crate::data::Keep;
 use crate::device::Device;
@@ -249,14 +248,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
 }
 
 fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
-    let Recipe { train, optimiser, ema, network, .. } = recipe;
-    // The share of the initial weights, and of the initial batch statistics, that is left after the last step.
-    let left = power(ema.decay, train.steps);
-    let share = match network.norm_momentum {
-        0.0 => network.name.norm_momentum(),
-        share => share,
-    };
-    let left_of_norms = power(1.0 - share, train.steps);
+    let Recipe { train, optimiser, network, .. } = recipe;
     vec![
         error(
             optimiser.nesterov && optimiser.momentum == 0.0,
@@ -274,30 +266,36 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "train.precision",
             "f16 needs a GPU; on a CPU use \"bf16\" or \"f32\"",
         ),
-        warning(
-            left > 0.01,
-            "ema.decay",
-            &format!(
-                "leaves {:.0}% of the initial weights in the averaged model after {}; for a run this short, use --set \
-                 ema.decay={}",
-                100.0 * left,
-                counted(train.steps, "step"),
-                rounded_down(suiting_decay(train.steps)),
-            ),
-        ),
-        warning(
-            // A head has no batch normalisation, and its backbone is frozen.
-            !recipe.has_head() && left_of_norms > 0.01,
-            "network.norm_momentum",
-            &format!(
-                "leaves {:.0}% of the initial statistics in batch normalisation after {}; for a run this short, use \
-                 --set network.norm_momentum={}",
-                100.0 * left_of_norms,
-                counted(train.steps, "step"),
-                rounded_up(1.0 - suiting_decay(train.steps)),
-            ),
-        ),
+        short_run(recipe),
     ]
+}
+
+/// Warns once about everything that is too slow for a run of few steps, with the settings that suit it.
+fn short_run(recipe: &Recipe) -> Option<RuleViolation> {
+    let Recipe { train, ema, network, .. } = recipe;
+    // The share of the initial weights, and of the initial batch statistics, that is left after the last step.
+    let left = power(ema.decay, train.steps);
+    let share = match network.norm_momentum {
+        0.0 => network.name.norm_momentum(),
+        share => share,
+    };
+    // A head has no batch normalisation, and its backbone is frozen.
+    let left_of_norms = if recipe.has_head() { 0.0 } else { power(1.0 - share, train.steps) };
+    let decay = rounded_down(suiting_decay(train.steps));
+    let momentum = rounded_up(1.0 - suiting_decay(train.steps));
+    let mut settings = Vec::new();
+    if left > 0.01 {
+        settings.push(format!("--set ema.decay={decay}"));
+    }
+    if left_of_norms > 0.01 {
+        settings.push(format!("--set network.norm_momentum={momentum}"));
+    }
+    let text = format!(
+        "is short: the model keeps up to {:.0}% of its initial state; add {}",
+        100.0 * left.max(left_of_norms),
+        settings.join(" ")
+    );
+    warning(!settings.is_empty(), "train.steps", &text)
 }
 
 /// Returns the decay that leaves 1% of the initial value after `steps`.

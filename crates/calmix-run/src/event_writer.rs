@@ -124,14 +124,14 @@ impl<'a> EventWriter<'a> {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.begins(step)));
     }
 
-    /// Passes the pace of the first steps to the user's sinks.
-    pub fn first_pace(&mut self, pace: &Pace) {
-        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
+    /// Passes the pace between two intervals to the user's sinks.
+    pub fn current_pace(&mut self, pace: &Pace) {
+        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.current_pace(pace)));
     }
 
-    /// Passes the progress of training heads to the user's sinks.
-    pub fn heads(&mut self, progress: &WorkProgress) {
-        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.heads(progress)));
+    /// Passes the progress of work besides the training steps to the user's sinks.
+    pub fn work(&mut self, progress: &WorkProgress) {
+        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.work(progress)));
     }
 
     /// Writes the predictions of a network.

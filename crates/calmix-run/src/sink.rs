@@ -14,6 +14,8 @@ mod tensorboard;
 
 use std::io;
 
+use calmix_metrics::predictions::EvalSet;
+
 pub use jsonl::JsonLines;
 pub use progress::{Progress, ProgressStyle, phrase};
 pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
@@ -21,14 +23,35 @@ pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 use crate::error::RunError;
 use crate::events::{Event, Pace};
 
-/// The progress of work before the first event of a run: computing features, or training heads on them.
+/// Work of a run besides its training steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Computing the features of a frozen backbone, counted in views.
+    Features,
+    /// Training heads, counted in the steps of all heads together.
+    HeadSteps,
+    /// Training heads that take no steps, counted in heads.
+    Heads,
+    /// Fitting and evaluating the calibrators of heads, which is not counted.
+    Calibrators,
+    /// Predicting the samples of a split.
+    Evaluation(EvalSet),
+    /// Computing confidence intervals, counted in bootstrap resamples.
+    Intervals,
+    /// Predicting unlabelled samples whose class is known.
+    PseudoLabels,
+}
+
+/// How far some work of a run is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WorkProgress {
-    /// Views that are computed, or steps that all heads have taken together.
+    /// The kind of work, which decides what is counted.
+    pub work: Work,
+    /// What is done so far.
     pub done: u64,
-    /// Views or steps in total.
+    /// Everything that is to be done; 0 if it is not counted.
     pub total: u64,
-    /// Seconds since the start.
+    /// Seconds since the start of this work.
     pub seconds: f64,
 }
 
@@ -55,29 +78,20 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Takes the pace of the first steps, before that of the first interval, so that a user soon sees the time left.
+    /// Takes the pace between two intervals, so that a user soon sees the time left and a terminal never stands still.
     ///
     /// # Errors
     /// If it cannot be written.
-    fn first_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
+    fn current_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let _ = pace;
         Ok(())
     }
 
-    /// Takes the progress of the features of a frozen backbone, which are computed before the first step.
+    /// Takes the progress of work besides the training steps: before the first of them, between them or after the last.
     ///
     /// # Errors
     /// If it cannot be written.
-    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
-        let _ = progress;
-        Ok(())
-    }
-
-    /// Takes the progress of training heads on frozen features.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn heads(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+    fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         let _ = progress;
         Ok(())
     }

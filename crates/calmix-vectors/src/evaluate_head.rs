@@ -9,12 +9,14 @@ use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_recipe::Recipe;
+use calmix_run::sink::Work;
 
 use crate::error::VectorsError;
 use crate::evaluation::{EvalOutput, LeftOut, evaluate_predictions};
 use crate::head_vectors::HeadVectors;
 use crate::run_samples::RunSamples;
 use crate::vector_projection::ROWS;
+use crate::work_count::{TellWork, WorkCount};
 
 /// What heads are evaluated on.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +33,7 @@ pub struct HeadEvaluator<'a> {
 
 impl HeadEvaluator<'_> {
     /// The predictions and metrics of a head on validation and test, and of heads of folds for the labels if there are any.
+    /// Counts the resamples of its intervals.
     ///
     /// # Errors
     /// If more samples have no vector than the recipe allows; [`VectorsError::Stopped`] if the run has to stop.
@@ -40,6 +43,7 @@ impl HeadEvaluator<'_> {
         head: &Head,
         fitted: &Fitted,
         out_of_fold: Option<&Predictions>,
+        count: &mut WorkCount<'_>,
     ) -> Result<EvalOutput, VectorsError> {
         let mut predictions = Vec::new();
         let mut left_out = Vec::new();
@@ -60,21 +64,28 @@ impl HeadEvaluator<'_> {
         }
         predictions.extend(out_of_fold.cloned());
         let output = EvalOutput { predictions, fitted: Some(fitted.clone()), ..EvalOutput::default() };
-        evaluate_predictions(output, &left_out, self.recipe, self.stop)
+        evaluate_predictions(output, &left_out, self.recipe, self.stop, count)
     }
 
     /// The quality of the labels that the live weights give to all unlabelled samples whose class is known.
-    pub(crate) fn pseudo_labels(&self, live: &Head) -> Result<Option<PseudoLabelMetrics>, VectorsError> {
+    pub(crate) fn pseudo_labels(
+        &self,
+        live: &Head,
+        tell: TellWork<'_>,
+    ) -> Result<Option<PseudoLabelMetrics>, VectorsError> {
+        let unlabelled = self.samples.unlabelled_ids();
+        let mut count = WorkCount::begin(tell, Work::PseudoLabels, unlabelled.len() as u64);
         let mut confidence = Vec::new();
         let mut correct = Vec::new();
         // In blocks: there may be more unlabelled samples than fit into memory.
-        for ids in self.samples.unlabelled_ids().chunks(ROWS) {
+        for ids in unlabelled.chunks(ROWS) {
             let seen = self.vectors.evaluated_unlabelled(self.samples, ids)?;
             let logits = live.forward(&seen.vectors)?.logits;
             let logits = Matrix::new(&logits, seen.labels.len(), self.samples.classes.len())?;
             let top = TopLabel::from_logits(logits, &seen.labels, 1.0)?;
             confidence.extend_from_slice(top.confidence());
             correct.extend_from_slice(top.correct());
+            count.add(ids.len() as u64);
         }
         let top = TopLabel::new(confidence, correct)?;
         Ok(PseudoLabelMetrics::of(&reliability_bins(&top, Binning::default())))

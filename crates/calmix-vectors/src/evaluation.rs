@@ -12,6 +12,7 @@ use calmix_metrics::predictions::{EvalSet, Predictions};
 use calmix_recipe::Recipe;
 
 use crate::error::VectorsError;
+use crate::work_count::WorkCount;
 
 /// The result of an evaluation.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +57,13 @@ impl EvalOutput {
         self.fitted.as_ref().and_then(Fitted::map)
     }
 
+    /// The bootstrap resamples that [`measure`](Self::measure) draws.
+    pub fn resamples(&self, how: Resampling) -> u64 {
+        let splits = self.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled).count();
+        let metrics = if self.map().is_some() { 2 } else { 1 };
+        (splits * metrics * how.replicates) as u64
+    }
+
     /// Adds the metrics of the predictions; `None` if `is_over`, which is called before every replicate, returns true.
     ///
     /// # Errors
@@ -89,7 +97,12 @@ pub fn evaluate_predictions(
     left_out: &[(EvalSet, LeftOut)],
     recipe: &Recipe,
     stop: &AtomicBool,
+    count: &mut WorkCount<'_>,
 ) -> Result<EvalOutput, VectorsError> {
-    let measured = output.measure(left_out, resampling(recipe), &mut || stop.load(Ordering::Relaxed))?;
+    let mut is_over = || {
+        count.add(1);
+        stop.load(Ordering::Relaxed)
+    };
+    let measured = output.measure(left_out, resampling(recipe), &mut is_over)?;
     measured.ok_or(VectorsError::Stopped)
 }

@@ -45,6 +45,7 @@ pub mod vector_classifier;
 pub mod vector_projection;
 pub mod vector_run;
 pub mod vector_table;
+pub mod work_count;
 
 pub use error::VectorsError;
 pub use table_error::TableError;

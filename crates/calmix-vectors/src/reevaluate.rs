@@ -16,6 +16,7 @@ use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::result::RunResult;
 use calmix_run::run::{Paths, RunEnvironment, RunFile};
+use calmix_run::sink::Work;
 
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;
@@ -24,6 +25,7 @@ use crate::read_vectors::read_vectors;
 use crate::run_samples::{BeganWith, RunSamples};
 use crate::threads::threads;
 use crate::vector_table::TablePlace;
+use crate::work_count::{WorkCount, ignore_progress};
 
 /// Evaluates a finished run on vectors again, on the splits of its own dataset. Nothing is written.
 ///
@@ -82,7 +84,8 @@ pub fn evaluate_again(
     let calibrator = info.calibration.map(|map| Fitted::Map(Box::new(map)));
     let calibrator = calibrator.or_else(|| result.uncalibrated.map(Fitted::Nothing));
     let calibrator = calibrator.ok_or_else(|| VectorsError::Unfinished { path: folder.to_owned() })?;
-    evaluator.evaluate(result.step, &head, &calibrator, out_of_fold.as_ref())
+    let mut count = WorkCount::begin(&ignore_progress, Work::Intervals, 0);
+    evaluator.evaluate(result.step, &head, &calibrator, out_of_fold.as_ref(), &mut count)
 }
 
 /// Reads the weights of a finished run, of at most `longest` bytes without their metadata, and their `model.json`; checks

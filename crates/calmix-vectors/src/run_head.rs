@@ -4,6 +4,7 @@
 //! bytes. What takes long, the features of images, is in a cache. The journal begins anew every time, and `result.json` is written
 //! last: a run that has it is finished.
 
+use std::cell::RefCell;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ use calmix_run::examples::Thumbnails;
 use calmix_run::head_files::{folded_head_bytes, head_bytes};
 use calmix_run::result::{HeadCandidate, HeadChoice};
 use calmix_run::run::RunFile;
-use calmix_run::sink::WorkProgress;
+use calmix_run::sink::{Work, WorkProgress};
 
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;
@@ -35,6 +36,7 @@ use crate::evaluation_log::EvaluationLog;
 use crate::final_evaluation::FinalEvaluation;
 use crate::head_settings::head_settings;
 use crate::result_files::{ResultFiles, ResultingModel, selected};
+use crate::work_count::WorkCount;
 
 /// How often the progress of a fit is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(500);
@@ -70,7 +72,9 @@ impl HeadRun<'_> {
         EvaluationLog::new(recipe).write(step, output, &mut history, &mut self.events)?;
         let mut pseudo = None;
         if recipe.evaluate.pseudo_labels {
-            pseudo = self.evaluator.pseudo_labels(&own.trained.live)?;
+            let shown = RefCell::new(&mut self.events);
+            let tell = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+            pseudo = self.evaluator.pseudo_labels(&own.trained.live, &tell)?;
         }
         let mut folded = None;
         if recipe.has_vectors() {
@@ -144,11 +148,10 @@ impl HeadRun<'_> {
                 here.unpark();
                 fitted
             });
+            let mut trained = None;
             while !fitting.is_finished() {
                 thread::park_timeout(SHOWN_EVERY);
-                let done = progress.steps();
-                let seconds = start.elapsed().as_secs_f64();
-                self.events.heads(&WorkProgress { done, total: progress.total(), seconds });
+                self.events.work(&fit_progress(recipe, &progress, start.elapsed(), &mut trained));
             }
             fitting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
@@ -171,7 +174,11 @@ impl HeadRun<'_> {
     }
 
     /// Evaluates every head.
-    fn evaluate(&self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, VectorsError> {
+    fn evaluate(&mut self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, VectorsError> {
+        let total = self.resamples(fitted);
+        let shown = RefCell::new(&mut self.events);
+        let tell = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+        let mut count = WorkCount::begin(&tell, Work::Intervals, total);
         let mut outputs = Vec::new();
         for head in &fitted.heads {
             let predictions = &head.predictions;
@@ -183,10 +190,46 @@ impl HeadRun<'_> {
                 &head.trained.average,
                 &head.calibrator,
                 out_of_fold,
+                &mut count,
             )?);
         }
         Ok(outputs)
     }
+
+    /// The bootstrap resamples of the evaluations of all heads: of each split, before and after calibration.
+    fn resamples(&self, fitted: &HeadFit) -> u64 {
+        let HeadEvaluator { recipe, samples, .. } = self.evaluator;
+        let own =
+            [EvalSet::Validation, EvalSet::Test].map(|split| u64::from(!samples.of_split(split).is_empty()));
+        let mut evaluations = 0;
+        for head in &fitted.heads {
+            let predictions = &head.predictions;
+            let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
+            let splits = own.iter().sum::<u64>() + u64::from(is_out_of_fold);
+            evaluations += splits * if head.calibrator.map().is_some() { 2 } else { 1 };
+        }
+        evaluations * u64::from(recipe.evaluate.bootstrap)
+    }
+}
+
+/// How far a fit is after `elapsed`: the heads are trained first, and from `trained` on they are calibrated, which is not
+/// counted.
+fn fit_progress(
+    recipe: &Recipe,
+    progress: &FitProgress<'_>,
+    elapsed: Duration,
+    trained: &mut Option<Duration>,
+) -> WorkProgress {
+    let done = progress.steps();
+    let total = progress.total();
+    let seconds = elapsed.as_secs_f64();
+    if done >= total && total > 0 {
+        let seconds = elapsed.saturating_sub(*trained.get_or_insert(elapsed)).as_secs_f64();
+        return WorkProgress { work: Work::Calibrators, done: 0, total: 0, seconds };
+    }
+    // Without steps, every head is one piece of work.
+    let work = if recipe.steps() == 0 { Work::Heads } else { Work::HeadSteps };
+    WorkProgress { work, done, total, seconds }
 }
 
 /// The heads that were compared, if there is more than one.

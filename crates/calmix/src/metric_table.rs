@@ -23,6 +23,9 @@ use crate::predict::input_kind::InputKind;
 /// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
 
+/// The row of the Brier score.
+const BRIER: &str = "Brier";
+
 /// Whether a run has fitted a calibrator, as far as it has come.
 #[derive(Debug, Clone, Copy)]
 pub enum CalibratorState<'a> {
@@ -129,7 +132,7 @@ pub fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
 }
 
 /// Says why there is no calibrator, in two lines.
-fn without_map(why: Option<&Uncalibrated>) -> String {
+pub fn without_map(why: Option<&Uncalibrated>) -> String {
     let Some(Uncalibrated { held_out, least, training_labels }) = why else {
         return "no temperature was fitted".to_owned();
     };
@@ -203,23 +206,26 @@ pub fn model_title(step: u64) -> String {
     }
 }
 
-fn of_one(seen: &Evaluation, kind: InputKind) -> String {
-    let at = seen.calibrated.as_ref();
+/// Shows the metrics of one evaluation that a user looks at first, without words.
+pub fn short_table(seen: &Evaluation, kind: InputKind) -> String {
+    let columns = MetricColumns::of(seen);
+    // The Brier score repeats what error and NLL show.
+    let rows = columns.rows().into_iter().filter(|(name, ..)| *name != BRIER);
+    columns.table(&title_of(seen, kind), rows)
+}
+
+fn title_of(seen: &Evaluation, kind: InputKind) -> String {
     let of = if seen.split == EvalSet::OutOfFold { "label" } else { kind.word() };
-    let title = format!("{}, {}", seen.split.name(), counted(seen.samples, of));
-    let raw = (&seen.metrics, seen.intervals.as_ref());
-    let mapped = at.map(|at| (&at.metrics, at.intervals.as_ref()));
-    let keeps_labels = at.is_none_or(|at| at.kind != CalibratorKind::Vector);
-    let heading = at.map(|at| match at.temperature {
-        Some(temperature) => format!("at temperature {:.2}", temperature.value()),
-        None => format!("with {}", at.kind.name()),
-    });
-    let mut text = side_by_side(&title, seen.samples, raw, mapped, heading.as_deref(), keeps_labels);
+    format!("{}, {}", seen.split.name(), counted(seen.samples, of))
+}
+
+fn of_one(seen: &Evaluation, kind: InputKind) -> String {
+    let mut text = MetricColumns::of(seen).with_words(&title_of(seen, kind));
     text += &too_few(&seen.metrics, seen.samples, kind);
     if seen.split == EvalSet::OutOfFold {
         text += "  each label is evaluated by a head trained without it\n";
     }
-    if at.is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
+    if seen.calibrated.as_ref().is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
         text += &cross_fitted(kind);
     }
     text
@@ -233,39 +239,73 @@ fn cross_fitted(kind: InputKind) -> String {
     )
 }
 
-/// Shows the metrics of one set of samples, before and after calibration.
-fn side_by_side(
-    title: &str,
+/// The metrics of one set of samples, before and after calibration.
+struct MetricColumns<'a> {
     samples: u64,
-    raw: (&Metrics, Option<&Intervals>),
-    mapped: Option<(&Metrics, Option<&Intervals>)>,
-    heading: Option<&str>,
+    raw: (&'a Metrics, Option<&'a Intervals>),
+    mapped: Option<(&'a Metrics, Option<&'a Intervals>)>,
+    /// The heading of the column after calibration.
+    heading: Option<String>,
+    /// Whether the calibrator leaves every predicted label as it is.
     keeps_labels: bool,
-) -> String {
-    let both = |name, show: &dyn Fn(&Metrics, Option<&Intervals>) -> String| -> MetricRow {
-        (name, show(raw.0, raw.1), mapped.map(|(metrics, intervals)| show(metrics, intervals)))
-    };
-    let error = |metrics: &Metrics| percent(metrics.error, exact_error(metrics, samples));
-    let interval = |of: Option<&Intervals>, pick: fn(&Intervals) -> Interval| of.map(pick);
-    let after = mapped.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
-    let mut rows = vec![
-        ("error", error(raw.0), after),
-        both("confidence gap, points", &|metrics, _| signed_gap(metrics, samples)),
-    ];
-    if samples >= ENOUGH_FOR_ECE {
-        rows.push(both("ECE, 15 bins", &|metrics, within| {
-            percent(metrics.ece_15, interval(within, |of| of.ece_15))
-        }));
+}
+
+impl<'a> MetricColumns<'a> {
+    fn of(seen: &'a Evaluation) -> Self {
+        let at = seen.calibrated.as_ref();
+        Self {
+            samples: seen.samples,
+            raw: (&seen.metrics, seen.intervals.as_ref()),
+            mapped: at.map(|at| (&at.metrics, at.intervals.as_ref())),
+            heading: at.map(|at| match at.temperature {
+                Some(temperature) => format!("at temperature {:.2}", temperature.value()),
+                None => format!("with {}", at.kind.name()),
+            }),
+            keeps_labels: at.is_none_or(|at| at.kind != CalibratorKind::Vector),
+        }
     }
-    rows.push(both("NLL", &|metrics, within| decimal(metrics.nll, interval(within, |of| of.nll))));
-    rows.push(both("Brier", &|metrics, within| decimal(metrics.brier, interval(within, |of| of.brier))));
-    let rows = rows.into_iter().map(|(name, raw, at)| line(&format!("  {name}"), &raw, at.as_deref()));
-    let table = line(title, "uncalibrated", heading) + &rows.collect::<String>();
-    let after = mapped
-        .zip(heading)
-        .map(|((metrics, _), heading)| format!("  {heading}, {}\n", confidence_in_words(metrics, samples)));
-    let words = format!("  {}\n", confidence_in_words(raw.0, samples));
-    [table, words, after.unwrap_or_default()].concat()
+
+    fn rows(&self) -> Vec<MetricRow> {
+        let &Self { samples, raw, mapped, keeps_labels, .. } = self;
+        let both = |name, show: &dyn Fn(&Metrics, Option<&Intervals>) -> String| -> MetricRow {
+            (name, show(raw.0, raw.1), mapped.map(|(metrics, intervals)| show(metrics, intervals)))
+        };
+        let error = |metrics: &Metrics| percent(metrics.error, exact_error(metrics, samples));
+        let interval = |of: Option<&Intervals>, pick: fn(&Intervals) -> Interval| of.map(pick);
+        let after =
+            mapped.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
+        let mut rows = vec![
+            ("error", error(raw.0), after),
+            both("confidence gap, points", &|metrics, _| signed_gap(metrics, samples)),
+        ];
+        if samples >= ENOUGH_FOR_ECE {
+            rows.push(both("ECE, 15 bins", &|metrics, within| {
+                percent(metrics.ece_15, interval(within, |of| of.ece_15))
+            }));
+        }
+        rows.push(both("NLL", &|metrics, within| decimal(metrics.nll, interval(within, |of| of.nll))));
+        rows.push(both(BRIER, &|metrics, within| decimal(metrics.brier, interval(within, |of| of.brier))));
+        rows
+    }
+
+    fn table(&self, title: &str, rows: impl IntoIterator<Item = MetricRow>) -> String {
+        let mut table = line(title, "uncalibrated", self.heading.as_deref());
+        for (name, raw, at) in rows {
+            table += &line(&format!("  {name}"), &raw, at.as_deref());
+        }
+        table
+    }
+
+    /// The table, then the confidence before and after calibration in words.
+    fn with_words(&self, title: &str) -> String {
+        let Self { samples, raw, mapped, heading, .. } = self;
+        let mut text = self.table(title, self.rows());
+        text += &format!("  {}\n", confidence_in_words(raw.0, *samples));
+        if let Some(((metrics, _), heading)) = mapped.zip(heading.as_ref()) {
+            text += &format!("  {heading}, {}\n", confidence_in_words(metrics, *samples));
+        }
+        text
+    }
 }
 
 fn exact_error(metrics: &Metrics, samples: u64) -> Option<Interval> {
@@ -296,9 +336,14 @@ pub fn of_map(map: &FittedCalibrator, kind: InputKind) -> String {
     let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
     let title = format!("new labels, {}", counted(map.samples, kind.word()));
     let keeps_labels = !map.calibrator.may_change_labels();
-    let raw = (&map.raw, None);
-    let mapped = Some((&map.calibrated, None));
-    let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
+    let columns = MetricColumns {
+        samples: map.samples,
+        raw: (&map.raw, None),
+        mapped: Some((&map.calibrated, None)),
+        heading: Some(heading),
+        keeps_labels,
+    };
+    let table = columns.with_words(&title);
     let few = too_few(&map.raw, map.samples, kind);
     let changed = (!keeps_labels).then(|| {
         let changed = grouped(map.changed_labels);

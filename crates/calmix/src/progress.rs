@@ -1,8 +1,5 @@
 //! The progress of a run. The command itself shows the result as a table.
 
-use std::io::{self, IsTerminal, Stderr};
-use std::time::{Duration, Instant};
-
 use calmix_metrics::evaluate::Evaluation;
 use calmix_recipe::Recipe;
 use calmix_run::error::RunError;
@@ -11,7 +8,7 @@ use calmix_run::sink::{Progress, Sink, WorkProgress};
 
 use crate::format::{counted, grouped, rough_time};
 use crate::quicker::quicker;
-use crate::terminal::{self, status, warn_at_once};
+use crate::terminal::{self, ProgressStream, status, warn_at_once};
 
 /// The remaining seconds from which a warning suggests a quicker run.
 const DAY: f64 = 86_400.0;
@@ -19,7 +16,7 @@ const DAY: f64 = 86_400.0;
 /// Shows the events of a run, or only its warnings.
 #[derive(Debug)]
 pub struct ProgressSink {
-    bar: Progress<Stderr>,
+    bar: Progress<ProgressStream>,
     steps: u64,
     is_quiet: bool,
     /// The recipe of the run, to suggest a quicker one; `None` once the warning was shown.
@@ -27,27 +24,16 @@ pub struct ProgressSink {
     /// Whether the user resumes the run: then a start at the first step is announced, too.
     is_resumed: bool,
     first_step: u64,
-    /// When the progress of features or heads was last shown.
-    shown: Instant,
-    shown_every: Duration,
 }
 
 impl ProgressSink {
     /// Shows the progress of a run of this recipe; only warnings if it is quiet.
     pub fn new(recipe: &Recipe, is_quiet: bool) -> Self {
         let steps = recipe.steps();
-        let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
-        let every = if io::stderr().is_terminal() { 1 } else { 10 };
-        Self {
-            bar,
-            steps,
-            is_quiet,
-            recipe: Some(Box::new(recipe.clone())),
-            is_resumed: false,
-            first_step: 0,
-            shown: Instant::now(),
-            shown_every: Duration::from_secs(every),
-        }
+        let sample = if recipe.has_vectors() { "vector" } else { "image" };
+        let bar = Progress::new(ProgressStream, terminal::progress_style(), steps).of(sample);
+        let recipe = Some(Box::new(recipe.clone()));
+        Self { bar, steps, is_quiet, recipe, is_resumed: false, first_step: 0 }
     }
 
     /// Announces where the run continues, also at its first step.
@@ -66,23 +52,6 @@ impl ProgressSink {
             let quicker = quicker(&recipe);
             warn_at_once(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
         }
-    }
-
-    /// Shows how far work has come and how long it will take, from time to time.
-    fn show(&mut self, work: &str, units: &str, progress: &WorkProgress) {
-        if self.is_quiet || self.shown.elapsed() < self.shown_every {
-            return;
-        }
-        self.shown = Instant::now();
-        let WorkProgress { done, total, seconds } = *progress;
-        let rate = done as f64 / seconds.max(1e-9);
-        let left = rough_time(total.saturating_sub(done) as f64 / rate.max(1e-9));
-        terminal::status_in_place(&format!(
-            "{work}: {} of {} {units}, {} per second, {left} left",
-            grouped(done),
-            grouped(total),
-            grouped(rate.round() as u64)
-        ));
     }
 }
 
@@ -119,21 +88,13 @@ impl Sink for ProgressSink {
         if self.is_quiet { Ok(()) } else { self.bar.pace(pace) }
     }
 
-    fn first_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
+    fn current_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         self.warn_if_days(pace);
-        if self.is_quiet { Ok(()) } else { self.bar.first_pace(pace) }
+        if self.is_quiet { Ok(()) } else { self.bar.current_pace(pace) }
     }
 
-    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
-        self.show("features", "views", progress);
-        Ok(())
-    }
-
-    fn heads(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
-        // Without steps, every head is one piece of work.
-        let units = if self.steps == 0 { "trainings" } else { "steps" };
-        self.show("heads", units, progress);
-        Ok(())
+    fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+        if self.is_quiet { Ok(()) } else { self.bar.work(progress) }
     }
 
     fn flush(&mut self) -> Result<(), RunError> {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_io::wrapped::wrapped;
 use calmix_recipe::Recipe;
 use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
@@ -17,7 +16,7 @@ use crate::metric_table;
 use crate::predict::input_kind::InputKind;
 use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
-use crate::terminal::{clear_line, print};
+use crate::terminal::{clear_line, print, sentence};
 use crate::verdict::verdict;
 
 /// Shows how a run ended; `next` says how to resume it. The exit code is the run's, even if printing fails.
@@ -86,18 +85,18 @@ fn result(run: &Path) -> Result<String> {
     let evaluation = metric_table::of_result(&result, &events).pop();
     let assessment = match evaluation {
         Some(seen) => {
-            let verdict = wrapped(&verdict(seen, kind), 0, 0);
-            let heads = result.heads.as_ref().map(|choice| wrapped(&kept_in_words(choice), 0, 0));
+            let verdict = sentence(&verdict(seen, kind));
+            let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)));
             // Without a calibrator there are too few labels to compare heads, too.
             let is_calibrated = seen.calibrated.is_some();
             let why = (!is_calibrated).then(|| metric_table::without_map(result.uncalibrated.as_ref()));
-            let sentence = why.or(heads).map(|sentence| sentence + "\n").unwrap_or_default();
-            format!("{verdict}\n\n{}{sentence}", metric_table::short_table(seen, kind))
+            let reason = why.or(heads).map(|reason| reason + "\n").unwrap_or_default();
+            format!("{verdict}\n\n{}{reason}", metric_table::short_table(seen, kind))
         }
         None => metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some()),
     };
     let written = format!(
-        "{} written to {}; `calmix inspect {}` shows all metrics and files",
+        "{} written to {}; `calmix inspect {}` shows more",
         metric_table::model_title(result.step),
         shown(run.display()),
         shell_quoted(run)

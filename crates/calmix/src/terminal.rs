@@ -1,5 +1,10 @@
 //! Output: results to standard output, with `--json` as one document; progress, status and warnings to standard error.
 //! Control characters in names and other external text are escaped.
+//!
+//! A line of progress stays without an end on a terminal until it is redrawn. Everything that is printed passes through here,
+//! so that it clears such a line first, whichever thread prints.
+
+mod progress_line;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -7,16 +12,21 @@ use std::io::{self, IsTerminal, Write};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use calmix_io::shown::{is_command, shown_lines};
-use calmix_io::wrapped;
+use calmix_io::wrapped::{LONGEST_LINE, wrapped_to};
 use calmix_run::sink::ProgressStyle;
+use progress_line::ProgressLine;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
 /// The columns assumed for a terminal of unknown width.
 const COLUMNS: usize = 80;
 
+/// Whether the terminal shows a line of progress.
+static PROGRESS: ProgressLine = ProgressLine::new();
+
 /// Prints a result.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    clear_line();
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", shown_lines(text.trim_end())).and_then(|()| out.flush());
     written.context("cannot write to standard output")
@@ -56,32 +66,37 @@ fn escaped_json(text: &str) -> String {
 
 /// Shows what the command is doing. A closed standard error is not a failure.
 pub fn status(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", for_stderr(text, 0));
+    message(&for_stderr(text, 0));
 }
 
 /// [`status`], with a word in a colour (an SGR code) before it, if the terminal shows colours.
 pub fn status_with(word: &str, colour: &str, text: &str) {
     let text = for_stderr(text, word.chars().count() + 1);
     let word = if has_colour() { format!("\x1b[1;{colour}m{word}\x1b[0m") } else { word.to_owned() };
-    let _ = writeln!(io::stderr().lock(), "{word} {text}");
+    message(&format!("{word} {text}"));
+}
+
+/// Writes lines to standard error, in the place of a line of progress if there is one.
+fn message(text: &str) {
+    let _ = PROGRESS.write(&mut io::stderr().lock(), &format!("{text}\n"));
 }
 
 /// The text as standard error gets it: on a terminal its long lines are broken. Programs that read it get whole lines.
 fn for_stderr(text: &str, indent: usize) -> String {
     let text = shown_lines(text.trim_end());
-    if io::stderr().is_terminal() { wrapped(&text, indent) } else { text }
+    if io::stderr().is_terminal() { wrapped(columns().min(LONGEST_LINE), &text, indent) } else { text }
 }
 
 /// Breaks long lines at spaces. The first line begins in the column `indent`, and so do those that continue it. Commands to copy
 /// stay whole.
-fn wrapped(text: &str, indent: usize) -> String {
+fn wrapped(columns: usize, text: &str, indent: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
         if line.starts_with("next: ") || line.contains("  ") {
             lines.push(line.to_owned());
             continue;
         }
-        lines.push(wrapped::wrapped(line, indent, indent));
+        lines.push(wrapped_to(columns, line, indent, indent));
     }
     lines.join("\n")
 }
@@ -91,25 +106,46 @@ pub fn warn(text: &str) {
     status_with("warning:", "33", text);
 }
 
-/// Shows a warning over the line of a progress bar, from any thread.
+/// Shows a warning from any thread.
 pub fn warn_at_once(text: &str) {
-    clear_line();
     warn(text);
 }
 
 /// Shows progress: on a terminal in the place of what it showed before.
 pub fn status_in_place(text: &str) {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr().lock(), "\r\x1b[K{}", shown_lines(text.trim_end()));
-    } else {
+    if !io::stderr().is_terminal() {
         status(text);
+        return;
     }
+    // A line that fills the row would move the cursor to the next one, and could not be cleared.
+    let room = columns().saturating_sub(1);
+    let line: String = shown_lines(text.trim_end()).chars().take(room).collect();
+    let _ = PROGRESS.redraw(&mut io::stderr().lock(), &line);
 }
 
-/// Clears the line of a progress bar.
+/// Clears the line of progress, if the terminal shows one.
 pub fn clear_line() {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr().lock(), "\r\x1b[K");
+    let _ = PROGRESS.write(&mut io::stderr().lock(), "");
+}
+
+/// Standard error for the progress of a run, which writes a line, or one to be redrawn, at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgressStream;
+
+impl Write for ProgressStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut stderr = io::stderr().lock();
+        if text.ends_with('\n') {
+            PROGRESS.write(&mut stderr, &text)?;
+        } else {
+            PROGRESS.redraw(&mut stderr, &text)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }
 
@@ -118,11 +154,20 @@ pub fn progress_style() -> ProgressStyle {
     if !io::stderr().is_terminal() {
         return ProgressStyle::Plain;
     }
-    let width = terminal_size::terminal_size_of(io::stderr());
-    ProgressStyle::Terminal {
-        columns: width.map_or(COLUMNS, |(width, _)| usize::from(width.0)),
-        colour: has_colour(),
-    }
+    ProgressStyle::Terminal { columns: columns(), colour: has_colour() }
+}
+
+/// Breaks a sentence of a result into lines: those of the terminal, if there is one.
+pub fn sentence(text: &str) -> String {
+    let columns = if io::stdout().is_terminal() { columns().min(LONGEST_LINE) } else { LONGEST_LINE };
+    wrapped_to(columns, text, 0, 0)
+}
+
+/// The width of the terminal.
+fn columns() -> usize {
+    let size = terminal_size::terminal_size_of(io::stderr());
+    size.or_else(|| terminal_size::terminal_size_of(io::stdout()))
+        .map_or(COLUMNS, |(width, _)| usize::from(width.0))
 }
 
 /// Whether standard error gets colours: on a terminal that has them, as `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`
@@ -133,14 +178,12 @@ fn has_colour() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use calmix_io::wrapped::LONGEST_LINE;
-
     use super::*;
 
     #[test]
     fn long_sentences_are_broken_and_commands_are_not() {
         let sentence = "word ".repeat(30);
-        let broken = wrapped(sentence.trim_end(), 9);
+        let broken = wrapped(LONGEST_LINE, sentence.trim_end(), 9);
         assert!(broken.lines().skip(1).all(|line| line.starts_with("         word")), "{broken}");
         // The first line follows a word of eight letters and a space.
         assert!(
@@ -150,7 +193,7 @@ mod tests {
         assert!(broken.lines().skip(1).all(|line| line.chars().count() <= LONGEST_LINE), "{broken}");
         assert_eq!(broken.split_whitespace().count(), 30);
         let command = format!("next: calmix train {sentence}");
-        assert_eq!(wrapped(&command, 0), command);
-        assert_eq!(wrapped("a\n\nb", 0), "a\n\nb");
+        assert_eq!(wrapped(LONGEST_LINE, &command, 0), command);
+        assert_eq!(wrapped(LONGEST_LINE, "a\n\nb", 0), "a\n\nb");
     }
 }

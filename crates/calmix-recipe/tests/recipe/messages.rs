@@ -331,8 +331,13 @@ fn warnings() {
         ),
         (
             &["train.steps=2000", "ema.decay=0.99"],
-            "network.norm_momentum = 0.0 (default) leaves 14% of the initial statistics in batch normalisation after 2,000 \
-             steps; for a run this short, use --set network.norm_momentum=0.003",
+            "train.steps = 2000 (--set 1) is short: the model keeps up to 14% of its initial state; add --set \
+             network.norm_momentum=0.003",
+        ),
+        (
+            &["train.steps=40"],
+            "train.steps = 40 (--set 1) is short: the model keeps up to 96% of its initial state; add --set ema.decay=0.8 \
+             --set network.norm_momentum=0.2",
         ),
         (
             &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
@@ -346,8 +351,8 @@ fn warnings() {
         ),
         (
             &["train.steps=2000", "network.norm_momentum=0.01"],
-            "ema.decay = 0.999 (default) leaves 14% of the initial weights in the averaged model after 2,000 steps; for a \
-             run this short, use --set ema.decay=0.997",
+            "train.steps = 2000 (--set 1) is short: the model keeps up to 14% of its initial state; add --set \
+             ema.decay=0.997",
         ),
         (
             &["selection=median", "train.steps=10240"],

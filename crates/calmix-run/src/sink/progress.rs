@@ -2,13 +2,14 @@
 //!
 //! On a terminal one line is redrawn: a bar, the rate, the time left and the most important metrics; a narrow terminal
 //! shows fewer of them. In a log there is one plain line per interval. An interval is the time between two calls of
-//! [`Sink::pace`].
+//! [`Sink::pace`]. Other work of a run, such as its last evaluation, has lines of the same form with a name and a count.
 //!
 //! Written here and not taken from a crate of progress bars: those own the terminal, the clock and a thread, while
 //! this needs one line, a writer from outside and the same output in every test.
 
 mod line;
 pub mod phrase;
+mod work_line;
 
 use std::io::{self, Write};
 
@@ -18,17 +19,21 @@ use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, Metrics};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 
-use super::{Sink, at};
+use super::{Sink, Work, WorkProgress, at};
 use crate::error::RunError;
 use crate::events::{Event, Finished, Note, Pace, Step};
 use line::{Priority, Segment, fitted, whole};
 use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
+use work_line::work_line;
 
 const WHAT: &str = "the terminal";
 /// Moves the cursor to the first column and clears the line.
 const REDRAW: &str = "\r\x1b[K";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
+/// Seconds between two lines about the same work, on a terminal and in a log.
+const WORK_ON_TERMINAL: f64 = 0.5;
+const WORK_IN_LOG: f64 = 10.0;
 
 /// How the lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,18 +62,38 @@ pub struct Progress<W> {
     drawn: bool,
     /// Whether the time left has been shown before the first interval.
     estimated: bool,
+    /// The word for one sample.
+    sample: &'static str,
+    /// The work that was shown last, and when, in seconds since its start.
+    work: Option<(Work, f64)>,
 }
 
 impl<W: Write> Progress<W> {
     /// Shows a run that ends after `last_step` updates.
     pub fn new(to: W, style: ProgressStyle, last_step: u64) -> Self {
-        Self { to, style, last_step, step: None, metrics: None, drawn: false, estimated: false }
+        Self {
+            to,
+            style,
+            last_step,
+            step: None,
+            metrics: None,
+            drawn: false,
+            estimated: false,
+            sample: "image",
+            work: None,
+        }
     }
 
-    /// Writes a line that is not redrawn.
+    /// Calls samples by another word than "image".
+    #[must_use]
+    pub fn of(self, sample: &'static str) -> Self {
+        Self { sample, ..self }
+    }
+
+    /// Writes a line that is not redrawn, in one piece: the writer may be shared.
     fn line(&mut self, line: &str) -> io::Result<()> {
         let clear = if std::mem::take(&mut self.drawn) { REDRAW } else { "" };
-        writeln!(self.to, "{clear}{line}")
+        self.to.write_all(format!("{clear}{line}\n").as_bytes())
     }
 
     fn remember(&mut self, seen: &Evaluation) {
@@ -109,18 +134,37 @@ impl<W: Write> Progress<W> {
         parts.push((Priority::Waiting, format!("wait {:>3.0}%", 100.0 * pace.waiting)));
         let others = pace.processes.map(|processes| format!("others {:>3.0}%", 100.0 * processes.waiting));
         parts.extend(others.map(|others| (Priority::Waiting, others)));
-        let left = pace.left_seconds.map(|seconds| format!("left {}", rough_time(seconds)));
+        // Evaluations follow the last step: they have lines of their own.
+        let left = pace.left_seconds.filter(|_| pace.step < self.last_step);
+        let left = left.map(|seconds| format!("left {}", rough_time(seconds)));
         parts.extend(left.map(|left| (Priority::Most, left)));
         parts
     }
 
-    fn draw(&mut self, pace: &Pace, columns: usize) -> io::Result<()> {
+    /// Shows a line with a bar of which `done` of `all` is filled: on a terminal in the place of the one before.
+    fn show(&mut self, parts: Vec<Segment>, done: u64, all: u64) -> io::Result<()> {
+        let ProgressStyle::Terminal { columns, .. } = self.style else {
+            return self.line(&whole(&parts));
+        };
         // A full row would move the cursor to the next one, and the line could not be drawn over.
         let room = columns.saturating_sub(1);
-        let line = fitted(self.status(pace), (pace.step, self.last_step), room);
+        let line = fitted(parts, (done, all), room);
         self.drawn = true;
-        write!(self.to, "{REDRAW}{line}")?;
+        self.to.write_all(format!("{REDRAW}{line}").as_bytes())?;
         self.to.flush()
+    }
+
+    /// Whether a line about this work is due: on a terminal as soon as it begins, in a log only if it takes long.
+    fn is_work_due(&self, progress: &WorkProgress) -> bool {
+        let shown =
+            self.work.filter(|(work, seconds)| *work == progress.work && *seconds <= progress.seconds);
+        match (self.style, shown) {
+            (ProgressStyle::Terminal { .. }, None) => true,
+            (ProgressStyle::Terminal { .. }, Some((_, last))) => progress.seconds >= last + WORK_ON_TERMINAL,
+            (ProgressStyle::Plain, last) => {
+                progress.seconds >= last.map_or(0.0, |(_, last)| last) + WORK_IN_LOG
+            }
+        }
     }
 
     fn note(&mut self, note: &Note) -> io::Result<()> {
@@ -202,17 +246,25 @@ impl<W: Write> Sink for Progress<W> {
     }
 
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
-        let written = match self.style {
-            ProgressStyle::Terminal { columns, .. } => self.draw(pace, columns),
-            ProgressStyle::Plain => self.line(&whole(&self.status(pace))),
-        };
+        // Also for a log, whose first estimate is early.
+        self.estimated = true;
+        let written = self.show(self.status(pace), pace.step, self.last_step);
         at(WHAT, written)
     }
 
-    /// Redraws the line of a terminal; writes only one such line to a file.
-    fn first_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
+    /// Redraws the line of a terminal; writes only one such line to a file, before the first interval.
+    fn current_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let again = std::mem::replace(&mut self.estimated, true);
         if again && self.style == ProgressStyle::Plain { Ok(()) } else { self.pace(pace) }
+    }
+
+    fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+        if !self.is_work_due(progress) {
+            return Ok(());
+        }
+        self.work = Some((progress.work, progress.seconds));
+        let written = self.show(work_line(progress, self.sample), progress.done, progress.total);
+        at(WHAT, written)
     }
 
     fn flush(&mut self) -> Result<(), RunError> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::together::{contents, is_same};
-use crate::workspace::{CommandOutput, TINY, Workspace};
+use crate::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
 
 pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
     workspace.end(workspace.head_training(&[&["--run-dir", run], more].concat()))
@@ -21,10 +21,13 @@ fn head_needs_only_its_run_folder() {
     let workspace = Fixture::Weights.copy();
     let trained = train(&workspace, "run", &[]).with_code(0);
     trained.reports(&["a linear head on a frozen wrn-10-1"]);
-    trained.prints(&[
+    trained.prints(&["test, 8 images", " is the model: its NLL on 12 validation labels is "]);
+    assert!(trained.stdout.lines().count() <= LAST_SCREEN, "{}", trained.stdout);
+    workspace.run(&["inspect", "run"]).with_code(0).prints(&[
         "two heads, same labels",
         "labels alone",
         "fitted on 12 labels of the validation split",
+        "`calmix predict` by default, based on 12 held-out labels:",
     ]);
     assert!(workspace.path("features").is_dir());
     // Neither the weights nor the features are needed from now on.
@@ -89,13 +92,15 @@ fn a_folder_of_labelled_images_alone_is_evaluated_out_of_fold() {
     let trained = train(&workspace, "runs/run", &[]).with_code(0);
     trained.reports(&["there is no test subset: each label is evaluated by a head trained without it"]);
     let table = ["out-of-fold, 10 labels", "each label is evaluated by a head trained without it"];
-    trained.prints(&table);
-    trained.prints(&[
+    trained.prints(&table[..1]);
+    trained.prints(&["(10 labels out of fold)"]);
+    let inspected = workspace.run(&["inspect", "runs/run"]).with_code(0);
+    inspected.prints(&table);
+    inspected.prints(&[
         "out-of-fold NLL",
         "fitted on 10 labels, each predicted by a head trained without it",
         "90% coverage: a prediction set contains ",
     ]);
-    workspace.run(&["inspect", "runs/run"]).with_code(0).prints(&table);
     workspace.run(&["evaluate", "runs/run"]).with_code(0).prints(&table);
     let listed = workspace.run(&["inspect", "runs", "--json"]).with_code(0);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();

@@ -105,7 +105,9 @@ fn one_clean_view_is_the_run_on_its_features() {
     }
     let trained = workspace.end(images).with_code(0);
     trained.reports(&["one clean view of 8 pixels", "logistic regression, EM and their average"]);
-    trained.prints(&["4 heads, same labels", "balanced EM"]);
+    trained.prints(&[" is the model"]);
+    let inspected = workspace.run(&["inspect", "images"]).with_code(0);
+    inspected.prints(&["4 heads, same labels", "balanced EM"]);
     export(&workspace, &workspace.path("images"));
     let mut vectors = workspace.command(&["train", "--features", "vectors.npy", "--labels", "labels.csv"]);
     vectors.args(["--threads", "1", "--run-dir", "vectors"]);

@@ -23,10 +23,10 @@ fn nothing_is_written_into_the_dataset() {
         "next: calmix train --data . --prepared ../prepared/photos\n",
     ]);
     let trained = within(&workspace, "photos", workspace.folder_training(".", &[])).with_code(0);
-    trained.prints(&["written to ../runs/cpu-folder-1: ", "next: calmix report ../runs/cpu-folder-1\n"]);
+    trained.prints(&["written to ../runs/cpu-folder-1; ", "next: calmix report ../runs/cpu-folder-1\n"]);
     trained.reports(&["data      [HERE]/photos ("]);
     let deeper = within(&workspace, "photos/cat", workspace.folder_training("..", &[])).with_code(0);
-    deeper.prints(&["written to ../../runs/cpu-folder-2: "]);
+    deeper.prints(&["written to ../../runs/cpu-folder-2; "]);
     assert_eq!(workspace.names("photos"), before);
     assert_eq!(workspace.names("."), ["photos", "prepared", "runs"]);
 }

@@ -48,7 +48,7 @@ fn two_and_four_processes_train_what_one_trains() {
         let more = [&SHARDS[..], &["--run-dir", processes, "--processes", processes]].concat();
         let output = workspace.end(workspace.training(8, &more)).with_code(0);
         output.reports(&[&format!("1 thread in each of {processes} processes")]);
-        output.prints(&["model after 8 steps\n", &format!("next: calmix report {processes}\n")]);
+        output.prints(&["model after 8 steps written to ", &format!("next: calmix report {processes}\n")]);
         assert_eq!(output.stdout.matches("model after").count(), 1, "only rank 0 prints");
         same(&workspace, "one", processes);
     }

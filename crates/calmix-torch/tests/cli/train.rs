@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::golden::golden;
-use crate::workspace::{TINY, Workspace};
+use crate::workspace::{LAST_SCREEN, TINY, Workspace};
 
 /// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the metrics, and
 /// the user hears of it.
@@ -73,16 +73,14 @@ fn prepare_train_evaluate_inspect() {
         "step 8/8  loss ",
     ]);
     trained.prints(&[
-        "model after 8 steps\n\ntest, 40 images ",
+        "Too few labels for an estimate: the error may be anywhere from ",
+        "(40 test images); 10",
+        "\n\ntest, 40 images ",
         "  confidence gap, points ",
-        "-confident by ",
-        " points: mean confidence ",
-        "%, accuracy ",
-        "brackets: 95% confidence intervals, exact for the error and derived from it for the gap\n\
-         the other intervals are from 20 bootstrap resamples\nan ECE needs at least 1,000 images\n",
-        "written to runs/cpu-fashion-mnist-1: model.safetensors, model.json\n",
+        "model after 8 steps written to runs/cpu-fashion-mnist-1; ",
         "next: calmix report runs/cpu-fashion-mnist-1\n",
     ]);
+    assert!(trained.stdout.lines().count() <= LAST_SCREEN, "{}", trained.stdout);
     assert!(workspace.path("runs/cpu-fashion-mnist-1/model.safetensors").exists());
     assert!(!workspace.path("runs/cpu-fashion-mnist-1/prepared").exists());
 
@@ -96,7 +94,14 @@ fn prepare_train_evaluate_inspect() {
     for (command, more) in [
         ("evaluate", "next: calmix report runs/cpu-fashion-mnist-1\n"),
         ("inspect", "run runs/cpu-fashion-mnist-1: finished after 8 steps\n"),
-        ("inspect", "pseudo-labels of 80 unlabelled images at the end: "),
+        ("inspect", "-confident by "),
+        ("inspect", " points: mean confidence "),
+        (
+            "inspect",
+            "brackets: 95% confidence intervals, exact for the error and derived from it for the gap\n\
+             the other intervals are from 20 bootstrap resamples\nan ECE needs at least 1,000 images\n",
+        ),
+        ("inspect", "pseudo-labels of 80 unlabelled samples at the end: "),
         ("resume", "this run is already finished\n"),
     ] {
         let shown = workspace.run(&[command, run]).with_code(0);
@@ -150,7 +155,7 @@ fn a_folder_of_photos_needs_no_recipe() {
         output.prints(&[
             "no metrics: there is no test subset, and no label was held out.\n\
              Add a folder `test`, or more labels: with at least 50",
-            &format!("written to {run}: "),
+            &format!("written to {run}; "),
         ]);
         // Shows the recipe that calmix chose, and how to choose another.
         assert_eq!(output.stderr.contains(said), recipe.is_empty(), "{}", output.stderr);

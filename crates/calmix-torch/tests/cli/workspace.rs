@@ -20,6 +20,9 @@ pub(crate) struct CommandOutput {
     pub(crate) code: i32,
 }
 
+/// The most lines that a finished run prints.
+pub(crate) const LAST_SCREEN: usize = 15;
+
 /// A training of a second: eight steps of four labelled and four unlabelled images of 8×8.
 pub(crate) const TINY: &[&str] = &[
     "train.batch=4",

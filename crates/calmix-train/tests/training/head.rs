@@ -242,7 +242,7 @@ impl Sink for StopAtFeatures<'_> {
         Ok(())
     }
 
-    fn features(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
+    fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         assert!(progress.done <= progress.total);
         self.0.store(true, Ordering::Relaxed);
         Ok(())

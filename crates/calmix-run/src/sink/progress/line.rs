@@ -48,7 +48,8 @@ pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usi
     }
     let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(CELLS);
     let line = whole(&parts);
-    if cells < FEWEST {
+    // What is not counted has no bar.
+    if cells < FEWEST || all == 0 {
         return line.chars().take(room).collect();
     }
     let full = (cells as u64).saturating_mul(done.min(all)) / all.max(1);

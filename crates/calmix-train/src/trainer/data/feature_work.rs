@@ -7,7 +7,7 @@ use std::time::Instant;
 use calmix_data::augment::Augment;
 use calmix_data::loader::{ImageSource, Warn, Workers};
 use calmix_run::run::Paths;
-use calmix_run::sink::WorkProgress;
+use calmix_run::sink::{Work, WorkProgress};
 
 use super::train_data::TrainData;
 
@@ -73,13 +73,16 @@ impl<'a> FeatureWork<'a> {
             stop,
             warn,
             tell: Box::new(tell),
-            progress: WorkProgress { done: 0, total: 0, seconds: 0.0 },
+            progress: features(0),
             start: Instant::now(),
         }
     }
 
     pub(crate) fn begin(&mut self, total: u64) {
-        (self.progress, self.start) = (WorkProgress { done: 0, total, seconds: 0.0 }, Instant::now());
+        self.progress = features(total);
+        self.start = Instant::now();
+        // The first views take a while: the user sees what is being computed.
+        (self.tell)(&self.progress);
     }
 
     pub(crate) fn made(&mut self, views: u64) {
@@ -87,4 +90,9 @@ impl<'a> FeatureWork<'a> {
         self.progress.seconds = self.start.elapsed().as_secs_f64();
         (self.tell)(&self.progress);
     }
+}
+
+/// The progress before the first of `total` views.
+fn features(total: u64) -> WorkProgress {
+    WorkProgress { work: Work::Features, done: 0, total, seconds: 0.0 }
 }

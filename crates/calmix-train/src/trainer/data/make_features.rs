@@ -30,7 +30,7 @@ impl<'a> FeatureWatch<'a, '_> {
     fn work(self, data: &TrainData) -> FeatureWork<'a> {
         let sinks = self.sinks;
         // An error of a sink does not end the run: the terminal may close.
-        let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
+        let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.work(progress)));
         FeatureWork::new(data, self.stop, Arc::clone(self.warn), tell)
     }
 }

@@ -28,6 +28,23 @@ const MOST_PSEUDO_LABELS: u64 = 100_000;
 /// Loads the images of an evaluation.
 pub(crate) type EvalBatches = EvalLoader<ImageViews<Augment>>;
 
+/// An evaluation in rounds: in each of them a process predicts a batch, if it has one left.
+pub(crate) struct EvalRounds {
+    /// The batches of this process.
+    pub(crate) batches: EvalBatches,
+    /// The most batches that any process has.
+    pub(crate) rounds: u64,
+    /// The samples of all processes.
+    pub(crate) samples: u64,
+}
+
+impl EvalRounds {
+    /// The samples that all processes predict in a round, on average.
+    pub(crate) fn samples_per_round(&self) -> u64 {
+        self.samples.div_ceil(self.rounds.max(1))
+    }
+}
+
 /// The samples of a run with their images.
 pub(crate) struct TrainData {
     pub(crate) samples: RunSamples,
@@ -131,14 +148,14 @@ impl TrainData {
         Ok(Some(FileBlocks::find(dataset, unlabelled, files)?))
     }
 
-    /// The samples of a split without augmentation, batch by batch, and the most batches that any process gets; `None` if
-    /// the split has no samples. The batches are distributed about evenly over the processes, in contiguous ranges.
+    /// The samples of a split without augmentation, batch by batch; `None` if the split has no samples. The batches are
+    /// distributed about evenly over the processes, in contiguous ranges.
     pub(crate) fn samples_of(
         &self,
         recipe: &Recipe,
         split: EvalSet,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
+    ) -> Result<Option<EvalRounds>, TrainError> {
         self.in_batches(recipe, &self.samples.of_split(split), processes)
     }
 
@@ -147,7 +164,7 @@ impl TrainData {
         &self,
         recipe: &Recipe,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
+    ) -> Result<Option<EvalRounds>, TrainError> {
         let mut evaluated = Vec::new();
         for id in self.samples.some_unlabelled_ids(MOST_PSEUDO_LABELS) {
             if self.samples.evaluated_class(id)?.is_some() {
@@ -162,7 +179,7 @@ impl TrainData {
         recipe: &Recipe,
         samples: &SampleIds,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalBatches, u64)>, TrainError> {
+    ) -> Result<Option<EvalRounds>, TrainError> {
         if samples.is_empty() {
             return Ok(None);
         }
@@ -174,6 +191,7 @@ impl TrainData {
         let views = Arc::clone(&self.views);
         let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
         let rounds = samples.len().div_ceil(batch).div_ceil(size);
-        Ok(Some((EvalLoader::new(views, stream, corrupt, workers)?, rounds)))
+        let batches = EvalLoader::new(views, stream, corrupt, workers)?;
+        Ok(Some(EvalRounds { batches, rounds, samples: samples.len() }))
     }
 }

@@ -25,6 +25,7 @@ use calmix_vectors::evaluation::EvalOutput;
 use calmix_vectors::head_vectors::HeadVectors;
 use calmix_vectors::reevaluate::{evaluate_again, evaluate_vector_run, finished, model_of, same_run};
 use calmix_vectors::run_samples::BeganWith;
+use calmix_vectors::work_count::ignore_progress;
 
 use super::evaluate::{EvalMode, evaluate_model};
 use crate::trainer::data::feature_work::{FeaturePlace, FeatureWork, PageShard};
@@ -135,5 +136,6 @@ fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainEr
 fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
     let (requested, processes, watch) = (AtomicBool::new(false), ProcessGroup::alone(), Watch::default());
     let warn: Warn = Arc::new(|_| {});
-    run(EvalStop { requested: &requested, processes: &processes, watch: &watch, warn: &warn, step })
+    let work = &ignore_progress;
+    run(EvalStop { requested: &requested, processes: &processes, watch: &watch, warn: &warn, work, step })
 }

@@ -1,8 +1,11 @@
 //! An evaluation of the current network, and what a run writes and keeps of it.
 
+use std::cell::RefCell;
+
 use calmix_metrics::evaluate::select;
 use calmix_metrics::predictions::EvalModel;
 use calmix_recipe::Selection;
+use calmix_run::sink::WorkProgress;
 use calmix_vectors::final_evaluation::FinalEvaluation;
 
 use super::checkpoint_files::Best;
@@ -27,6 +30,9 @@ pub(crate) fn evaluate_network(
     let step = stop.step;
     let models =
         if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
+    let shown = RefCell::new(&mut log.events);
+    let work = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+    let stop = EvalStop { work: &work, ..stop };
     // Evaluate all models before anything is written: of an abandoned evaluation nothing must remain.
     let outputs = models
         .iter()

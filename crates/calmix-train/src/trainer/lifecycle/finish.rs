@@ -1,5 +1,6 @@
 //! The end of a run: the last evaluation, the model and its metrics.
 
+use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
 use calmix_data::loader::Warn;
@@ -7,6 +8,7 @@ use calmix_engine::engine::EngineSnapshot;
 use calmix_metrics::predictions::EvalModel;
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_run::events::{Event, Finished};
+use calmix_run::sink::WorkProgress;
 use calmix_vectors::final_evaluation::FinalEvaluation;
 use calmix_vectors::result_files::{ResultFiles, ResultingModel, selected};
 
@@ -47,12 +49,15 @@ impl RunEnd<'_> {
 
     fn conclude(&mut self) -> Result<Finished, TrainError> {
         let model = self.last_model()?;
-        let recipe = &self.stepper.recipe;
-        let pseudo = if recipe.evaluate.pseudo_labels {
-            evaluate_pseudo_labels(&self.stepper.state.engine, recipe, &self.stepper.data, self.eval_stop())?
-        } else {
-            None
-        };
+        let mut pseudo = None;
+        if self.stepper.recipe.evaluate.pseudo_labels {
+            let Stepper { recipe, data, state, .. } = &self.stepper;
+            let shown = RefCell::new(&mut self.log.events);
+            let work = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+            let stop = self.stepper.eval_stop(self.step, self.stop, &self.warn);
+            let stop = EvalStop { work: &work, ..stop };
+            pseudo = evaluate_pseudo_labels(&state.engine, recipe, data, stop)?;
+        }
         let model = match self.best_of_all()? {
             Some(best) => self.best_model(best)?,
             None => model,
@@ -96,7 +101,11 @@ impl RunEnd<'_> {
         })?;
         let Stepper { recipe, data, state, .. } = &self.stepper;
         let model = (best.step, EvalModel::Ema);
-        let output = evaluate_model(&state.engine, recipe, data, model, EvalMode::Final, self.eval_stop());
+        let shown = RefCell::new(&mut self.log.events);
+        let work = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+        let stop = self.stepper.eval_stop(self.step, self.stop, &self.warn);
+        let stop = EvalStop { work: &work, ..stop };
+        let output = evaluate_model(&state.engine, recipe, data, model, EvalMode::Final, stop);
         self.stepper.state.engine.restore(&last)?;
         let output = output?;
         for seen in &output.predictions {

@@ -14,44 +14,43 @@ pub(crate) struct Timer {
     pacer: Pacer,
     exchanged: (u64, Duration, Collectives),
     first_step: u64,
-    /// When to estimate the time left next; `None` once a whole interval is over.
-    next_estimate: Option<Duration>,
+    /// When the pace between two intervals is due next.
+    next_estimate: Duration,
 }
 
-/// The time between estimates of the time left, before the first interval is over.
-const ESTIMATES: Duration = Duration::from_secs(2);
+/// The time between two paces within an interval.
+const ESTIMATES: Duration = Duration::from_secs(1);
 
 impl Timer {
     pub(crate) fn new(layout: &ParallelLayout, first_step: u64, last_step: u64) -> Self {
         let pacer = Pacer::new(first_step, last_step);
         let (began, exchanged) = (Instant::now(), exchanged(layout));
-        Self { began, pacer, exchanged, first_step, next_estimate: Some(ESTIMATES) }
+        Self { began, pacer, exchanged, first_step, next_estimate: ESTIMATES }
     }
 
     /// The pace since the last interval.
     pub(crate) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
-        self.next_estimate = None;
         let reading = self.reading(step, layout, counters);
+        self.next_estimate = reading.elapsed + ESTIMATES;
         self.pacer.step(reading.elapsed);
         self.pacer.pace(reading)
     }
 
-    /// The pace of the first steps, from time to time until an interval is over. The first step alone is not representative,
-    /// since libtorch warms up in it.
-    pub(crate) fn first_pace(
+    /// The pace since the last interval, from time to time. The first step alone is not representative, since libtorch warms
+    /// up in it.
+    pub(crate) fn current_pace(
         &mut self,
         step: u64,
         layout: &ParallelLayout,
         counters: Counters,
     ) -> Option<Pace> {
-        let next = self.next_estimate?;
         let reading = self.reading(step, layout, counters);
         self.pacer.step(reading.elapsed);
-        if step < self.first_step + 2 || reading.elapsed < next {
+        if step < self.first_step + 2 || reading.elapsed < self.next_estimate {
             return None;
         }
-        self.next_estimate = Some(reading.elapsed + ESTIMATES);
-        // A copy: the first interval still begins with the first step.
+        self.next_estimate = reading.elapsed + ESTIMATES;
+        // A copy: the interval still begins where the last one ended.
         Some(self.pacer.clone().pace(reading))
     }
 

@@ -80,8 +80,9 @@ impl<'a> TrainLoop<'a> {
             self.signals.worked(start.elapsed().saturating_sub(waited));
             if logs {
                 self.log.events.pace(&timer.pace(self.step, &self.stepper.layout, batches.counters()))?;
-            } else if let Some(pace) = timer.first_pace(self.step, &self.stepper.layout, batches.counters()) {
-                self.log.events.first_pace(&pace);
+            } else if let Some(pace) = timer.current_pace(self.step, &self.stepper.layout, batches.counters())
+            {
+                self.log.events.current_pace(&pace);
             }
             evaluates = self.lacks_evaluation();
             // The last step has an end of its own.

@@ -1,9 +1,11 @@
-//! How an evaluation is abandoned when a run has to stop: all processes leave it at the same place.
+//! How an evaluation is abandoned when a run has to stop: all processes leave it at the same place. Its progress is shown
+//! meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_data::loader::Warn;
 use calmix_dist::ProcessGroup;
+use calmix_vectors::work_count::TellWork;
 
 use super::step_phase::{StepPhase, Watch};
 use crate::trainer::error::TrainError;
@@ -15,6 +17,8 @@ pub(crate) struct EvalStop<'a> {
     pub(crate) processes: &'a ProcessGroup,
     pub(crate) watch: &'a Watch,
     pub(crate) warn: &'a Warn,
+    /// Receives the progress of the evaluation.
+    pub(crate) work: TellWork<'a>,
     /// The number of steps so far.
     pub(crate) step: u64,
 }

@@ -20,6 +20,7 @@ use calmix_engine::learn::StepOutput;
 use calmix_engine::observe::Observed;
 use calmix_engine::shard_plan::LocalPlan;
 use calmix_recipe::{NonFinite, Recipe};
+use calmix_vectors::work_count::ignore_progress;
 
 use super::exchange::{Gathered, gather, gather_again};
 use super::partners::local_plan;
@@ -224,7 +225,8 @@ impl Stepper {
         requested: &'a AtomicBool,
         warn: &'a Warn,
     ) -> EvalStop<'a> {
-        EvalStop { requested, processes: &self.layout.processes, watch: &self.watch, warn, step }
+        let processes = &self.layout.processes;
+        EvalStop { requested, processes, watch: &self.watch, warn, work: &ignore_progress, step }
     }
 
     /// What this process tells the others.

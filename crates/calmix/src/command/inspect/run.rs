@@ -86,6 +86,11 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
+    let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
+    let mut guarantees = metric_table::guarantees(held_out, kind);
+    if !guarantees.is_empty() {
+        guarantees.push('\n');
+    }
     let later = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
     let again = later.as_ref().map(|map| calibrated_again(map, kind));
     let files = format!("files:\n{}", run_files::list(folder));
@@ -111,7 +116,8 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         "calibrated_again": later,
         "damaged": skipped.iter().map(damage).collect::<Vec<_>>(),
     });
-    let text = [about, damaged, metrics.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
+    let metrics = metrics.unwrap_or_default();
+    let text = [about, damaged, metrics, again.unwrap_or_default(), guarantees, files, next].concat();
     Ok(InspectOutput { text, json })
 }
 
