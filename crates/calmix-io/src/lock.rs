@@ -37,6 +37,10 @@ pub fn locks() -> u64 {
     LOCKS.load(Ordering::Relaxed)
 }
 
+fn count() {
+    LOCKS.fetch_add(1, Ordering::Relaxed);
+}
+
 /// The right to write into a folder, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -49,7 +53,7 @@ impl Lock {
     /// # Errors
     /// If another process holds it, a process on another machine has not released it, or the file system has no locks.
     pub fn take(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), false).inspect(Self::count)
+        Self::take_as(path, &Machine::this(), false).inspect(|_| count())
     }
 
     /// Takes the lock as [`take`](Self::take) does, even if a process on another machine has not released it.
@@ -57,7 +61,7 @@ impl Lock {
     /// # Errors
     /// If another process holds it, or the file system has no locks.
     pub fn take_over(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), true).inspect(Self::count)
+        Self::take_as(path, &Machine::this(), true).inspect(|_| count())
     }
 
     /// Takes the lock of a scratch folder as [`take`](Self::take) does; [`locks`] does not count it.
@@ -73,10 +77,6 @@ impl Lock {
         let found = fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
         let held = self.file.metadata().map(|held| (held.dev(), held.ino()));
         matches!((found, held), (Ok(found), Ok(held)) if found == held)
-    }
-
-    fn count(&self) {
-        LOCKS.fetch_add(1, Ordering::Relaxed);
     }
 
     fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, FileError> {

@@ -43,7 +43,7 @@ impl ScratchFolder {
                 made => made.map_err(|error| FileError::new(parent, error))?,
             }
             let file = path.join(LOCK);
-            let _lock = match Lock::take_uncounted(&file) {
+            let lock = match Lock::take_uncounted(&file) {
                 Ok(lock) if lock.is_of(&file) => Some(lock),
                 // A sweep came between the two calls: it is about to remove the folder, or has removed it.
                 Ok(_) => continue,
@@ -54,7 +54,7 @@ impl ScratchFolder {
                     return Err(FileError::new(parent, error.problem));
                 }
             };
-            return Ok(Self { path, _lock });
+            return Ok(Self { path, _lock: lock });
         }
     }
 
@@ -82,7 +82,7 @@ impl Drop for ScratchFolder {
 /// Removes the abandoned scratch folders of `parent` whose names begin with `prefix`, as far as it can. Other processes may
 /// use theirs at the same time, on this machine or on others.
 pub fn sweep_abandoned(parent: &Path, prefix: &str) {
-    for (name, path) in names(&ConfinedPath::root(parent)).unwrap_or_default() {
+    for (name, path) in names(ConfinedPath::root(parent)).unwrap_or_default() {
         if !name.strip_prefix(prefix).is_some_and(is_nonce) || !is_own_folder(&path) {
             continue;
         }
@@ -136,7 +136,7 @@ mod tests {
     const PREFIX: &str = ".making-";
 
     fn listed(folder: &Path) -> Vec<String> {
-        names(&ConfinedPath::root(folder)).unwrap().into_iter().map(|(name, _)| name).collect()
+        names(ConfinedPath::root(folder)).unwrap().into_iter().map(|(name, _)| name).collect()
     }
 
     /// What a process that was killed leaves: everything but its lock.
