@@ -299,12 +299,12 @@ impl<'a> MetricColumns<'a> {
     /// The table, then the confidence before and after calibration in words.
     fn with_words(&self, title: &str) -> String {
         let Self { samples, raw, mapped, heading, .. } = self;
-        let mut text = self.table(title, self.rows());
-        text += &format!("  {}\n", confidence_in_words(raw.0, *samples));
+        let mut sentences = vec![confidence_in_words(raw.0, *samples)];
         if let Some(((metrics, _), heading)) = mapped.zip(heading.as_ref()) {
-            text += &format!("  {heading}, {}\n", confidence_in_words(metrics, *samples));
+            sentences.push(format!("{heading}, {}", confidence_in_words(metrics, *samples)));
         }
-        text
+        let lines = sentences.iter().map(|sentence| format!("  {sentence}\n"));
+        self.table(title, self.rows()) + &lines.collect::<String>()
     }
 }
 

@@ -83,7 +83,8 @@ fn classes_match_by_name_and_metrics_are_those_of_predict() {
 fn label_column_and_layout_are_taken() {
     let workspace = Fixture::Photos.copy();
     workspace.images("listed/img", 90, 4);
-    let lines = (0..4).map(|n| format!("img/{n}.png,{}\n", ["cat", "dog"][n % 2])).collect::<String>();
+    let lines =
+        (0..4).map(|n| format!("img/{n}.png,{}\n", ["cat", "dog"][n % 2])).collect::<Vec<_>>().concat();
     fs::write(workspace.path("listed/labels.csv"), format!("file,animal\n{lines}")).unwrap();
     let on = ["evaluate", "run", "--on", "listed", "--label-column", "animal", "--json"];
     let output = workspace.run(&on).with_code(0);

@@ -113,7 +113,9 @@ fn measure(
         resampling.map(|(how, _)| WorkCount::begin(stop.work, Work::Intervals, output.resamples(how)));
     let mut is_over = || {
         replicates = replicates.wrapping_add(1);
-        count.iter_mut().for_each(|count| count.add(1));
+        if let Some(count) = &mut count {
+            count.add(1);
+        }
         if stop.processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
             over = stop.check().err();
         }
