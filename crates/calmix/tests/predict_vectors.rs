@@ -2,6 +2,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "vectors/model_files.rs"]
+mod model_files;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,14 +13,12 @@ use calmix::core::matrix::Matrix;
 use calmix::core::rng::{Domain, Seed};
 use calmix::metrics::calibrator::any_calibrator::Calibrator;
 use calmix::metrics::held_out::HeldOut;
-use calmix::recipe::network::HeadKind;
-use calmix::recipe::precision::Precision;
-use calmix::run::head_files::{head_bytes, projection_bytes};
-use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
 use calmix_head::model::HeadModel;
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
 use serde_json::Value;
+
+use model_files::write_model;
 
 const WIDTH: usize = 12;
 const ROWS: usize = 10_000;
@@ -47,39 +48,15 @@ impl Scene {
         let numbers = (0..shape.numbers()).map(|_| (3.0 * stream.normal()) as f32).collect();
         let head = Head::new(shape, numbers).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let run = folder.path().join("run");
-        fs::create_dir(&run).unwrap();
-        let below = projection_bytes(&projection).unwrap();
-        let mut info = ModelInfo {
-            format: FORMAT,
-            blake3: String::new(),
-            model: None,
-            classes: CLASSES.map(str::to_owned).to_vec(),
-            resize: 0,
-            filter: String::new(),
-            shrink: None,
-            head: Some(HeadInfo {
-                kind: HeadKind::Linear,
-                precision: Precision::F32,
-                features: WIDTH as u32,
-                dimensions: 5,
-                backbone: String::new(),
-                projection: ModelInfo::hash(&below),
-            }),
-            calibration: None,
-            held_out: Some(HeldOut {
-                answer: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
-                right: (0..60).map(|n| n > 20).collect(),
-                lac: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
-                aps: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
-                label: (0..60).map(|n| n % 3).collect(),
-            }),
-            calibration_blake3: String::new(),
+        let classes = CLASSES.map(str::to_owned).to_vec();
+        let held_out = HeldOut {
+            answer: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
+            right: (0..60).map(|n| n > 20).collect(),
+            lac: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
+            aps: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
+            label: (0..60).map(|n| n % 3).collect(),
         };
-        let weights = info.embed(&head_bytes(&head).unwrap()).unwrap();
-        fs::write(run.join("model.safetensors"), weights).unwrap();
-        fs::write(run.join("projection.safetensors"), below).unwrap();
-        fs::write(run.join("model.json"), serde_json::to_vec(&info).unwrap()).unwrap();
+        write_model(&folder.path().join("run"), &projection, &head, classes, Some(held_out));
         vectors[BAD * WIDTH + 4] = f32::NAN;
         let model = HeadModel::new(projection, head).unwrap().folded().unwrap();
         let scene = Self { folder, vectors, model };

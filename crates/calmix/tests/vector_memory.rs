@@ -3,16 +3,17 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "vectors/model_files.rs"]
+mod model_files;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use calmix::recipe::network::HeadKind;
-use calmix::recipe::precision::Precision;
-use calmix::run::head_files::{head_bytes, projection_bytes};
-use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
+
+use model_files::write_model;
 
 /// Kilobytes that a process may map.
 const MOST_MEMORY: u32 = 2_000_000;
@@ -22,38 +23,15 @@ const CLASSES: usize = 10_000;
 
 /// Writes a run of one direction, with valid hashes, and a vector.
 fn write_run(folder: &Path) {
-    let run = folder.join("run");
-    fs::create_dir(&run).unwrap();
     let projection = Projection::new(vec![0.5; FEATURES], vec![1e-3; FEATURES]).unwrap();
     let shape = HeadShape { width: 1, hidden: None, classes: CLASSES };
     let numbers = (0..shape.numbers()).map(|n| (n % 97) as f32 / 97.0).collect();
-    let below = projection_bytes(&projection).unwrap();
-    let mut info = ModelInfo {
-        format: FORMAT,
-        blake3: String::new(),
-        model: None,
-        classes: (0..CLASSES).map(|class| format!("c{class}")).collect(),
-        resize: 0,
-        filter: String::new(),
-        shrink: None,
-        head: Some(HeadInfo {
-            kind: HeadKind::Linear,
-            precision: Precision::F32,
-            features: FEATURES as u32,
-            dimensions: 1,
-            backbone: String::new(),
-            projection: ModelInfo::hash(&below),
-        }),
-        calibration: None,
-        held_out: None,
-        calibration_blake3: String::new(),
-    };
     let head = Head::new(shape, numbers).unwrap();
-    let weights = info.embed(&head_bytes(&head).unwrap()).unwrap();
-    assert!(weights.len() + below.len() < 9_000_000);
-    fs::write(run.join("model.safetensors"), weights).unwrap();
-    fs::write(run.join("projection.safetensors"), below).unwrap();
-    fs::write(run.join("model.json"), serde_json::to_vec(&info).unwrap()).unwrap();
+    let classes = (0..CLASSES).map(|class| format!("c{class}")).collect();
+    let run = folder.join("run");
+    write_model(&run, &projection, &head, classes, None);
+    let size = |name: &str| fs::metadata(run.join(name)).unwrap().len();
+    assert!(size("model.safetensors") + size("projection.safetensors") < 9_000_000);
 
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {FEATURES}), }}");
     let mut vector = b"\x93NUMPY\x01\x00\x76\x00".to_vec();

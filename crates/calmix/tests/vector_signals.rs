@@ -6,21 +6,20 @@
 
 #[path = "vectors/interrupted.rs"]
 mod interrupted;
+#[path = "vectors/model_files.rs"]
+mod model_files;
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
 
 use std::fs;
 use std::path::Path;
 
-use calmix::recipe::network::HeadKind;
-use calmix::recipe::precision::Precision;
-use calmix::run::head_files::{head_bytes, projection_bytes};
-use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
 use tempfile::TempDir;
 
 use interrupted::{Running, found_below, write_labels, write_many, write_vectors};
+use model_files::write_model;
 
 const TRAIN: [&str; 9] =
     ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--threads", "2", "--run-dir", "run"];
@@ -165,34 +164,10 @@ fn ids_are_refused_as_labels() {
 
 /// Writes the files of a trained model, without training one.
 fn write_run(folder: &Path, width: usize, classes: usize) {
-    let run = folder.join("run");
-    fs::create_dir(&run).unwrap();
     let projection = Projection::new(vec![0.25; width], Vec::new()).unwrap();
     let shape = HeadShape { width, hidden: None, classes };
     let numbers = (0..shape.numbers()).map(|n| ((n * 7_919) % 101) as f32 / 10.0).collect();
-    let below = projection_bytes(&projection).unwrap();
-    let mut info = ModelInfo {
-        format: FORMAT,
-        blake3: String::new(),
-        model: None,
-        classes: (0..classes).map(|class| format!("c{class}")).collect(),
-        resize: 0,
-        filter: String::new(),
-        shrink: None,
-        head: Some(HeadInfo {
-            kind: HeadKind::Linear,
-            precision: Precision::F32,
-            features: width as u32,
-            dimensions: width as u32,
-            backbone: String::new(),
-            projection: ModelInfo::hash(&below),
-        }),
-        calibration: None,
-        held_out: None,
-        calibration_blake3: String::new(),
-    };
-    let weights = info.embed(&head_bytes(&Head::new(shape, numbers).unwrap()).unwrap()).unwrap();
-    fs::write(run.join("model.safetensors"), weights).unwrap();
-    fs::write(run.join("projection.safetensors"), below).unwrap();
-    fs::write(run.join("model.json"), serde_json::to_vec(&info).unwrap()).unwrap();
+    let head = Head::new(shape, numbers).unwrap();
+    let classes = (0..classes).map(|class| format!("c{class}")).collect();
+    write_model(&folder.join("run"), &projection, &head, classes, None);
 }
