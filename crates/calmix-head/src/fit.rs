@@ -2,7 +2,9 @@
 //!
 //! More heads are trained than one, each without a fold of the labels: the calibrator is fitted on their predictions, so that
 //! no label is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no
-//! folds. Which head is the result depends on [`Candidates`]:
+//! folds. A label that is the only one of its class is held out too, but the head of its fold cannot know the class: it
+//! counts against the guarantees, and takes no part in calibrator and choice. Which head is the result depends on
+//! [`Candidates`]:
 //!
 //! - with the head of a method, a head that is trained on the labels alone is evaluated in the same way, and is the result
 //!   if the labels out of fold are more likely under it by more than a standard error, or by more than two if there are
@@ -10,6 +12,8 @@
 //!   more that trains on its own pseudo-labels: if the difference is not clear, the head of the settings is the better choice;
 //! - with one vector per sample, the result is the head under which these labels are the most likely. C of logistic
 //!   regression is chosen on the same labels, which favours it slightly, and so is the average's choice between the mixtures.
+//!   If there are none, as with one label per class, balanced EM is the result: with so few labels the unlabelled samples
+//!   decide how good a head is.
 
 use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::is_lower_by;
@@ -19,8 +23,8 @@ pub use crate::candidate::Candidate;
 use crate::candidate::{Training, candidates};
 use crate::error::HeadError;
 pub use crate::fitted_head::FittedHead;
-use crate::fitted_head::{FoldLogits, least_labels, out_of_fold, predictions_of, raw_nll};
-use crate::folds::folds;
+use crate::fitted_head::{FoldLogits, least_labels, out_of_fold, predictions_of, unseen_labels};
+use crate::folds::{Folds, folds};
 use crate::parallel;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
@@ -96,8 +100,9 @@ pub fn fit(
     let has_unlabelled = settings.unlabelled_batch > 0 && !rows.unlabelled.is_empty();
     let candidates = candidates(settings, has_unlabelled);
     let needs_folds = validation.is_none();
-    let folds = if needs_folds { folds(&samples, rows, settings.folds, settings.seed) } else { Vec::new() };
-    let jobs = jobs(rows, &candidates, &folds);
+    let folds =
+        if needs_folds { folds(&samples, rows, settings.folds, settings.seed) } else { Folds::default() };
+    let jobs = jobs(rows, &candidates, &folds.rows);
     progress.begin(jobs.iter().map(|job| job.training.steps()).sum());
     let trained = parallel::run(jobs.len(), threads, |n| {
         let Job { rows, training, .. } = &jobs[n];
@@ -111,21 +116,20 @@ pub fn fit(
         for Variant { own, of_folds } in variants {
             let Some(trained) = own else { continue };
             progress.check_stop()?;
+            let mut unseen = Vec::new();
             let predictions = match validation {
                 Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
-                None => out_of_fold(&samples, of_folds, settings.steps),
+                None => {
+                    unseen = unseen_labels(&samples, &of_folds, &folds.unseen);
+                    out_of_fold(&samples, of_folds, &folds.unseen, settings.steps)
+                }
             };
-            fitted.push((trained, predictions));
+            fitted.push(FittedHead::new(*candidate, trained, predictions, unseen, progress)?);
         }
-        let mut nll = Vec::new();
-        for (_, predictions) in &fitted {
-            progress.check_stop()?;
-            nll.push(raw_nll(predictions)?);
-        }
+        let nll: Vec<Option<f64>> = fitted.iter().map(FittedHead::mean_nll).collect();
         let best = if fitted.len() == 1 { 0 } else { lowest(&nll).unwrap_or(UNCHOSEN) };
         if best < fitted.len() {
-            let (trained, predictions) = fitted.swap_remove(best);
-            heads.push(FittedHead::new(*candidate, trained, predictions, progress)?);
+            heads.push(fitted.swap_remove(best));
         }
     }
     add_average(&mut heads, progress)?;
@@ -147,7 +151,8 @@ fn jobs(rows: &TrainingRows, candidates: &[(Candidate, Training)], folds: &[Vec<
         };
         for held_out in folds {
             let training = training.without_log();
-            jobs.push(Job { candidate, training, rows: rows.without(held_out), held_out: held_out.clone() });
+            let rows = rows.without_labels(held_out);
+            jobs.push(Job { candidate, training, rows, held_out: held_out.clone() });
         }
         jobs.push(Job { candidate, training: training.clone(), rows, held_out: Vec::new() });
     }
@@ -237,7 +242,10 @@ fn choose(
                 |(own, alone): (&FittedHead, &FittedHead)| is_lower_by(standard_errors, &alone.nll, &own.nll);
             usize::from(pair.is_some_and(is_better))
         }
-        Candidates::OneVector => lowest(&nll).unwrap_or(0),
+        Candidates::OneVector => {
+            let balanced = heads.iter().position(|head| head.candidate == Candidate::BalancedEm);
+            lowest(&nll).or(balanced).unwrap_or(0)
+        }
     };
     HeadFit { heads, kept, nll_difference }
 }

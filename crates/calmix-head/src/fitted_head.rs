@@ -1,11 +1,11 @@
 //! A head with its calibrator and its evidence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::temperature::Temperature;
-use calmix_metrics::error::MetricsError;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
+use calmix_metrics::held_out::UnseenLabel;
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
@@ -31,6 +31,8 @@ pub struct FittedHead {
     pub calibrator: Fitted,
     /// The NLL of each of these labels by a calibrator that was fitted without it.
     pub nll: Vec<f64>,
+    /// The labels that are the only ones of their class, by ascending id: no head of a fold could predict them.
+    pub unseen: Vec<UnseenLabel>,
 }
 
 impl FittedHead {
@@ -38,6 +40,7 @@ impl FittedHead {
         candidate: Candidate,
         trained: TrainedHead,
         predictions: Predictions,
+        unseen: Vec<UnseenLabel>,
         progress: &FitProgress<'_>,
     ) -> Result<Self, HeadError> {
         let stop = || progress.check_stop().is_err();
@@ -59,7 +62,7 @@ impl FittedHead {
             Some(calibrator) => calibrator.cross_fit_unless(&predictions, &stop)?.nll,
             None => nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?,
         };
-        Ok(Self { candidate, trained, predictions, calibrator, nll })
+        Ok(Self { candidate, trained, predictions, calibrator, nll, unseen })
     }
 
     /// The average of two linear heads, each at the temperature of its own calibrator.
@@ -74,7 +77,11 @@ impl FittedHead {
         let numbers = average(head.numbers(), other.numbers(), temperatures);
         let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
         let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
-        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() }, progress)
+        let mut unseen = first.unseen.clone();
+        for (label, other) in unseen.iter_mut().zip(&second.unseen) {
+            label.logits = average(&label.logits, &other.logits, temperatures);
+        }
+        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() }, unseen, progress)
     }
 
     /// The temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels are all
@@ -95,11 +102,6 @@ pub(crate) fn least_labels() -> usize {
     CalibratorKind::Temperature.least_labels()
 }
 
-/// The mean NLL of predictions before calibration; `None` if there are none.
-pub(crate) fn raw_nll(predictions: &Predictions) -> Result<Option<f64>, MetricsError> {
-    Ok(mean(&nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?))
-}
-
 fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
@@ -107,15 +109,34 @@ fn mean(numbers: &[f64]) -> Option<f64> {
 /// The logits of rows by a head that was trained without them.
 pub(crate) type FoldLogits = BTreeMap<usize, Vec<f32>>;
 
-/// The predictions of the heads of folds for the labels, by ascending id.
-pub(crate) fn out_of_fold(samples: &HeadSamples<'_>, rows: FoldLogits, step: u64) -> Predictions {
+/// The predictions of the heads of folds for the labels whose class they know, by ascending id.
+pub(crate) fn out_of_fold(
+    samples: &HeadSamples<'_>,
+    rows: FoldLogits,
+    unseen: &BTreeSet<usize>,
+    step: u64,
+) -> Predictions {
     let mut predictions = empty(samples, EvalSet::OutOfFold, step);
-    for (row, logits) in rows {
+    for (row, logits) in rows.into_iter().filter(|(row, _)| !unseen.contains(row)) {
         predictions.ids.push(samples.ids[row]);
         predictions.labels.push(samples.label(row).unwrap_or_default());
         predictions.logits.extend(logits);
     }
     predictions
+}
+
+/// What the heads of folds predict for the labels whose class they cannot know, by ascending id.
+pub(crate) fn unseen_labels(
+    samples: &HeadSamples<'_>,
+    rows: &FoldLogits,
+    unseen: &BTreeSet<usize>,
+) -> Vec<UnseenLabel> {
+    let mut labels = Vec::new();
+    for (&row, logits) in rows.iter().filter(|(row, _)| unseen.contains(row)) {
+        let label = samples.label(row).unwrap_or_default();
+        labels.push(UnseenLabel { id: samples.ids[row], label, logits: logits.clone() });
+    }
+    labels
 }
 
 /// The predictions of a head for the validation samples.

@@ -1,5 +1,7 @@
 //! The vectors that heads are trained on.
 
+use std::collections::BTreeSet;
+
 use crate::error::HeadError;
 use crate::sample_vectors::SampleVectors;
 
@@ -160,12 +162,16 @@ pub fn check_classes(labels: usize, classes: usize) -> Result<(), HeadError> {
 }
 
 impl TrainingRows {
-    /// The rows without some of the labelled ones, which are not trained on without their label either.
-    pub(crate) fn without(&self, held_out: &[usize]) -> Self {
-        let kept = |rows: &[usize]| -> Vec<usize> {
-            rows.iter().copied().filter(|row| held_out.binary_search(row).is_err()).collect()
-        };
-        Self { labelled: kept(&self.labelled), unlabelled: kept(&self.unlabelled) }
+    /// The rows without the labels of some of them, which are ascending. If there are unlabelled rows, the held-out ones are
+    /// among them, as a user's own unlabelled samples are when the model predicts them.
+    pub(crate) fn without_labels(&self, held_out: &[usize]) -> Self {
+        let labelled = self.labelled.iter().copied().filter(|row| held_out.binary_search(row).is_err());
+        let mut unlabelled = self.unlabelled.clone();
+        if !unlabelled.is_empty() {
+            let known: BTreeSet<usize> = unlabelled.iter().copied().collect();
+            unlabelled.extend(held_out.iter().filter(|row| !known.contains(row)));
+        }
+        Self { labelled: labelled.collect(), unlabelled }
     }
 }
 
@@ -181,9 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn held_out_rows_are_not_trained_on_without_their_label_either() {
-        let rows = TrainingRows { labelled: vec![0, 2, 4], unlabelled: vec![5, 4, 3, 2, 1] };
-        let kept = rows.without(&[2, 4]);
-        assert_eq!(kept, TrainingRows { labelled: vec![0], unlabelled: vec![5, 3, 1] });
+    fn held_out_rows_are_among_the_unlabelled() {
+        let rows = TrainingRows { labelled: vec![0, 2, 4], unlabelled: vec![5, 4, 3, 1] };
+        let kept = rows.without_labels(&[2, 4]);
+        assert_eq!(kept, TrainingRows { labelled: vec![0], unlabelled: vec![5, 4, 3, 1, 2] });
+        let alone = TrainingRows { unlabelled: Vec::new(), ..rows };
+        assert_eq!(alone.without_labels(&[2, 4]).unlabelled, []);
     }
 }

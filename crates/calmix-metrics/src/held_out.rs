@@ -9,6 +9,8 @@
 
 mod of_predictions;
 
+use std::collections::BTreeSet;
+
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_core::softmax::argmax;
@@ -42,6 +44,17 @@ pub struct HeldOut {
     pub aps: Vec<f64>,
 }
 
+/// A label that is the only one of its class. The model that predicted it was trained without it, so it did not know the class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnseenLabel {
+    /// The id of the sample.
+    pub id: u64,
+    /// The class.
+    pub label: u32,
+    /// The logits of all classes. That of the class itself means nothing.
+    pub logits: Vec<f32>,
+}
+
 /// Randomised APS with the seed that every model uses.
 const APS: Score = Score::RandomisedAps { seed: Seed(0) };
 
@@ -61,6 +74,10 @@ pub enum SetRule {
 impl HeldOut {
     /// The largest number of labels that a model stores.
     pub const MOST: usize = 1_000;
+
+    /// The score of an [`UnseenLabel`], and the highest that a label may have: no class is left out of a set at this
+    /// threshold, though sums of probabilities may exceed 1 by rounding.
+    pub const HIGHEST_SCORE: f64 = 1.001;
 
     /// The probability with which a guaranteed precision may be missed.
     pub const DELTA: f64 = 0.1;
@@ -120,6 +137,23 @@ impl HeldOut {
             held_out.aps.push(score(APS));
         }
         held_out
+    }
+
+    /// Adds a label that no prediction set could contain, wrong at the confidence of the class that was predicted instead.
+    fn add_unseen(&mut self, unseen: &UnseenLabel) {
+        self.label.push(unseen.label);
+        self.answer.push(log_odds(&unseen.logits));
+        self.right.push(false);
+        self.lac.push(Self::HIGHEST_SCORE);
+        self.aps.push(Self::HIGHEST_SCORE);
+    }
+
+    /// Returns the classes whose only label was held out, ascending.
+    pub fn unseen_classes(&self) -> Vec<u32> {
+        let scored = self.label.iter().zip(&self.lac);
+        let classes: BTreeSet<u32> =
+            scored.filter(|&(_, &score)| score == Self::HIGHEST_SCORE).map(|(&label, _)| label).collect();
+        classes.into_iter().collect()
     }
 
     /// Returns the entries of these rows, in this order.

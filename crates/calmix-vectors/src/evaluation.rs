@@ -7,6 +7,7 @@ use calmix_data::loader::SkippedSample;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::{Evaluation, evaluate_unless};
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
+use calmix_metrics::held_out::UnseenLabel;
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::{EvalSet, Predictions};
 use calmix_recipe::Recipe;
@@ -25,6 +26,8 @@ pub struct EvalOutput {
     pub corrupt: Option<String>,
     /// The calibrator, or why there is none; only at the end, on rank 0.
     pub fitted: Option<Fitted>,
+    /// The labels of a head whose class no head of a fold could know.
+    pub unseen: Vec<UnseenLabel>,
 }
 
 /// Corrupt samples that were left out.

@@ -36,7 +36,7 @@ impl FinalEvaluation {
         let fitted_on = map.and_then(|map| map.fitted_on.split()).filter(|&split| split != EvalSet::Labelled);
         let held_out = match (fitted_on.and_then(of).zip(map), of(EvalSet::Validation)) {
             // These labels fitted the calibrator: each is scored by a fit without it.
-            (Some((seen, map)), _) => Some(held_out::cross_fitted(seen, map)?),
+            (Some((seen, map)), _) => Some(held_out::cross_fitted(seen, map, &output.unseen)?),
             (None, Some(seen)) if fitted.is_some() => {
                 let calibrator = map.map_or(&Calibrator::IDENTITY, |map| &map.calibrator);
                 Some(held_out::of_others(seen, calibrator)?)

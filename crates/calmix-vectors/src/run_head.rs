@@ -185,13 +185,9 @@ impl HeadRun<'_> {
             let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
             let out_of_fold = is_out_of_fold.then_some(predictions);
             let step = self.evaluator.recipe.steps();
-            outputs.push(self.evaluator.evaluate(
-                step,
-                &head.trained.average,
-                &head.calibrator,
-                out_of_fold,
-                &mut count,
-            )?);
+            let average = &head.trained.average;
+            let output = self.evaluator.evaluate(step, average, &head.calibrator, out_of_fold, &mut count)?;
+            outputs.push(EvalOutput { unseen: head.unseen.clone(), ..output });
         }
         Ok(outputs)
     }

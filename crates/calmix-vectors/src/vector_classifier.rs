@@ -179,7 +179,7 @@ fn model_info(
     });
     if let Some(calibrator) = kept.calibrator.map() {
         let stop = || stop.load(Ordering::Relaxed);
-        let held_out = held_out::cross_fitted_unless(&kept.predictions, calibrator, &stop);
+        let held_out = held_out::cross_fitted_unless(&kept.predictions, calibrator, &kept.unseen, &stop);
         info.held_out = Some(held_out.map_err(HeadError::from)?);
         info.calibration = Some(calibrator.clone());
     }

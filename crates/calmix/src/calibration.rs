@@ -82,7 +82,7 @@ impl<'a> Calibration<'a> {
         warn_about_labels(info, labels, &missing_classes);
         let map = FittedCalibrator::fit(&later.predictions, FittedOn::Later)?;
         let map = FittedCalibrator { origin: Some(origin), ..map };
-        let held_out = held_out::cross_fitted(&later.predictions, &map)?;
+        let held_out = held_out::cross_fitted(&later.predictions, &map, &[])?;
         let mut info = ModelInfo { calibration: Some(map.clone()), held_out: Some(held_out), ..info.clone() };
         info.seal()?;
         write(&args.run, &info)?;

@@ -176,8 +176,7 @@ fn check_scores(held_out: &HeldOut, classes: usize) -> Result<(), String> {
         return Err(format!("label {label} is not one of the {classes} classes"));
     }
     let mut all = held_out.lac.iter().chain(&held_out.aps);
-    // Sums of probabilities may exceed 1 by rounding.
-    match all.find(|score| !(-1e-3..=1.001).contains(*score)) {
+    match all.find(|score| !(-1e-3..=HeldOut::HIGHEST_SCORE).contains(*score)) {
         Some(score) => Err(format!("a score of {score}, which is not between 0 and 1")),
         None => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use calmix_core::rng::{Domain, Seed};
 
-use super::HeldOut;
+use super::{HeldOut, UnseenLabel};
 use crate::calibrator::any_calibrator::Calibrator;
 use crate::error::MetricsError;
 use crate::fitted_calibrator::FittedCalibrator;
@@ -13,15 +13,20 @@ use crate::predictions::Predictions;
 /// # Errors
 /// If labels and logits do not match, or the calibrator is for another number of classes.
 pub fn of_others(predictions: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, MetricsError> {
-    Ok(HeldOut::of_others(predictions.matrix()?, &predictions.labels, calibrator)?.select(&kept(predictions)))
+    let held_out = HeldOut::of_others(predictions.matrix()?, &predictions.labels, calibrator)?;
+    Ok(held_out.select(&kept(&predictions.ids)))
 }
 
-/// Scores the labels that fitted a calibrator, each by a fit without it.
+/// Scores the labels that fitted a calibrator, each by a fit without it, and those whose class no model of a fold could know.
 ///
 /// # Errors
 /// If labels and logits do not match, or there are fewer than two.
-pub fn cross_fitted(predictions: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, MetricsError> {
-    cross_fitted_unless(predictions, fitted, &|| false)
+pub fn cross_fitted(
+    predictions: &Predictions,
+    fitted: &FittedCalibrator,
+    unseen: &[UnseenLabel],
+) -> Result<HeldOut, MetricsError> {
+    cross_fitted_unless(predictions, fitted, unseen, &|| false)
 }
 
 /// Scores labels as [`cross_fitted`] does, unless `stop` returns true.
@@ -31,21 +36,24 @@ pub fn cross_fitted(predictions: &Predictions, fitted: &FittedCalibrator) -> Res
 pub fn cross_fitted_unless(
     predictions: &Predictions,
     fitted: &FittedCalibrator,
+    unseen: &[UnseenLabel],
     stop: &dyn Fn() -> bool,
 ) -> Result<HeldOut, MetricsError> {
     let cross_fit = fitted.cross_fit_unless(predictions, stop)?;
-    Ok(HeldOut::cross_fitted(predictions.matrix()?, &predictions.labels, &cross_fit)?
-        .select(&kept(predictions)))
+    let mut held_out = HeldOut::cross_fitted(predictions.matrix()?, &predictions.labels, &cross_fit)?;
+    let mut ids = predictions.ids.clone();
+    for label in unseen {
+        held_out.add_unseen(label);
+        ids.push(label.id);
+    }
+    Ok(held_out.select(&kept(&ids)))
 }
 
 /// Returns the rows that a model stores, ascending; if there are too many, their ids decide which.
-fn kept(predictions: &Predictions) -> Vec<usize> {
-    let mut rows: Vec<usize> = (0..predictions.labels.len()).collect();
+fn kept(ids: &[u64]) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..ids.len()).collect();
     if rows.len() > HeldOut::MOST {
-        rows.sort_by_cached_key(|&row| {
-            let id = predictions.ids.get(row).copied().unwrap_or_default();
-            (Seed(0).stream(Domain::Conformal, 0, id).next_u64(), id)
-        });
+        rows.sort_by_cached_key(|&row| (Seed(0).stream(Domain::Conformal, 0, ids[row]).next_u64(), ids[row]));
         rows.truncate(HeldOut::MOST);
         rows.sort_unstable();
     }
@@ -161,7 +169,7 @@ mod tests {
             if !map.calibrator.may_change_labels() {
                 continue;
             }
-            let sets = cross_fitted(&labels, &map).unwrap().sets(SetRule::Lac, 0.9).unwrap();
+            let sets = cross_fitted(&labels, &map, &[]).unwrap().sets(SetRule::Lac, 0.9).unwrap();
             let new = distorted(500, seed, 1);
             let probabilities = map.calibrator.probabilities(new.matrix().unwrap()).unwrap();
             let held = probabilities.chunks(10).zip(&new.labels).zip(&new.ids);
