@@ -64,7 +64,7 @@ fn evaluate(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Er
     let (calibrating, evaluating) = rows.split_at(n.min(rows.len()));
     let some = chosen(all, calibrating);
     let fitted = FittedCalibrator::fit(&some, FittedOn::Later)?;
-    let held_out = held_out::cross_fitted(&some, &fitted)?;
+    let held_out = held_out::cross_fitted(&some, &fitted, &[])?;
     let map = fitted.calibrator;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
     let threshold = held_out.answer_threshold(PRECISION)?;
@@ -99,6 +99,7 @@ fn chosen(all: &Predictions, rows: &[usize]) -> Predictions {
         labels: rows.iter().map(|&row| all.labels[row]).collect(),
         logits: rows.iter().flat_map(|&row| &all.logits[row * width..(row + 1) * width]).copied().collect(),
         classes: all.classes.clone(),
+        groups: Vec::new(),
         ..*all
     }
 }

@@ -79,6 +79,8 @@ pub enum Domain {
     Example = 17,
     /// The order of files, and of samples in a block of files.
     Block = 18,
+    /// Which sample stands for its group.
+    Group = 19,
 }
 
 impl Seed {

@@ -37,6 +37,7 @@ fn main() -> Result<(), HeadError> {
         strong: 2,
         labels: &labels,
         classes: &classes,
+        groups: &[],
     };
     let rows = TrainingRows { labelled: (0..250).collect(), unlabelled: (0..SAMPLES).collect() };
     let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));

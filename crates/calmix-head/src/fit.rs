@@ -2,8 +2,9 @@
 //!
 //! More heads are trained than one, each without a fold of the labels: the calibrator is fitted on their predictions, so that
 //! no label is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no
-//! folds. A label that is the only one of its class is held out too, but the head of its fold cannot know the class: it
-//! counts against the guarantees, and takes no part in calibrator and choice. Which head is the result depends on
+//! folds. Samples of one group are in one fold, and a group counts once. A label whose class has no label outside its fold is
+//! held out too, but the head of its fold cannot know the class: it counts against the guarantees, and takes no part in
+//! calibrator and choice. Which head is the result depends on
 //! [`Candidates`]:
 //!
 //! - with the head of a method, a head that is trained on the labels alone is evaluated in the same way, and is the result
@@ -17,6 +18,7 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::is_lower_by;
+use calmix_metrics::groups::group_count;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 
 pub use crate::candidate::Candidate;
@@ -45,6 +47,8 @@ pub struct ValidationSamples<'a> {
     pub vectors: Matrix<'a>,
     /// Their classes.
     pub labels: &'a [u32],
+    /// The [group](calmix_metrics::groups) of each; empty if each is a group of its own.
+    pub groups: &'a [u32],
 }
 
 /// All heads that were tried.
@@ -96,7 +100,10 @@ pub fn fit(
     samples.check(rows)?;
     // The heads of folds mix if the one that they evaluate does, though they have fewer labels.
     let settings = &settings.for_labels(rows.labelled.len(), samples.classes.len());
-    let validation = validation.filter(|validation| validation.labels.len() >= least_labels());
+    let is_enough = |validation: &ValidationSamples<'_>| {
+        group_count(validation.groups, validation.labels.len()) >= least_labels()
+    };
+    let validation = validation.filter(is_enough);
     let has_unlabelled = settings.unlabelled_batch > 0 && !rows.unlabelled.is_empty();
     let candidates = candidates(settings, has_unlabelled);
     let needs_folds = validation.is_none();
@@ -233,13 +240,14 @@ fn choose(
     let pair = other.and_then(|n| heads.get(n)).zip(alone.and_then(|n| heads.get(n)));
     let pair = pair.filter(|(other, alone)| other.predictions.ids == alone.predictions.ids);
     let difference = |(other, alone): (&FittedHead, &FittedHead)| {
-        paired_t_test(&alone.nll, &other.nll, LEVEL).ok().map(|test| test.difference)
+        paired_t_test(&alone.nll_of_groups(), &other.nll_of_groups(), LEVEL).ok().map(|test| test.difference)
     };
     let nll_difference = pair.and_then(difference);
     let kept = match candidates {
         Candidates::Method => {
-            let is_better =
-                |(own, alone): (&FittedHead, &FittedHead)| is_lower_by(standard_errors, &alone.nll, &own.nll);
+            let is_better = |(own, alone): (&FittedHead, &FittedHead)| {
+                is_lower_by(standard_errors, &alone.nll, &own.nll, &own.predictions.groups)
+            };
             usize::from(pair.is_some_and(is_better))
         }
         Candidates::OneVector => {
@@ -264,6 +272,8 @@ mod tests {
         assert_eq!(needed_standard_errors(&rows(40, 400)), 2.0);
         // The mean difference is 3 and its standard error 2: more than one, less than two.
         let difference = [1.0, 5.0];
-        assert!(is_lower_by(1.0, &[0.0; 2], &difference) && !is_lower_by(2.0, &[0.0; 2], &difference));
+        assert!(
+            is_lower_by(1.0, &[0.0; 2], &difference, &[]) && !is_lower_by(2.0, &[0.0; 2], &difference, &[])
+        );
     }
 }

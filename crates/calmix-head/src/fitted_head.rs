@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
+use calmix_metrics::groups::group_means;
 use calmix_metrics::held_out::UnseenLabel;
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
@@ -31,7 +32,7 @@ pub struct FittedHead {
     pub calibrator: Fitted,
     /// The NLL of each of these labels by a calibrator that was fitted without it.
     pub nll: Vec<f64>,
-    /// The labels that are the only ones of their class, by ascending id: no head of a fold could predict them.
+    /// The labels whose class has none in another fold, by ascending id: no head of a fold could predict them.
     pub unseen: Vec<UnseenLabel>,
 }
 
@@ -44,7 +45,7 @@ impl FittedHead {
         progress: &FitProgress<'_>,
     ) -> Result<Self, HeadError> {
         let stop = || progress.check_stop().is_err();
-        let labels = predictions.labels.len();
+        let labels = predictions.group_count();
         let least = least_labels();
         let calibrator = if labels < least {
             let training_labels = TrainingLabels::TooFew;
@@ -91,9 +92,14 @@ impl FittedHead {
         temperature.map_or(1.0, Temperature::value)
     }
 
-    /// The mean NLL of the labels that it was trained without; `None` if there are none.
+    /// The mean NLL of the labels that it was trained without, each group counting once; `None` if there are none.
     pub fn mean_nll(&self) -> Option<f64> {
-        mean(&self.nll)
+        mean(&self.nll_of_groups())
+    }
+
+    /// The mean NLL of each group of these labels.
+    pub(crate) fn nll_of_groups(&self) -> Vec<f64> {
+        group_means(&self.nll, &self.predictions.groups)
     }
 }
 
@@ -121,6 +127,7 @@ pub(crate) fn out_of_fold(
         predictions.ids.push(samples.ids[row]);
         predictions.labels.push(samples.label(row).unwrap_or_default());
         predictions.logits.extend(logits);
+        predictions.groups.extend(samples.groups.get(row));
     }
     predictions
 }
@@ -134,7 +141,8 @@ pub(crate) fn unseen_labels(
     let mut labels = Vec::new();
     for (&row, logits) in rows.iter().filter(|(row, _)| unseen.contains(row)) {
         let label = samples.label(row).unwrap_or_default();
-        labels.push(UnseenLabel { id: samples.ids[row], label, logits: logits.clone() });
+        let group = samples.groups.get(row).copied().unwrap_or_default();
+        labels.push(UnseenLabel { id: samples.ids[row], label, group, logits: logits.clone() });
     }
     labels
 }
@@ -146,7 +154,7 @@ pub(crate) fn predictions_of(
     head: &Head,
     step: u64,
 ) -> Result<Predictions, HeadError> {
-    let ValidationSamples { ids, vectors, labels } = validation;
+    let ValidationSamples { ids, vectors, labels, groups } = validation;
     if ids.len() != labels.len() || vectors.rows() != labels.len() || vectors.width() != samples.width() {
         return Err(HeadError::Input(
             "ids, vectors and labels of the validation samples do not fit".to_owned(),
@@ -156,6 +164,7 @@ pub(crate) fn predictions_of(
         ids: ids.to_vec(),
         labels: labels.to_vec(),
         logits: head.forward(vectors.data())?.logits,
+        groups: groups.to_vec(),
         ..empty(samples, EvalSet::Validation, step)
     })
 }
@@ -169,5 +178,6 @@ fn empty(samples: &HeadSamples<'_>, split: EvalSet, step: u64) -> Predictions {
         ids: Vec::new(),
         labels: Vec::new(),
         logits: Vec::new(),
+        groups: Vec::new(),
     }
 }

@@ -27,6 +27,7 @@ pub mod gaussian_mixture;
 pub mod logistic_regression;
 pub mod loss;
 pub mod model;
+pub mod near_duplicates;
 pub mod network;
 mod optimiser;
 pub mod parallel;

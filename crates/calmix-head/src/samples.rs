@@ -20,6 +20,8 @@ pub struct HeadSamples<'a> {
     pub labels: &'a [Option<u32>],
     /// The names of the classes.
     pub classes: &'a [String],
+    /// The [group](calmix_metrics::groups) of each sample; empty if each is a group of its own.
+    pub groups: &'a [u32],
 }
 
 /// Which rows of [`HeadSamples`] a head is trained on.
@@ -104,6 +106,12 @@ impl HeadSamples<'_> {
                 "{count} rows of vectors, but {} ids and {} labels",
                 self.ids.len(),
                 self.labels.len()
+            )));
+        }
+        if !self.groups.is_empty() && self.groups.len() != count {
+            return Err(HeadError::Input(format!(
+                "{count} rows of vectors, but {} groups",
+                self.groups.len()
             )));
         }
         if !self.vectors.width().is_multiple_of(self.views()) || self.width() == 0 {

@@ -24,6 +24,15 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(number))
 }
 
+/// Formats a count of samples with the number of their groups, if any: "38 labels in 21 groups".
+pub fn counted_in_groups(number: u64, noun: &str, groups: Option<u64>) -> String {
+    let samples = counted(number, noun);
+    match groups {
+        Some(groups) => format!("{samples} in {}", counted(groups, "group")),
+        None => samples,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

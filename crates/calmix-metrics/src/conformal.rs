@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checked;
 use crate::error::MetricsError;
+use crate::groups::rows_of_groups;
 
 pub use class_conditional::ClassConditional;
 pub use prediction_sets::PredictionSets;
@@ -63,7 +64,7 @@ pub struct Conformal {
     pub threshold: Option<f64>,
     /// Whether a set that would be empty contains the most likely class instead.
     pub never_empty: bool,
-    /// The number of samples it was calibrated on.
+    /// The number of samples it was calibrated on, or of their groups.
     pub n: usize,
 }
 
@@ -102,6 +103,40 @@ impl Conformal {
         scores.sort_by(f64::total_cmp);
         let n = scores.len();
         Ok(Self { score, alpha, threshold: scores.get(rank(n, alpha) - 1).copied(), never_empty: false, n })
+    }
+
+    /// Calibrates on the scores of the true classes of samples in [groups](crate::groups): with G groups, a score of a group of
+    /// n weighs 1/((G + 1)n), and 1/(G + 1) lies at infinity (arXiv 2306.06342). The set of one sample of a new group then
+    /// contains the true class with probability at least 1 − α.
+    ///
+    /// # Errors
+    /// As [`from_scores`](Self::from_scores).
+    pub fn from_grouped_scores(
+        scores: &[f64],
+        groups: &[u32],
+        score: Score,
+        alpha: f64,
+    ) -> Result<Self, MetricsError> {
+        let ungrouped = Self::from_scores(scores.to_vec(), score, alpha)?;
+        if groups.is_empty() {
+            return Ok(ungrouped);
+        }
+        checked::length("groups", scores.len(), groups.len())?;
+        let groups = rows_of_groups(groups, scores.len());
+        // In units of 1/(G + 1).
+        let mut weighted: Vec<(f64, f64)> = Vec::with_capacity(scores.len());
+        for rows in &groups {
+            weighted.extend(rows.iter().map(|&row| (scores[row], 1.0 / rows.len() as f64)));
+        }
+        weighted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        // Rounded as in `rank`, which it is equal to if every group has one sample.
+        let needed = (groups.len() + 1) as f64 * (1.0 - alpha) - 1e-9;
+        let mut below = 0.0;
+        let at_threshold = weighted.iter().find(|(_, weight)| {
+            below += weight;
+            below >= needed
+        });
+        Ok(Self { threshold: at_threshold.map(|&(score, _)| score), n: groups.len(), ..ungrouped })
     }
 
     /// Returns the smallest number of calibration samples that gives a threshold: ⌈1/α⌉ − 1, nine for a coverage of 90%.

@@ -22,6 +22,7 @@
 //!     ids: vec![7, 8, 9],
 //!     labels: vec![0, 1, 1],
 //!     logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
+//!     groups: Vec::new(),
 //! };
 //! let evaluation = evaluate(&predictions, None, None)?;
 //! assert_eq!(evaluation.metrics.error, 1.0 / 3.0);
@@ -40,7 +41,7 @@ use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
 use crate::fitted_calibrator::FittedCalibrator;
 use crate::metrics::{EDGES, Intervals, Metrics, PreparedRows, Resampling};
-use crate::predictions::Predictions;
+use crate::predictions::{LabelledLogits, Predictions};
 
 pub use evaluation::{Calibrated, EvaluatedBy, Evaluation};
 pub use selection::{Selected, Selection, select};
@@ -72,13 +73,13 @@ pub fn evaluate_unless(
     resampling: Option<(Resampling, Seed)>,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Evaluation>, MetricsError> {
-    let logits = predictions.matrix()?;
-    let labels = predictions.labels.as_slice();
+    let LabelledLogits { logits, labels, .. } = predictions.labelled()?;
     let stop = RefCell::new(stop);
     let is_stopped = || (stop.borrow_mut())();
     let measure = |rows: &PreparedRows| {
         let stop = &mut || is_stopped();
-        let mut resample = |(how, seed)| Intervals::of_rows(rows, how, predictions.seed(seed), stop);
+        let mut resample =
+            |(how, seed)| Intervals::of_rows(rows, &predictions.groups, how, predictions.seed(seed), stop);
         let intervals = resampling.map(&mut resample).transpose();
         let bins = rows.bins();
         let by_class = rows.class_accuracy(labels, logits.width());
@@ -116,6 +117,7 @@ pub fn evaluate_unless(
         split: predictions.split,
         model: predictions.model,
         samples: labels.len() as u64,
+        groups: (!predictions.groups.is_empty()).then(|| predictions.group_count() as u64),
         skipped: 0,
         edges: EDGES,
         metrics,
@@ -156,8 +158,7 @@ impl<'a> MappedLogits<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
         let logits = predictions.matrix()?;
-        let labels = predictions.labels.as_slice();
-        let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
+        let fitted = map.fitted_on.split() == Some(predictions.split) && predictions.group_count() > 1;
         let (logits, temperature) = if fitted {
             (Cow::Owned(map.cross_fit_unless(predictions, stop)?.logits), Temperature::IDENTITY)
         } else if let Some(temperature) = map.temperature() {

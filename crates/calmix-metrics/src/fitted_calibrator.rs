@@ -3,7 +3,6 @@
 //! Labels that fitted a calibrator cannot evaluate it: the metrics here are cross-fitted, each label with a calibrator fitted
 //! without it.
 
-use calmix_core::matrix::Matrix;
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ use crate::calibrator::{CalibratorChoice, TriedCalibrator, temperature_where_it_
 use crate::error::MetricsError;
 use crate::measure::nll_from_logits;
 use crate::metrics::Metrics;
-use crate::predictions::{EvalSet, Predictions};
+use crate::predictions::{EvalSet, LabelledLogits, Predictions};
 
 /// The labels that a calibrator was fitted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,15 +49,14 @@ impl FitRule {
     fn fit(
         self,
         kind: CalibratorKind,
-        logits: Matrix<'_>,
-        labels: &[u32],
+        rows: LabelledLogits<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Calibrator, MetricsError> {
         match self {
             Self::PenalisedNll | Self::CrossValidatedNll => {
-                Calibrator::fit_unless(kind, logits, labels, stop)
+                Calibrator::fit_unless(kind, rows.logits, rows.labels, stop)
             }
-            Self::ClearGain => temperature_where_it_helps(logits, labels, TemperaturePrior::HEADS, stop),
+            Self::ClearGain => temperature_where_it_helps(rows, TemperaturePrior::HEADS, stop),
         }
     }
 }
@@ -81,6 +79,9 @@ pub struct FittedCalibrator {
     pub fitted_on: FittedOn,
     /// The number of these labels.
     pub samples: u64,
+    /// The number of their [groups](crate::groups); `None` if each label is a group of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
     /// The rule by which it was fitted.
     pub rule: FitRule,
     /// The kinds of calibrators that were tried.
@@ -178,26 +179,25 @@ impl Fitted {
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
         let least = CalibratorKind::Temperature.least_labels();
-        if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.labels.len() >= least) {
+        if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.group_count() >= least) {
             return Ok(Self::Map(Box::new(FittedCalibrator::fit_unless(held_out, on, stop)?)));
         }
         let nothing = |training_labels| {
-            let held_out = held_out.map_or(0, |(held_out, _)| held_out.labels.len() as u64);
+            let held_out = held_out.map_or(0, |(held_out, _)| held_out.group_count() as u64);
             Ok(Self::Nothing(Uncalibrated { held_out, least: least as u64, training_labels }))
         };
-        let Some(labelled) = labelled.filter(|labelled| labelled.labels.len() >= least) else {
+        let Some(labelled) = labelled.filter(|labelled| labelled.group_count() >= least) else {
             return nothing(TrainingLabels::TooFew);
         };
-        let logits = labelled.matrix()?;
-        let labels = labelled.labels.as_slice();
-        let fit = |logits: Matrix<'_>, labels: &[u32]| {
-            Calibrator::fit_unless(CalibratorKind::Temperature, logits, labels, stop)
+        let rows = labelled.labelled()?;
+        let fit = |rows: LabelledLogits<'_>| {
+            Calibrator::fit_unless(CalibratorKind::Temperature, rows.logits, rows.labels, stop)
         };
-        let folds = CrossFit::in_five(fit, logits, labels)?;
-        if folds.mean_nll() >= nll_from_logits(logits, labels, 1.0)? {
+        let folds = CrossFit::in_five(fit, rows)?;
+        if folds.mean_nll() >= nll_from_logits(rows.logits, rows.labels, 1.0)? {
             return nothing(TrainingLabels::NoHelp);
         }
-        let map = FittedCalibrator::with(labelled, fit(logits, labels)?, &folds, FittedOn::LabelledCrossFit)?;
+        let map = FittedCalibrator::with(labelled, fit(rows)?, &folds, FittedOn::LabelledCrossFit)?;
         match map.temperature() {
             Some(t) if t.value() > 1.0 && !t.is_at_bound() => Ok(Self::Map(Box::new(map))),
             _ => nothing(TrainingLabels::Surer),
@@ -239,10 +239,9 @@ impl FittedCalibrator {
         on: FittedOn,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
-        let logits = predictions.matrix()?;
-        let labels = predictions.labels.as_slice();
-        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of_unless(logits, labels, stop)?;
-        let calibrator = Calibrator::fit_unless(kind, logits, labels, stop)?;
+        let rows = predictions.labelled()?;
+        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of_unless(rows, stop)?;
+        let calibrator = Calibrator::fit_unless(kind, rows.logits, rows.labels, stop)?;
         let mut map = Self::with(predictions, calibrator, &cross_fit, on)?;
         if tried.len() > 1 {
             map.tried = tried;
@@ -268,13 +267,11 @@ impl FittedCalibrator {
         predictions: &Predictions,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
-        let logits = predictions.matrix()?;
-        let labels = predictions.labels.as_slice();
+        let rows = predictions.labelled()?;
         let rule = FitRule::ClearGain;
-        let fit =
-            |logits: Matrix<'_>, labels: &[u32]| rule.fit(CalibratorKind::Temperature, logits, labels, stop);
-        let folds = CrossFit::in_five(fit, logits, labels)?;
-        let map = Self::with(predictions, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
+        let fit = |rows: LabelledLogits<'_>| rule.fit(CalibratorKind::Temperature, rows, stop);
+        let folds = CrossFit::in_five(fit, rows)?;
+        let map = Self::with(predictions, fit(rows)?, &folds, FittedOn::OutOfFold)?;
         Ok(Self { rule, ..map })
     }
 
@@ -294,6 +291,7 @@ impl FittedCalibrator {
             calibrator,
             fitted_on: on,
             samples: labels.len() as u64,
+            groups: (!predictions.groups.is_empty()).then(|| predictions.group_count() as u64),
             rule: FitRule::PenalisedNll,
             tried: vec![TriedCalibrator { kind, nll: folds.mean_nll() }],
             changed_labels: changed as u64,
@@ -321,8 +319,7 @@ impl FittedCalibrator {
         stop: &dyn Fn() -> bool,
     ) -> Result<CrossFit, MetricsError> {
         let kind = self.calibrator.kind();
-        let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(kind, logits, labels, stop);
-        CrossFit::in_five(fit, predictions.matrix()?, &predictions.labels)
+        CrossFit::in_five(|rows| self.rule.fit(kind, rows, stop), predictions.labelled()?)
     }
 
     /// Returns the temperature, if the calibrator is one.

@@ -7,6 +7,8 @@
 //! calibrator that they fitted, they would conform better than new images do: with vector scaling, sets for 90% then
 //! cover only 85 to 88%.
 
+mod class_scores;
+mod kept_rows;
 mod of_predictions;
 
 use std::collections::BTreeSet;
@@ -23,7 +25,9 @@ use crate::calibrator::temperature::Temperature;
 use crate::checked;
 use crate::conformal::{ClassConditional, Conformal, PredictionSets, Score};
 use crate::error::MetricsError;
+use crate::groups::{group_count, one_of_each_group, select_groups};
 
+pub use class_scores::ClassScores;
 pub use of_predictions::{cross_fitted, cross_fitted_unless, of_others};
 
 /// The scores of labels that the model was not trained on. The lists have one entry per label; those of a file may be
@@ -42,15 +46,25 @@ pub struct HeldOut {
     /// The score of the true class by randomised APS, the probability of all likelier classes and a fraction of its own;
     /// zero if the model predicted it.
     pub aps: Vec<f64>,
+    /// The [group](crate::groups) of each label; empty if each is a group of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group: Vec<u32>,
+    /// The labels from which [`SetRule::LacByClass`] is computed, if there are more than are stored above: those above may
+    /// be too few of some class.
+    #[serde(skip_serializing_if = "ClassScores::is_empty")]
+    pub by_class: ClassScores,
 }
 
-/// A label that is the only one of its class. The model that predicted it was trained without it, so it did not know the class.
+/// A label whose class has no label in another fold. The model that predicted it was trained without it, so it did not know
+/// the class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnseenLabel {
     /// The id of the sample.
     pub id: u64,
     /// The class.
     pub label: u32,
+    /// The group of the sample; of no use if each is a group of its own.
+    pub group: u32,
     /// The logits of all classes. That of the class itself means nothing.
     pub logits: Vec<f32>,
 }
@@ -140,7 +154,10 @@ impl HeldOut {
     }
 
     /// Adds a label that no prediction set could contain, wrong at the confidence of the class that was predicted instead.
-    fn add_unseen(&mut self, unseen: &UnseenLabel) {
+    fn add_unseen(&mut self, unseen: &UnseenLabel, has_groups: bool) {
+        if has_groups {
+            self.group.push(unseen.group);
+        }
         self.label.push(unseen.label);
         self.answer.push(log_odds(&unseen.logits));
         self.right.push(false);
@@ -166,7 +183,14 @@ impl HeldOut {
             right: rows.iter().map(|&row| self.right[row]).collect(),
             lac: rows.iter().map(|&row| self.lac[row]).collect(),
             aps: rows.iter().map(|&row| self.aps[row]).collect(),
+            group: select_groups(&self.group, &rows),
+            by_class: ClassScores::default(),
         }
+    }
+
+    /// Returns the number of groups; that of the labels if each is a group of its own.
+    pub fn group_count(&self) -> usize {
+        group_count(&self.group, self.len())
     }
 
     /// Returns the number of labels.
@@ -182,7 +206,9 @@ impl HeldOut {
     /// Returns whether the lists have the same length of at most [`MOST`](Self::MOST), which a file does not guarantee.
     pub fn is_sound(&self) -> bool {
         let n = self.len();
-        n <= Self::MOST && [self.answer.len(), self.right.len(), self.lac.len(), self.aps.len()] == [n; 4]
+        let is_grouped = self.group.is_empty() || self.group.len() == n;
+        let lengths = [self.answer.len(), self.right.len(), self.lac.len(), self.aps.len()];
+        n <= Self::MOST && lengths == [n; 4] && is_grouped && self.by_class.is_sound()
     }
 
     /// Returns the rule for prediction sets that contain the true class with a probability of at least `coverage`, on average
@@ -193,25 +219,35 @@ impl HeldOut {
     pub fn sets(&self, rule: SetRule, coverage: f64) -> Result<PredictionSets, MetricsError> {
         let alpha = 1.0 - coverage;
         let marginal = |scores: &[f64], score: Score| -> Result<PredictionSets, MetricsError> {
-            let rule = Conformal::from_scores(scores.to_vec(), score, alpha)?;
+            let rule = Conformal::from_grouped_scores(scores, &self.group, score, alpha)?;
             Ok(PredictionSets::Marginal(rule.never_empty()))
         };
         match rule {
             SetRule::Lac => marginal(&self.lac, Score::Lac),
             SetRule::Aps => marginal(&self.aps, APS),
             SetRule::LacByClass => {
-                Ok(PredictionSets::ByClass(ClassConditional::from_scores(&self.label, &self.lac, alpha)?))
+                let [label, group] = if self.by_class.is_empty() {
+                    [&self.label, &self.group]
+                } else {
+                    [&self.by_class.label, &self.by_class.group]
+                };
+                let scores = if self.by_class.is_empty() { &self.lac } else { &self.by_class.lac };
+                Ok(PredictionSets::ByClass(ClassConditional::from_scores(label, scores, group, alpha)?))
             }
         }
     }
 
     /// Finds the score threshold at or above which at least the share `precision` of the answers is right, except with
-    /// probability [`DELTA`](Self::DELTA); `None` if the labels do not show it for any threshold.
+    /// probability [`DELTA`](Self::DELTA); `None` if the labels do not show it for any threshold. One label of each group is
+    /// tested: those of one group are not independent of each other.
     ///
     /// # Errors
     /// If the precision is not between 0 and 1, or a score is not finite.
     pub fn answer_threshold(&self, precision: f64) -> Result<Option<AnswerThreshold>, MetricsError> {
-        answer_threshold(&self.answer, &self.right, precision, Self::DELTA)
+        let rows = one_of_each_group(&self.group, self.len(), Seed(0));
+        let answers: Vec<f64> = rows.iter().filter_map(|&row| self.answer.get(row).copied()).collect();
+        let right: Vec<bool> = rows.iter().filter_map(|&row| self.right.get(row).copied()).collect();
+        answer_threshold(&answers, &right, precision, Self::DELTA)
     }
 }
 
@@ -219,6 +255,7 @@ impl HeldOut {
 mod tests {
     use super::*;
     use crate::calibrator::any_calibrator::CalibratorKind;
+    use crate::predictions::LabelledLogits;
     use calmix_core::rng::Domain;
 
     /// Each label has the score that the calibrator of its fold gives it, not that of the calibrator of all labels.
@@ -228,8 +265,9 @@ mod tests {
         let labels: Vec<u32> = (0..40).map(|i| u32::from(i % 4 == 0)).collect();
         let matrix = Matrix::new(&logits, 40, 2).unwrap();
         let fit =
-            |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(CalibratorKind::Vector, logits, labels);
-        let cross_fit = CrossFit::in_five(fit, matrix, &labels).unwrap();
+            |rows: LabelledLogits<'_>| Calibrator::fit(CalibratorKind::Vector, rows.logits, rows.labels);
+        let rows = LabelledLogits::ungrouped(matrix, &labels);
+        let cross_fit = CrossFit::in_five(fit, rows).unwrap();
         let held_out = HeldOut::cross_fitted(matrix, &labels, &cross_fit).unwrap();
         let mut p = [0.0; 2];
         for row in 0..40 {
@@ -240,7 +278,7 @@ mod tests {
             // The logits between are f32.
             assert!((held_out.lac[row] - expected).abs() < 1e-6, "{row}");
         }
-        let all = fit(matrix, &labels).unwrap();
+        let all = fit(rows).unwrap();
         assert_ne!(HeldOut::of_others(matrix, &labels, &all).unwrap().lac, held_out.lac);
         assert!(HeldOut::cross_fitted(matrix.range(0..3), &labels[..3], &cross_fit).is_err());
     }
@@ -256,10 +294,10 @@ mod tests {
             let logits: Vec<f32> = (0..n).flat_map(|_| [3.0 * stream.uniform() as f32, 0.0]).collect();
             let labels: Vec<u32> = (0..n).map(|_| u32::from(stream.uniform() >= 0.899)).collect();
             let matrix = Matrix::new(&logits, n, 2).unwrap();
-            let fit = |logits: Matrix<'_>, labels: &[u32]| {
-                Calibrator::fit(CalibratorKind::Isotonic, logits, labels)
+            let fit = |rows: LabelledLogits<'_>| {
+                Calibrator::fit(CalibratorKind::Isotonic, rows.logits, rows.labels)
             };
-            let cross_fit = CrossFit::in_five(fit, matrix, &labels).unwrap();
+            let cross_fit = CrossFit::in_five(fit, LabelledLogits::ungrouped(matrix, &labels)).unwrap();
             let held_out = HeldOut::cross_fitted(matrix, &labels, &cross_fit).unwrap();
             found += u32::from(held_out.answer_threshold(0.9).unwrap().is_some());
         }

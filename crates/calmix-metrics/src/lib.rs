@@ -9,6 +9,7 @@
 //! | which classes does a prediction set contain? | [`conformal`] |
 //! | above which threshold does a model answer? | [`abstention`] |
 //! | what does a model store of its held-out labels for both? | [`held_out`] |
+//! | which samples count as one observation? | [`groups`] |
 //! | how uncertain is a metric, and is a difference significant? | [`stats`] |
 //! | how good are predictions, in all metrics at once? | [`metrics`] of [`predictions`]; with a fitted calibrator, and which evaluation is the result, [`mod@evaluate`] |
 //! | which labels fitted the calibrator of a model, or why is there none? | [`fitted_calibrator`] |
@@ -26,6 +27,7 @@ pub mod error;
 pub mod evaluate;
 mod exponential;
 pub mod fitted_calibrator;
+pub mod groups;
 pub mod held_out;
 pub mod lbfgs;
 pub mod margin_histogram;

@@ -4,7 +4,9 @@ use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
 
+use crate::checked;
 use crate::error::MetricsError;
+use crate::groups::group_count;
 
 /// Logits and labels of every sample of a split.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +25,26 @@ pub struct Predictions {
     pub labels: Vec<u32>,
     /// One row of logits per sample.
     pub logits: Vec<f32>,
+    /// The [group](crate::groups) of each sample; empty if each is a group of its own.
+    pub groups: Vec<u32>,
+}
+
+/// Logits with their labels, as a calibrator is fitted on them.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledLogits<'a> {
+    /// One row of logits per label.
+    pub logits: Matrix<'a>,
+    /// The true class of each row.
+    pub labels: &'a [u32],
+    /// The [group](crate::groups) of each row; empty if each is a group of its own.
+    pub groups: &'a [u32],
+}
+
+impl<'a> LabelledLogits<'a> {
+    /// Returns rows that are independent of each other.
+    pub fn ungrouped(logits: Matrix<'a>, labels: &'a [u32]) -> Self {
+        Self { logits, labels, groups: &[] }
+    }
 }
 
 /// A part of the data whose labels are known.
@@ -71,6 +93,22 @@ impl Predictions {
             expected: rows.saturating_mul(width),
             got: logits.len(),
         })
+    }
+
+    /// Returns the logits with their labels and groups.
+    ///
+    /// # Errors
+    /// As [`matrix`](Self::matrix), or if only some of the labels have a group.
+    pub fn labelled(&self) -> Result<LabelledLogits<'_>, MetricsError> {
+        if !self.groups.is_empty() {
+            checked::length("groups", self.labels.len(), self.groups.len())?;
+        }
+        Ok(LabelledLogits { logits: self.matrix()?, labels: &self.labels, groups: &self.groups })
+    }
+
+    /// Returns the number of groups; that of the labels if each is a group of its own.
+    pub fn group_count(&self) -> usize {
+        group_count(&self.groups, self.labels.len())
     }
 
     /// Returns the seed of the bootstrap for these samples at this step, the same for every model.

@@ -9,6 +9,7 @@ use calmix_metrics::calibrator::temperature::{COLDEST, HOTTEST, Temperature};
 use calmix_metrics::calibrator::vector::VectorScaling;
 use calmix_metrics::conformal::{Conformal, Score};
 use calmix_metrics::measure::nll_from_logits;
+use calmix_metrics::predictions::LabelledLogits;
 use calmix_metrics::stats::{Summary, bootstrap, holm, paired_bootstrap, paired_t_test, student_t};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -94,7 +95,7 @@ proptest! {
         (data, width, labels) in table(), folds in 0_usize..8, seed in any::<u64>(), kind in 0_usize..3
     ) {
         let logits = Matrix::new(&data, labels.len(), width).unwrap();
-        let fit = CrossFit::fit(CalibratorKind::ALL[kind], logits, &labels, folds, Seed(seed));
+        let fit = CrossFit::fit(CalibratorKind::ALL[kind], LabelledLogits::ungrouped(logits, &labels), folds, Seed(seed));
         prop_assert_eq!(fit.is_ok(), folds >= 2 && folds <= labels.len());
         if let Ok(fit) = fit {
             prop_assert!(fit.logits.iter().all(|z| z.is_finite()) && fit.mean_nll().is_finite());

@@ -154,6 +154,7 @@ mod tests {
             ids: vec![9, 8, 7, 6, 5],
             labels: vec![0, 1, 1, 0, 1],
             logits: vec![1.0, 0.0, 3.0, 0.0, 2.0, 0.0, 0.5, 0.0, 3.0, 0.0],
+            groups: Vec::new(),
         };
         let rows = ExampleRows::of(&predictions).unwrap();
         // Rows 1 and 4 are equally sure: the lower id, 5, comes first.

@@ -277,6 +277,7 @@ mod tests {
             right: vec![true],
             lac: vec![0.1 + 0.2],
             aps: vec![1.0 / 3.0],
+            ..HeldOut::default()
         });
         info.seal().unwrap();
         let json = serde_json::to_string_pretty(&info).unwrap();

@@ -1,5 +1,5 @@
-//! The file of predictions: safetensors with `logits` (f32, samples × classes), `labels` (u32) and `ids` (u64), and under
-//! the key `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without calmix.
+//! The file of predictions: safetensors with `logits` (f32, samples × classes), `labels` (u32), `ids` (u64) and, if
+//! the samples have groups, `groups` (u32), and under the key `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without calmix.
 
 use calmix_io::class_names;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
@@ -34,7 +34,7 @@ pub fn longest(samples: u64, classes: usize) -> u64 {
     /// Bytes of the name of a class: escaped twice, a byte takes at most seven.
     const CLASS: u64 = 16 * class_names::MAX_BYTES as u64;
     let classes = classes as u64;
-    let row = classes.saturating_mul(4).saturating_add(12);
+    let row = classes.saturating_mul(4).saturating_add(16);
     let header = HEADER.saturating_add(classes.saturating_mul(CLASS));
     samples.saturating_mul(row).saturating_add(header)
 }
@@ -47,11 +47,14 @@ pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
     check(predictions)?;
     let n = predictions.labels.len();
     let classes = predictions.classes.len();
-    let tensors = vec![
+    let mut tensors = vec![
         tensor("ids", &[n], &predictions.ids),
         tensor("labels", &[n], &predictions.labels),
         tensor("logits", &[n, classes], &predictions.logits),
     ];
+    if !predictions.groups.is_empty() {
+        tensors.push(tensor("groups", &[n], &predictions.groups));
+    }
     let about = About {
         step: predictions.step,
         split: predictions.split,
@@ -87,6 +90,7 @@ fn from_tensors(bytes: &[u8], about: About) -> Result<Predictions, RunError> {
         ids: tensors.numbers("ids", &[n])?,
         labels: tensors.numbers("labels", &[n])?,
         logits: tensors.numbers("logits", &[n, classes.len()])?,
+        groups: if tensors.has("groups") { tensors.numbers("groups", &[n])? } else { Vec::new() },
         classes,
     })
 }
@@ -98,7 +102,7 @@ fn check(predictions: &Predictions) -> Result<(), RunError> {
     if ids != labels {
         return Err(inconsistent(&format!("{ids} ids and {labels} labels")));
     }
-    if let Err(error) = predictions.matrix() {
+    if let Err(error) = predictions.labelled() {
         return Err(inconsistent(&format!("{labels} samples of {classes} classes, but {error}")));
     }
     let mut labels = predictions.labels.iter().enumerate();

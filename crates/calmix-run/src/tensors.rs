@@ -101,6 +101,11 @@ impl<'a> Tensors<'a> {
         Ok(Self(SafeTensors::deserialize(bytes)?))
     }
 
+    /// Whether there is a tensor of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.tensor(name).is_ok()
+    }
+
     /// How many rows a tensor has.
     pub(crate) fn rows(&self, name: &str) -> Result<usize, RunError> {
         Ok(self.0.tensor(name)?.shape().first().copied().unwrap_or(0))

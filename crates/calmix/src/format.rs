@@ -3,7 +3,7 @@
 use calmix_io::wrapped::LONGEST_LINE;
 use calmix_metrics::metrics::Interval;
 
-pub use calmix_io::counted::{counted, grouped};
+pub use calmix_io::counted::{counted, counted_in_groups, grouped};
 pub use calmix_io::shell_quoted::shell_quoted;
 pub use calmix_run::sink::phrase::{
     confidence_in_words, ece_in_words, measured as percent, over_or_under, pseudo_in_words, rough_time,

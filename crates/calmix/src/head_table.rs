@@ -46,7 +46,9 @@ pub fn kept_in_words(choice: &HeadChoice) -> String {
     let Some((difference, (kept, alone))) = known else {
         return format!("{model}, because there are too few {labels} labels to compare the heads.");
     };
-    let on = format!("on {} {labels} labels", grouped(difference.n as u64));
+    let is_grouped = of(kept, choice.chosen_on).is_some_and(|seen| seen.groups.is_some());
+    let groups_of = if is_grouped { "groups of " } else { "" };
+    let on = format!("on {} {groups_of}{labels} labels", grouped(difference.n as u64));
     if choice.is_of_one_vector() {
         return format!("{model}: {}.", lowest_in_words(choice, kept, alone, difference, &on));
     }

@@ -14,7 +14,7 @@ use calmix_run::events::Event;
 use calmix_run::result::RunResult;
 
 use crate::format::{
-    confidence_in_words, counted, decimal, ece_in_words, grouped, over_or_under, percent, pseudo_in_words,
+    confidence_in_words, counted, counted_in_groups, decimal, ece_in_words, grouped, over_or_under, percent, pseudo_in_words,
     signed_gap,
 };
 use crate::model_options::ModelOptions;
@@ -79,12 +79,18 @@ pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
         return String::new();
     };
     let ModelOptions { coverage, precision, sets, .. } = ModelOptions::default();
-    let labels = counted(held_out.len() as u64, "held-out label");
+    let groups = held_out.group_count();
+    let groups = (groups < held_out.len()).then_some(groups as u64);
+    let labels = counted_in_groups(held_out.len() as u64, "held-out label", groups);
     let threshold = match held_out.sets(sets, coverage) {
         Ok(PredictionSets::Marginal(rule)) => rule.threshold,
         Ok(PredictionSets::ByClass(_)) | Err(_) => None,
     };
     let sets = match threshold {
+        Some(HeldOut::HIGHEST_SCORE) => {
+            "a prediction set contains all classes, because too many of these labels are the only ones of their class"
+                .to_owned()
+        }
         Some(0.0) => "a prediction set contains the most probable class alone".to_owned(),
         Some(threshold) => {
             format!(
@@ -105,9 +111,16 @@ pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
     };
     let coverage = 100.0 * coverage;
     let precision = 100.0 * precision;
+    let unseen = match held_out.unseen_classes().len() as u64 {
+        0 => String::new(),
+        classes => format!(
+            "  the labels of {} count as wrong and uncovered: no other fold has a label of these classes\n",
+            counted(classes, "class")
+        ),
+    };
     format!(
         "`calmix predict` by default, based on {labels}:\n  \
-         {coverage:.0}% coverage: {sets}\n  {precision:.0}% precision: {answers}\n"
+         {coverage:.0}% coverage: {sets}\n  {precision:.0}% precision: {answers}\n{unseen}"
     )
 }
 
@@ -216,12 +229,12 @@ pub fn short_table(seen: &Evaluation, kind: InputKind) -> String {
 
 fn title_of(seen: &Evaluation, kind: InputKind) -> String {
     let of = if seen.split == EvalSet::OutOfFold { "label" } else { kind.word() };
-    format!("{}, {}", seen.split.name(), counted(seen.samples, of))
+    format!("{}, {}", seen.split.name(), counted_in_groups(seen.samples, of, seen.groups))
 }
 
 fn of_one(seen: &Evaluation, kind: InputKind) -> String {
     let mut text = MetricColumns::of(seen).with_words(&title_of(seen, kind));
-    text += &too_few(&seen.metrics, seen.samples, kind);
+    text += &too_few(&seen.metrics, seen.observations(), kind);
     if seen.split == EvalSet::OutOfFold {
         text += "  each label is evaluated by a head trained without it\n";
     }
@@ -241,6 +254,7 @@ fn cross_fitted(kind: InputKind) -> String {
 
 /// The metrics of one set of samples, before and after calibration.
 struct MetricColumns<'a> {
+    /// The number of samples, or of their groups: so many observations the intervals are computed for.
     samples: u64,
     raw: (&'a Metrics, Option<&'a Intervals>),
     mapped: Option<(&'a Metrics, Option<&'a Intervals>)>,
@@ -254,7 +268,7 @@ impl<'a> MetricColumns<'a> {
     fn of(seen: &'a Evaluation) -> Self {
         let at = seen.calibrated.as_ref();
         Self {
-            samples: seen.samples,
+            samples: seen.observations(),
             raw: (&seen.metrics, seen.intervals.as_ref()),
             mapped: at.map(|at| (&at.metrics, at.intervals.as_ref())),
             heading: at.map(|at| match at.temperature {

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
+use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
 use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
@@ -13,6 +15,7 @@ use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted};
 use crate::head_table::kept_in_words;
 use crate::metric_table;
+use crate::predict::guarantee::{listed, unseen_classes};
 use crate::predict::input_kind::InputKind;
 use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
@@ -91,9 +94,16 @@ fn result(run: &Path) -> Result<String> {
             let is_calibrated = seen.calibrated.is_some();
             let why = (!is_calibrated).then(|| metric_table::without_map(result.uncalibrated.as_ref()));
             let reason = why.or(heads).map(|reason| reason + "\n").unwrap_or_default();
-            format!("{verdict}\n\n{}{reason}", metric_table::short_table(seen, kind))
+            let left_out = model.held_out.as_ref().filter(|_| seen.split == EvalSet::OutOfFold);
+            let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
+            let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
+            format!("{verdict}\n\n{}{left_out}{reason}", metric_table::short_table(seen, kind))
         }
-        None => metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some()),
+        None => {
+            let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
+            let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)) + "\n");
+            text + &heads.unwrap_or_default()
+        }
     };
     let written = format!(
         "{} written to {}; `calmix inspect {}` shows more",
@@ -102,4 +112,17 @@ fn result(run: &Path) -> Result<String> {
         shell_quoted(run)
     );
     Ok(format!("{assessment}\n{written}\n{}", run_files::next_with_model(run)))
+}
+
+/// Says which labels are not in the out-of-fold metrics, because no head of a fold could know their class; `None` if all are.
+fn left_out_labels(held_out: &HeldOut, classes: &[String]) -> Option<String> {
+    let unseen = unseen_classes(held_out, classes);
+    if unseen.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Not in these metrics: the labels of {}, which have none in another fold. Label another sample of {}.",
+        listed(&unseen),
+        if unseen.len() == 1 { "it" } else { "each" }
+    ))
 }

@@ -5,7 +5,7 @@ use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, LEVEL, Metrics};
 use calmix_metrics::predictions::EvalSet;
 
-use crate::format::{counted, grouped, over_or_under, percent};
+use crate::format::{counted_in_groups, grouped, over_or_under, percent};
 use crate::predict::input_kind::InputKind;
 
 /// The percentage points that a confidence may be off on average and still be called trustworthy.
@@ -14,13 +14,13 @@ const TOLERANCE: f64 = 5.0;
 /// Returns the verdict on a model, by its evaluation.
 pub(crate) fn verdict(seen: &Evaluation, kind: InputKind) -> String {
     let at = seen.calibrated.as_ref().map_or(&seen.metrics, |at| &at.metrics);
-    let Some(intervals) = ExactIntervals::of(at, seen.samples, LEVEL) else {
+    let Some(intervals) = ExactIntervals::of(at, seen.observations(), LEVEL) else {
         return "No label was evaluated, so the error is unknown.".to_owned();
     };
     let labels = labels_in_words(seen, kind);
     let Interval { low, high } = intervals.error;
-    if seen.samples < ENOUGH_TO_JUDGE {
-        let missing = grouped(ENOUGH_TO_JUDGE - seen.samples);
+    if seen.observations() < ENOUGH_TO_JUDGE {
+        let missing = grouped(ENOUGH_TO_JUDGE - seen.observations());
         return format!(
             "Too few labels for an estimate: the error may be anywhere from {:.0}% to {:.0}% ({labels}); {missing} \
              more would make {ENOUGH_TO_JUDGE}.",
@@ -31,14 +31,18 @@ pub(crate) fn verdict(seen: &Evaluation, kind: InputKind) -> String {
     let error = percent(at.error, None);
     let interval = format!("95% CI {:.1} to {:.1}, from {labels}", 100.0 * low, 100.0 * high);
     let is_calibrated = seen.calibrated.is_some();
-    let confidence = trust(at, seen.samples, intervals.confidence_gap, is_calibrated);
+    let confidence = trust(at, seen.observations(), intervals.confidence_gap, is_calibrated);
     format!("Expect {error} errors ({interval}); {confidence}.")
 }
 
 fn labels_in_words(seen: &Evaluation, kind: InputKind) -> String {
     match seen.split {
-        EvalSet::OutOfFold => format!("{} out of fold", counted(seen.samples, "label")),
-        split => counted(seen.samples, &format!("{} {}", split.name(), kind.word())),
+        EvalSet::OutOfFold => {
+            format!("{} out of fold", counted_in_groups(seen.samples, "label", seen.groups))
+        }
+        split => {
+            counted_in_groups(seen.samples, &format!("{} {}", split.name(), kind.word()), seen.groups)
+        }
     }
 }
 
@@ -81,6 +85,7 @@ mod tests {
             ids: (0..samples as u64).collect(),
             labels: (0..samples).map(|n| u32::from(n % nth == nth - 1)).collect(),
             logits: [logit, 0.0].repeat(samples),
+            groups: Vec::new(),
         };
         evaluate(&predictions, None, None).unwrap()
     }

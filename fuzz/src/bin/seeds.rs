@@ -168,6 +168,7 @@ fn run_files() -> std::io::Result<()> {
             right: vec![true],
             lac: vec![0.25],
             aps: vec![0.75],
+            ..HeldOut::default()
         }),
         calibration_blake3: String::new(),
     };

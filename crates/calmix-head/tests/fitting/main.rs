@@ -114,6 +114,7 @@ fn validation_samples_take_the_place_of_folds() {
         ids: &ids,
         vectors: Matrix::new(&vectors, rows.len(), samples.width()).expect("whole rows"),
         labels: &labels,
+        groups: &[],
     };
     let stop = AtomicBool::new(false);
     let progress = FitProgress::new(&stop);

@@ -59,6 +59,7 @@ impl Scene {
             strong: STRONG,
             labels: &self.labels,
             classes: &self.classes,
+            groups: &[],
         }
     }
 

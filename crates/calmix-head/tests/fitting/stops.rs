@@ -71,6 +71,7 @@ impl SampleTable {
             strong: 0,
             labels: &self.labels,
             classes: &self.classes,
+            groups: &[],
         }
     }
 }

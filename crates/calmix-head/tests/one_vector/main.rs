@@ -116,6 +116,7 @@ fn validation_samples_choose_among_all_candidates() {
         ids: &ids,
         vectors: Matrix::new(&vectors, held_out.len(), samples.width()).expect("whole rows"),
         labels: &labels,
+        groups: &[],
     };
     let rows = TrainingRows { labelled: (0..16).collect(), unlabelled: (0..300).collect() };
     let settings = settings();

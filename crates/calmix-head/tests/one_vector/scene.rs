@@ -58,6 +58,7 @@ impl Scene {
             strong: 0,
             labels: &self.labels,
             classes: &self.classes,
+            groups: &[],
         }
     }
 

@@ -1,6 +1,5 @@
 //! The kind of calibrator for some held-out labels: the simplest one, unless they clearly favour another.
 
-use calmix_core::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
 use super::any_calibrator::{Calibrator, CalibratorKind};
@@ -8,7 +7,9 @@ use super::cross_fit::CrossFit;
 use super::temperature::{Temperature, TemperaturePrior};
 use crate::checked;
 use crate::error::MetricsError;
+use crate::groups::{group_count, group_means};
 use crate::measure::nll_of_rows;
+use crate::predictions::LabelledLogits;
 
 /// The number of logits (labels times classes) up to which every kind is tried; above it, only a temperature.
 const MOST_NUMBERS: usize = 2_000_000;
@@ -39,33 +40,30 @@ impl CalibratorChoice {
     ///
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
-    pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, MetricsError> {
-        Self::of_unless(logits, labels, &|| false)
+    pub fn of(rows: LabelledLogits<'_>) -> Result<Self, MetricsError> {
+        Self::of_unless(rows, &|| false)
     }
 
     /// Chooses as [`of`](Self::of) does, unless `stop` returns true.
     ///
     /// # Errors
     /// As [`of`](Self::of), and [`MetricsError::Stopped`].
-    pub fn of_unless(
-        logits: Matrix<'_>,
-        labels: &[u32],
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Self, MetricsError> {
+    pub fn of_unless(rows: LabelledLogits<'_>, stop: &dyn Fn() -> bool) -> Result<Self, MetricsError> {
         let cross_fit = |kind| {
-            let fit = |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit_unless(kind, logits, labels, stop);
-            CrossFit::in_five(fit, logits, labels)
+            let fit = |rows: LabelledLogits<'_>| Calibrator::fit_unless(kind, rows.logits, rows.labels, stop);
+            CrossFit::in_five(fit, rows)
         };
+        let labels = group_count(rows.groups, rows.labels.len());
         let simplest = CalibratorKind::Temperature;
         let mut best = Self { kind: simplest, cross_fit: cross_fit(simplest)?, tried: Vec::new() };
         best.tried.push(TriedCalibrator { kind: simplest, nll: best.cross_fit.mean_nll() });
         for kind in [CalibratorKind::Vector, CalibratorKind::Isotonic] {
-            if labels.len() < kind.least_labels() || logits.data().len() > MOST_NUMBERS {
+            if labels < kind.least_labels() || rows.logits.data().len() > MOST_NUMBERS {
                 continue;
             }
             let other = cross_fit(kind)?;
             best.tried.push(TriedCalibrator { kind, nll: other.mean_nll() });
-            if is_clearly_lower(&other.nll, &best.cross_fit.nll) {
+            if is_clearly_lower(&other.nll, &best.cross_fit.nll, rows.groups) {
                 best.kind = kind;
                 best.cross_fit = other;
             }
@@ -82,34 +80,36 @@ impl CalibratorChoice {
 /// # Errors
 /// If there are fewer than two labels, labels and logits do not match, a logit is not finite, or `stop` returns true.
 pub fn temperature_where_it_helps(
-    logits: Matrix<'_>,
-    labels: &[u32],
+    rows: LabelledLogits<'_>,
     prior: TemperaturePrior,
     stop: &dyn Fn() -> bool,
 ) -> Result<Calibrator, MetricsError> {
-    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<Calibrator, MetricsError> {
+    let fit = |rows: LabelledLogits<'_>| -> Result<Calibrator, MetricsError> {
         checked::not_stopped(stop)?;
-        Ok(Calibrator::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
+        let temperature = Temperature::fit_with_prior(rows.logits, rows.labels, prior)?;
+        Ok(Calibrator::Temperature { temperature })
     };
-    let cross_fit = CrossFit::in_five(fit, logits, labels)?;
-    let uncalibrated = nll_of_rows(logits, labels, 1.0)?;
-    if is_clearly_lower(&cross_fit.nll, &uncalibrated) {
-        fit(logits, labels)
+    let cross_fit = CrossFit::in_five(fit, rows)?;
+    let uncalibrated = nll_of_rows(rows.logits, rows.labels, 1.0)?;
+    if is_clearly_lower(&cross_fit.nll, &uncalibrated, rows.groups) {
+        fit(rows)
     } else {
         Ok(Calibrator::IDENTITY)
     }
 }
 
 /// Returns whether `these` are lower than `those` by more than a standard error of the mean difference.
-fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
-    is_lower_by(1.0, these, those)
+fn is_clearly_lower(these: &[f64], those: &[f64], groups: &[u32]) -> bool {
+    is_lower_by(1.0, these, those, groups)
 }
 
-/// Returns whether `these` are lower than `those` by more than that many standard errors of the mean difference.
-pub fn is_lower_by(standard_errors: f64, these: &[f64], those: &[f64]) -> bool {
-    let n = these.len().min(those.len()) as f64;
-    let differences = || those.iter().zip(these).map(|(those, these)| those - these);
-    let mean = differences().sum::<f64>() / n;
-    let variance = differences().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0).max(1.0);
+/// Returns whether `these` are lower than `those` by more than that many standard errors of the mean difference. A
+/// [group](crate::groups) counts once, with its mean.
+pub fn is_lower_by(standard_errors: f64, these: &[f64], those: &[f64], groups: &[u32]) -> bool {
+    let differences: Vec<f64> = those.iter().zip(these).map(|(those, these)| those - these).collect();
+    let differences = group_means(&differences, groups);
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let variance = differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0).max(1.0);
     mean > standard_errors * (variance / n).sqrt()
 }

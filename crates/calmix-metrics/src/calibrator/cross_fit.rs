@@ -12,7 +12,9 @@ use calmix_core::rng::{Domain, Seed};
 use super::any_calibrator::{Calibrator, CalibratorKind};
 use crate::checked;
 use crate::error::MetricsError;
+use crate::groups::{group_count, rows_of_groups, select_groups};
 use crate::measure::nll_of_rows;
+use crate::predictions::LabelledLogits;
 
 /// Cross-fitted rows, each calibrated by a fit without it.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,32 +35,31 @@ const FOLDS: usize = 5;
 const FOLD_SEED: Seed = Seed(0);
 
 impl CrossFit {
-    /// Cross-fits with five folds, as for every model of calmix, or with one fold per sample if there are fewer.
+    /// Cross-fits with five folds, as for every model of calmix, or with one fold per group if there are fewer.
     ///
     /// # Errors
-    /// If there are fewer than two samples, and those of `fit`.
+    /// If there are fewer than two groups, and those of `fit`.
     pub fn in_five(
-        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, MetricsError>,
-        logits: Matrix,
-        labels: &[u32],
+        fit: impl Fn(LabelledLogits<'_>) -> Result<Calibrator, MetricsError>,
+        rows: LabelledLogits<'_>,
     ) -> Result<Self, MetricsError> {
-        Self::fit_by(fit, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)
+        let groups = group_count(rows.groups, rows.labels.len());
+        Self::fit_by(fit, rows, FOLDS.min(groups), FOLD_SEED)
     }
 
-    /// Splits the rows into `folds` folds, whose sizes differ by at most one, and fits without each.
+    /// Splits the rows into `folds` folds, whose numbers of groups differ by at most one, and fits without each.
     ///
-    /// The folds are a function of the seed and the number of rows alone.
+    /// The folds are a function of the seed and the groups; without groups, of the seed and the number of rows.
     ///
     /// # Errors
     /// If a fold would be empty or the only one, and those of [`Calibrator::fit`].
     pub fn fit(
         kind: CalibratorKind,
-        logits: Matrix,
-        labels: &[u32],
+        rows: LabelledLogits<'_>,
         folds: usize,
         seed: Seed,
     ) -> Result<Self, MetricsError> {
-        Self::fit_by(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels, folds, seed)
+        Self::fit_by(|rows| Calibrator::fit(kind, rows.logits, rows.labels), rows, folds, seed)
     }
 
     /// Cross-fits as [`fit`](Self::fit) does, with the caller's own fit.
@@ -66,34 +67,34 @@ impl CrossFit {
     /// # Errors
     /// As [`fit`](Self::fit).
     pub fn fit_by(
-        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, MetricsError>,
-        logits: Matrix,
-        labels: &[u32],
+        fit: impl Fn(LabelledLogits<'_>) -> Result<Calibrator, MetricsError>,
+        rows: LabelledLogits<'_>,
         folds: usize,
         seed: Seed,
     ) -> Result<Self, MetricsError> {
+        let LabelledLogits { logits, labels, groups } = rows;
         checked::logits(logits, labels)?;
         let n = labels.len();
         let width = logits.width();
-        if folds < 2 || folds > n {
-            return Err(MetricsError::Folds { folds, samples: n });
+        let groups_of_rows = rows_of_groups(groups, n);
+        if folds < 2 || folds > groups_of_rows.len() {
+            return Err(MetricsError::Folds { folds, samples: groups_of_rows.len() });
         }
-        let fold_of = deal(n, folds, seed);
+        let fold_of = deal(&groups_of_rows, n, folds, seed);
         let mut maps = Vec::with_capacity(folds);
         let mut mapped = vec![0.0; n * width];
         for fold in 0..folds as u32 {
-            let in_fold = |held_out: bool| {
-                let rows = logits.iter().zip(labels).enumerate();
-                rows.filter(|(row, _)| (fold_of[*row] == fold) == held_out)
-                    .map(|(row, (z, &y))| (row, z, y))
-                    .collect::<Vec<_>>()
-            };
-            let kept = in_fold(false);
-            let z: Vec<f32> = kept.iter().flat_map(|(_, z, _)| z.iter().copied()).collect();
-            let y: Vec<u32> = kept.iter().map(|(.., y)| *y).collect();
-            let map = fit(shaped(&z, y.len(), width)?, &y)?;
-            for (row, z, _) in in_fold(true) {
-                map.apply_to_row(z, &mut mapped[row * width..(row + 1) * width])?;
+            let (held_out, kept): (Vec<usize>, Vec<usize>) = (0..n).partition(|&row| fold_of[row] == fold);
+            let z: Vec<f32> = kept.iter().flat_map(|&row| logits.row(row)).copied().collect();
+            let y: Vec<u32> = kept.iter().map(|&row| labels[row]).collect();
+            let kept_groups = select_groups(groups, &kept);
+            let map = fit(LabelledLogits {
+                logits: shaped(&z, y.len(), width)?,
+                labels: &y,
+                groups: &kept_groups,
+            })?;
+            for row in held_out {
+                map.apply_to_row(logits.row(row), &mut mapped[row * width..(row + 1) * width])?;
             }
             maps.push(map);
         }
@@ -112,13 +113,15 @@ fn shaped(data: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, Metrics
     Matrix::new(data, rows, width).map_err(wrong)
 }
 
-/// Assigns shuffled samples to folds in turn.
-fn deal(n: usize, folds: usize, seed: Seed) -> Vec<u32> {
-    let mut order: Vec<usize> = (0..n).collect();
+/// Assigns shuffled groups to folds in turn.
+fn deal(rows_of_groups: &[Vec<usize>], n: usize, folds: usize, seed: Seed) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..rows_of_groups.len()).collect();
     seed.stream(Domain::Fold, 0, 0).shuffle(&mut order);
     let mut fold_of = vec![0; n];
-    for (place, sample) in order.into_iter().enumerate() {
-        fold_of[sample] = (place % folds) as u32;
+    for (place, group) in order.into_iter().enumerate() {
+        for &row in &rows_of_groups[group] {
+            fold_of[row] = (place % folds) as u32;
+        }
     }
     fold_of
 }
@@ -138,7 +141,13 @@ mod tests {
     fn each_row_is_mapped_by_a_fit_without_it() {
         let (logits, labels) = table(40, 6.0, 4);
         let matrix = Matrix::new(&logits, 40, 2).unwrap();
-        let fit = CrossFit::fit(CalibratorKind::Temperature, matrix, &labels, 5, Seed(3)).unwrap();
+        let fit = CrossFit::fit(
+            CalibratorKind::Temperature,
+            LabelledLogits::ungrouped(matrix, &labels),
+            5,
+            Seed(3),
+        )
+        .unwrap();
         for (fold, map) in fit.folds.iter().enumerate() {
             let kept: Vec<usize> = (0..40).filter(|&i| fit.fold_of[i] as usize != fold).collect();
             assert_eq!(kept.len(), 32);
@@ -161,13 +170,32 @@ mod tests {
     #[test]
     fn folds_need_samples() {
         let (logits, labels) = table(3, 1.0, 2);
-        let logits = Matrix::new(&logits, 3, 2).unwrap();
+        let rows = LabelledLogits::ungrouped(Matrix::new(&logits, 3, 2).unwrap(), &labels);
         for folds in [0, 1, 4, usize::MAX] {
-            assert!(CrossFit::fit(CalibratorKind::Temperature, logits, &labels, folds, Seed(0)).is_err());
+            assert!(CrossFit::fit(CalibratorKind::Temperature, rows, folds, Seed(0)).is_err());
         }
-        assert_eq!(
-            CrossFit::fit(CalibratorKind::Temperature, logits, &labels, 3, Seed(0)).unwrap().folds.len(),
-            3
-        );
+        assert_eq!(CrossFit::fit(CalibratorKind::Temperature, rows, 3, Seed(0)).unwrap().folds.len(), 3);
+        // Two groups cannot go into three folds.
+        let grouped = LabelledLogits { groups: &[4, 4, 1], ..rows };
+        assert!(CrossFit::fit(CalibratorKind::Temperature, grouped, 3, Seed(0)).is_err());
+    }
+
+    #[test]
+    fn groups_are_never_divided() {
+        let (logits, labels) = table(60, 3.0, 4);
+        let groups: Vec<u32> = (0..60).map(|row| row / 3 % 12).collect();
+        let rows =
+            LabelledLogits { logits: Matrix::new(&logits, 60, 2).unwrap(), labels: &labels, groups: &groups };
+        for seed in 0..20 {
+            let fit = |kept: LabelledLogits<'_>| {
+                assert_eq!(kept.groups.len(), kept.labels.len());
+                Calibrator::fit(CalibratorKind::Temperature, kept.logits, kept.labels)
+            };
+            let cross_fit = CrossFit::fit_by(fit, rows, 5, Seed(seed)).unwrap();
+            for (row, group) in groups.iter().enumerate() {
+                let other = groups.iter().position(|other| other == group).unwrap();
+                assert_eq!(cross_fit.fold_of[row], cross_fit.fold_of[other]);
+            }
+        }
     }
 }

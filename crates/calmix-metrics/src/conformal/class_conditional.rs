@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 
 use super::{Conformal, PREDICTION, Score};
+use crate::checked;
 use crate::error::MetricsError;
+use crate::groups::select_groups;
 
 /// A rule for prediction sets with a threshold per class. Every set contains the likeliest class.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,19 +23,30 @@ pub struct ClassConditional {
 
 impl ClassConditional {
     /// Calibrates on the [`Score::Lac`] scores of the true classes, which are zero if the true class was the likeliest.
+    /// [Groups](crate::groups), if there are any, count within each class.
     ///
     /// # Errors
-    /// If a score is not finite, or `alpha` is not in (0, 1).
-    pub fn from_scores(labels: &[u32], scores: &[f64], alpha: f64) -> Result<Self, MetricsError> {
-        let mut by_class: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for (&label, &score) in labels.iter().zip(scores) {
-            by_class.entry(label).or_default().push(score);
+    /// If a score is not finite, `alpha` is not in (0, 1), or only some of the labels have a group.
+    pub fn from_scores(
+        labels: &[u32],
+        scores: &[f64],
+        groups: &[u32],
+        alpha: f64,
+    ) -> Result<Self, MetricsError> {
+        if !groups.is_empty() {
+            checked::length("groups", labels.len(), groups.len())?;
+        }
+        let mut by_class: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (row, &label) in labels.iter().enumerate().take(scores.len()) {
+            by_class.entry(label).or_default().push(row);
         }
         // Without labels there is no class whose rule would check `alpha`.
         Conformal::from_scores(Vec::new(), Score::Lac, alpha)?;
         let mut rules = BTreeMap::new();
-        for (class, scores) in by_class {
-            rules.insert(class, Conformal::from_scores(scores, Score::Lac, alpha)?);
+        for (class, rows) in by_class {
+            let scores: Vec<f64> = rows.iter().map(|&row| scores[row]).collect();
+            let groups = select_groups(groups, &rows);
+            rules.insert(class, Conformal::from_grouped_scores(&scores, &groups, Score::Lac, alpha)?);
         }
         Ok(Self { rules, needed: Conformal::needed_labels(alpha) })
     }
@@ -43,7 +56,7 @@ impl ClassConditional {
         self.rules.get(&class).and_then(|rule| rule.threshold)
     }
 
-    /// Returns the number of further labels that a class needs for a threshold; zero if it has one.
+    /// Returns the number of further labels that a class needs for a threshold, each of a group of its own; zero if it has one.
     pub fn missing_labels(&self, class: u32) -> usize {
         self.needed.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
     }
@@ -77,7 +90,7 @@ mod tests {
     fn rule() -> ClassConditional {
         let labels: Vec<u32> = (0..17).map(|row| u32::from(row >= 9)).collect();
         let scores: Vec<f64> = (0..17).map(|row| 0.05 * f64::from(row % 9)).collect();
-        ClassConditional::from_scores(&labels, &scores, 0.1).unwrap()
+        ClassConditional::from_scores(&labels, &scores, &[], 0.1).unwrap()
     }
 
     #[test]
@@ -97,7 +110,7 @@ mod tests {
     fn likeliest_class_is_in_every_set() {
         let labels: Vec<u32> = (0..20).map(|row| row / 10).collect();
         let scores: Vec<f64> = labels.iter().map(|&label| if label == 0 { 0.1 } else { 0.75 }).collect();
-        let rule = ClassConditional::from_scores(&labels, &scores, 0.1).unwrap();
+        let rule = ClassConditional::from_scores(&labels, &scores, &[], 0.1).unwrap();
         assert_eq!(rule.set(&[0.5, 0.25]), [0, 1]);
         assert_eq!(rule.set(&[0.5, 0.2]), [0]);
         assert_eq!(rule.set(&[0.25, 0.5]), [1]);
@@ -105,8 +118,8 @@ mod tests {
 
     #[test]
     fn invalid_alpha_and_scores_are_refused() {
-        assert!(ClassConditional::from_scores(&[], &[], 1.0).is_err());
-        assert!(ClassConditional::from_scores(&[0], &[f64::NAN], 0.1).is_err());
-        assert!(ClassConditional::from_scores(&[], &[], 0.1).unwrap().set(&[0.5, 0.5]).len() == 2);
+        assert!(ClassConditional::from_scores(&[], &[], &[], 1.0).is_err());
+        assert!(ClassConditional::from_scores(&[0], &[f64::NAN], &[], 0.1).is_err());
+        assert!(ClassConditional::from_scores(&[], &[], &[], 0.1).unwrap().set(&[0.5, 0.5]).len() == 2);
     }
 }

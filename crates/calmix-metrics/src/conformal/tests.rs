@@ -134,3 +134,29 @@ fn bad_input_is_an_error() {
         "the probability of class 0 in row 0 is 1.5; it must be in [0, 1]"
     );
 }
+
+#[test]
+fn weights_of_groups_add_up() {
+    // Three groups: the first has the scores 0.1 and 0.9, the others 0.2 and 0.3. In quarters: a half, one, one, a half.
+    let scores = [0.1, 0.9, 0.2, 0.3];
+    let groups = [5, 5, 1, 2];
+    let threshold =
+        |alpha: f64| Conformal::from_grouped_scores(&scores, &groups, Score::Lac, alpha).unwrap().threshold;
+    assert_eq!(threshold(0.25), Some(0.9));
+    assert_eq!(threshold(0.3), Some(0.9));
+    assert_eq!(threshold(0.4), Some(0.3));
+    assert_eq!(threshold(0.7), Some(0.2));
+    assert_eq!(threshold(0.9), Some(0.1));
+    assert_eq!(threshold(0.24), None);
+    assert!(Conformal::from_grouped_scores(&scores, &groups[1..], Score::Lac, 0.1).is_err());
+}
+
+#[test]
+fn groups_of_one_change_nothing() {
+    let scores: Vec<f64> = (0..97).map(|n| f64::from(n * 37 % 97) / 97.0).collect();
+    let groups: Vec<u32> = (0..97).map(|n| n * 5).collect();
+    for alpha in [0.005, 0.01, 0.05, 0.1, 0.29, 0.5, 0.9] {
+        let grouped = Conformal::from_grouped_scores(&scores, &groups, Score::Lac, alpha).unwrap();
+        assert_eq!(grouped, Conformal::from_scores(scores.clone(), Score::Lac, alpha).unwrap(), "{alpha}");
+    }
+}

@@ -20,6 +20,9 @@ pub struct Evaluation {
     pub model: EvalModel,
     /// The number of evaluated samples.
     pub samples: u64,
+    /// The number of [groups](crate::groups) of these samples; `None` if each is a group of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
     /// The number of corrupt samples that were left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
@@ -80,6 +83,11 @@ pub struct Calibrated {
 }
 
 impl Evaluation {
+    /// Returns the number of independent observations: that of the groups, or of the samples.
+    pub fn observations(&self) -> u64 {
+        self.groups.unwrap_or(self.samples)
+    }
+
     /// Removes the lists, which grow with the classes: a run stores the rest for every evaluation.
     #[must_use]
     pub fn without_lists(mut self) -> Self {

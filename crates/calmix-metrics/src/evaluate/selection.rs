@@ -139,6 +139,7 @@ mod tests {
         let class_accuracy = Vec::new();
         let bins = Vec::new();
         let samples = 9;
+        let groups = None;
         let skipped = 0;
         let edges = EDGES;
         Evaluation {
@@ -146,6 +147,7 @@ mod tests {
             split,
             model,
             samples,
+            groups,
             skipped,
             edges,
             metrics,

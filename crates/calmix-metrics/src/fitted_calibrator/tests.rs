@@ -15,6 +15,7 @@ fn predictions(classes: usize, labels: Vec<u32>, logits: Vec<f32>) -> Prediction
         ids: (0..labels.len() as u64).collect(),
         labels,
         logits,
+        groups: Vec::new(),
     }
 }
 

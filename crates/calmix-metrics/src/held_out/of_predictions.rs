@@ -1,20 +1,21 @@
 //! Scores the held-out labels of a run.
 
-use calmix_core::rng::{Domain, Seed};
-
-use super::{HeldOut, UnseenLabel};
+use super::kept_rows::kept_rows;
+use super::{ClassScores, HeldOut, UnseenLabel};
 use crate::calibrator::any_calibrator::Calibrator;
 use crate::error::MetricsError;
 use crate::fitted_calibrator::FittedCalibrator;
-use crate::predictions::Predictions;
+use crate::predictions::{LabelledLogits, Predictions};
 
 /// Scores labels by a calibrator that was not fitted on them.
 ///
 /// # Errors
 /// If labels and logits do not match, or the calibrator is for another number of classes.
 pub fn of_others(predictions: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, MetricsError> {
-    let held_out = HeldOut::of_others(predictions.matrix()?, &predictions.labels, calibrator)?;
-    Ok(held_out.select(&kept(&predictions.ids)))
+    let LabelledLogits { logits, labels, groups } = predictions.labelled()?;
+    let mut held_out = HeldOut::of_others(logits, labels, calibrator)?;
+    held_out.group = groups.to_vec();
+    Ok(stored(&held_out, &predictions.ids))
 }
 
 /// Scores the labels that fitted a calibrator, each by a fit without it, and those whose class no model of a fold could know.
@@ -40,28 +41,27 @@ pub fn cross_fitted_unless(
     stop: &dyn Fn() -> bool,
 ) -> Result<HeldOut, MetricsError> {
     let cross_fit = fitted.cross_fit_unless(predictions, stop)?;
-    let mut held_out = HeldOut::cross_fitted(predictions.matrix()?, &predictions.labels, &cross_fit)?;
+    let LabelledLogits { logits, labels, groups } = predictions.labelled()?;
+    let mut held_out = HeldOut::cross_fitted(logits, labels, &cross_fit)?;
+    held_out.group = groups.to_vec();
     let mut ids = predictions.ids.clone();
     for label in unseen {
-        held_out.add_unseen(label);
+        held_out.add_unseen(label, !groups.is_empty());
         ids.push(label.id);
     }
-    Ok(held_out.select(&kept(&ids)))
+    Ok(stored(&held_out, &ids))
 }
 
-/// Returns the rows that a model stores, ascending; if there are too many, their ids decide which.
-fn kept(ids: &[u64]) -> Vec<usize> {
-    let mut rows: Vec<usize> = (0..ids.len()).collect();
-    if rows.len() > HeldOut::MOST {
-        rows.sort_by_cached_key(|&row| (Seed(0).stream(Domain::Conformal, 0, ids[row]).next_u64(), ids[row]));
-        rows.truncate(HeldOut::MOST);
-        rows.sort_unstable();
-    }
-    rows
+/// Returns what a model stores of these labels: all of them, or a draw, and then enough of each class beside it.
+fn stored(held_out: &HeldOut, ids: &[u64]) -> HeldOut {
+    let rows = kept_rows(ids, &held_out.group, HeldOut::MOST);
+    HeldOut { by_class: ClassScores::of(held_out, ids), ..held_out.select(&rows) }
 }
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::rng::{Domain, Seed};
+
     use crate::calibrator::temperature::Temperature;
     use crate::conformal::PredictionSets;
 
@@ -80,6 +80,7 @@ mod tests {
             ids: (0..n as u64).collect(),
             labels: (0..n).map(|i| u32::from(i % 5 == 4)).collect(),
             logits: (0..n).flat_map(|i| [1.0 + i as f32 / n as f32, 0.0]).collect(),
+            groups: Vec::new(),
         }
     }
 
@@ -132,6 +133,62 @@ mod tests {
         let right = held_out.right.iter().filter(|&&right| right).count();
         assert!((737..863).contains(&right), "{right}");
         assert!(!HeldOut { lac: Vec::new(), ..held_out }.is_sound());
+    }
+
+    /// Of 100 classes with 25 labels each, a draw of 1,000 labels leaves some with fewer than the nine that 90% need.
+    #[test]
+    fn every_class_keeps_enough_labels() {
+        let classes = 100;
+        let predictions = Predictions {
+            classes: (0..classes).map(|class| class.to_string()).collect(),
+            labels: (0..2_500).map(|row| row % classes).collect(),
+            logits: (0..2_500 * classes).map(|n| (n % 7) as f32).collect(),
+            ..made_predictions(2_500)
+        };
+        let held_out = of_others(&predictions, &Calibrator::IDENTITY).unwrap();
+        assert!(held_out.len() == HeldOut::MOST && held_out.is_sound());
+        for coverage in [0.9, 0.95] {
+            let PredictionSets::ByClass(rule) = held_out.sets(SetRule::LacByClass, coverage).unwrap() else {
+                panic!("a rule for all classes")
+            };
+            assert!((0..classes).all(|class| rule.missing_labels(class) == 0), "{coverage}");
+        }
+        let drawn = HeldOut { by_class: ClassScores::default(), ..held_out.clone() };
+        let PredictionSets::ByClass(rule) = drawn.sets(SetRule::LacByClass, 0.9).unwrap() else {
+            panic!("a rule for all classes")
+        };
+        assert!((0..classes).any(|class| rule.missing_labels(class) > 0));
+        let json = serde_json::to_string(&held_out).unwrap();
+        assert_eq!(serde_json::from_str::<HeldOut>(&json).unwrap(), held_out);
+    }
+
+    /// Ten labels, each of them ten times: they are ten observations, not a hundred.
+    #[test]
+    fn copies_do_not_add_evidence() {
+        let one = made_predictions(10);
+        let repeat = |row: usize| row % 10;
+        let many = Predictions {
+            labels: (0..100).map(|row| one.labels[repeat(row)]).collect(),
+            logits: (0..100).flat_map(|row| one.logits[2 * repeat(row)..][..2].to_vec()).collect(),
+            groups: (0..100).map(|row| repeat(row) as u32).collect(),
+            ..made_predictions(100)
+        };
+        let of_one = of_others(&one, &Calibrator::IDENTITY).unwrap();
+        let of_many = of_others(&many, &Calibrator::IDENTITY).unwrap();
+        assert_eq!((of_many.len(), of_many.group_count()), (100, 10));
+        for coverage in [0.5, 0.7, 0.9, 0.95] {
+            let [PredictionSets::Marginal(alone), PredictionSets::Marginal(copied)] =
+                [&of_one, &of_many].map(|held_out| held_out.sets(SetRule::Lac, coverage).unwrap())
+            else {
+                panic!("a rule per class")
+            };
+            assert_eq!((copied.threshold, copied.n), (alone.threshold, 10), "{coverage}");
+        }
+        // All hundred are right, but 22 observations are needed for a precision of 90%.
+        let right = HeldOut { right: vec![true; 100], ..of_many.clone() };
+        assert_eq!(right.answer_threshold(0.9).unwrap(), None);
+        assert!(HeldOut { group: Vec::new(), ..right }.answer_threshold(0.9).unwrap().is_some());
+        assert!(!HeldOut { group: vec![0; 99], ..of_many }.is_sound());
     }
 
     /// Logits of ten classes, each scaled and shifted on its own, with labels drawn from what the logits were before.

@@ -8,6 +8,7 @@ use super::rows::{COUNT, PreparedRows};
 use super::{ExactIntervals, Metrics};
 use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
+use crate::groups::rows_of_groups;
 use crate::measure::Counts;
 use crate::stats::{percentile_interval, resample};
 
@@ -133,20 +134,25 @@ impl Intervals {
         seed: Seed,
     ) -> Result<Option<Self>, MetricsError> {
         let rows = PreparedRows::new(logits, labels, temperature)?;
-        Ok(Self::of_rows(&rows, how, seed, &mut || false).unwrap_or_default())
+        Ok(Self::of_rows(&rows, &[], how, seed, &mut || false).unwrap_or_default())
     }
 
-    /// Computes the intervals as [`of`](Self::of) does, unless `stop` returns true before a replicate.
+    /// Computes the intervals as [`of`](Self::of) does, unless `stop` returns true before a replicate. Whole
+    /// [groups](crate::groups) are drawn, and the exact intervals are those of as many samples as there are groups, as if the
+    /// samples of a group were copies: exact if they are, else too wide.
     pub(crate) fn of_rows(
         rows: &PreparedRows,
+        groups: &[u32],
         how: Resampling,
         seed: Seed,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Self>, Stopped> {
-        if rows.len() < 2 {
+        let rows_of_groups = rows_of_groups(groups, rows.len());
+        if rows_of_groups.len() < 2 {
             return Ok(None);
         }
-        let mut drawn = vec![0; rows.len()];
+        let mut drawn = vec![0; rows_of_groups.len()];
+        let mut drawn_rows = Vec::with_capacity(rows.len());
         let mut counts = Counts::once(rows.len());
         let mut replicates: [Vec<f64>; COUNT] = std::array::from_fn(|_| Vec::with_capacity(how.replicates));
         for replicate in 0..how.replicates as u64 {
@@ -154,7 +160,9 @@ impl Intervals {
                 return Err(Stopped);
             }
             resample(seed, replicate, &mut drawn);
-            counts.draw(&drawn);
+            drawn_rows.clear();
+            drawn_rows.extend(drawn.iter().flat_map(|&group| &rows_of_groups[group]));
+            counts.draw(&drawn_rows);
             for (of_metric, value) in replicates.iter_mut().zip(rows.metrics(&counts)) {
                 of_metric.push(value);
             }
@@ -165,7 +173,8 @@ impl Intervals {
             *interval = Interval { low, high };
         }
         let [_, _, mean_confidence, _, ece_10, ece_15, rest @ ..] = interval;
-        let exact = ExactIntervals::of(&Metrics::without_smooth(rows), rows.len() as u64, how.level);
+        let exact =
+            ExactIntervals::of(&Metrics::without_smooth(rows), rows_of_groups.len() as u64, how.level);
         let Some(ExactIntervals { error, top_5_error, confidence_gap }) = exact else { return Ok(None) };
         let [adaptive_ece, class_wise_ece, nll, brier, aurc] = rest;
         Ok(Some(Self {

@@ -1,11 +1,11 @@
 //! What `train` and `calibrate` do with held-out labels: fit a calibrator, and keep the scores of the labels.
 
-use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::CalibratorChoice;
 use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::calibrator::cross_fit::CrossFit;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::predictions::LabelledLogits;
 
 use crate::population::Draw;
 
@@ -60,15 +60,16 @@ impl ChosenCalibrator {
                 return Ok((HeldOut::of_others(logits, labels, &Calibrator::IDENTITY)?, None));
             }
             Self::Chosen => {
-                let CalibratorChoice { kind, cross_fit, .. } = CalibratorChoice::of(logits, labels)?;
+                let CalibratorChoice { kind, cross_fit, .. } =
+                    CalibratorChoice::of(LabelledLogits::ungrouped(logits, labels))?;
                 return Ok((HeldOut::cross_fitted(logits, labels, &cross_fit)?, Some(kind)));
             }
             Self::Temperature => CalibratorKind::Temperature,
             Self::Vector => CalibratorKind::Vector,
             Self::Isotonic => CalibratorKind::Isotonic,
         };
-        let fit = |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(kind, logits, labels);
-        let cross_fit = CrossFit::in_five(fit, logits, labels)?;
+        let fit = |rows: LabelledLogits<'_>| Calibrator::fit(kind, rows.logits, rows.labels);
+        let cross_fit = CrossFit::in_five(fit, LabelledLogits::ungrouped(logits, labels))?;
         Ok((HeldOut::cross_fitted(logits, labels, &cross_fit)?, Some(kind)))
     }
 }

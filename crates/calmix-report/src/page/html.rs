@@ -2,6 +2,7 @@
 
 use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
+use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Intervals, LEVEL, Metrics};
 use calmix_run::examples::SIDES;
 use calmix_run::sink::phrase::{measured, signed_gap};
@@ -195,7 +196,7 @@ fn samples(run: &RunReport, summary: &RunSummary) -> String {
 /// The metrics of a run before and after calibration.
 fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
     let seen = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
-    let samples = seen.map_or(0, |seen| seen.samples);
+    let samples = seen.map_or(0, Evaluation::observations);
     let raw = seen.map(|seen| (&seen.metrics, seen.intervals.as_ref()));
     let mapped = seen.and_then(|seen| seen.calibrated.as_ref());
     let map = mapped.map_or("none".to_owned(), |map| match map.temperature {

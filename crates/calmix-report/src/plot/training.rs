@@ -128,6 +128,7 @@ mod tests {
             ids: vec![0, 1],
             labels: vec![0, 1],
             logits: vec![1.0, 0.0, 0.0, 1.0],
+            groups: Vec::new(),
         };
         let mut run = RunReport::of_predictions("head", &predictions).unwrap();
         let point = |step| EvaluatedStep { step, error: 0.1, ece_15: 0.1 };

@@ -1,6 +1,6 @@
 //! The assessment of a model in plain sentences: how well calibrated it is, and which predictions to trust.
 
-use calmix_io::counted::counted;
+use calmix_io::counted::{counted, counted_in_groups};
 use calmix_metrics::abstention::fewest_labels;
 use calmix_metrics::evaluate::{EvaluatedBy, Evaluation};
 use calmix_metrics::held_out::HeldOut;
@@ -41,8 +41,9 @@ pub enum LabelsOf {
 
 impl LabelsOf {
     /// So many of these labels, in words.
-    fn counted(self, labels: usize) -> String {
-        let counted = |what: &str| counted(labels as u64, what);
+    fn counted(self, labels: usize, groups: usize) -> String {
+        let groups = (groups < labels).then_some(groups as u64);
+        let counted = |what: &str| counted_in_groups(labels as u64, what, groups);
         match self {
             Self::OutOfFold => format!("{} predicted out of fold", counted("label")),
             Self::FinishedRun | Self::UnfinishedRun | Self::Predictions => counted("held-out label"),
@@ -60,27 +61,28 @@ impl Assessment {
             let headline = "There are no metrics yet: the run has no predictions for labelled samples.";
             return Self { headline: headline.to_owned(), trust, answers, notes };
         };
+        let labels_in_groups = |noun: &str| counted_in_groups(seen.samples, noun, seen.groups);
         let samples = match seen.split {
             EvalSet::OutOfFold => {
-                format!("{}, each predicted by a head trained without it", counted(seen.samples, "label"))
+                format!("{}, each predicted by a head trained without it", labels_in_groups("label"))
             }
-            split => format!("{} of the {} split", counted(seen.samples, "sample"), split.name()),
+            split => format!("{} of the {} split", labels_in_groups("sample"), split.name()),
         };
         let headline = match &seen.calibrated {
-            _ if seen.samples < ENOUGH_TO_JUDGE => {
+            _ if seen.observations() < ENOUGH_TO_JUDGE => {
                 format!(
                     "Too few labels: it was evaluated on {samples}; an assessment needs {ENOUGH_TO_JUDGE}."
                 )
             }
             Some(calibrated) => {
-                format!("After calibration, {}.", says("its", &calibrated.metrics, seen.samples))
+                format!("After calibration, {}.", says("its", &calibrated.metrics, seen.observations()))
             }
-            None => format!("{}.", says("Its", &seen.metrics, seen.samples)),
+            None => format!("{}.", says("Its", &seen.metrics, seen.observations())),
         };
-        if seen.samples >= ENOUGH_TO_JUDGE
+        if seen.observations() >= ENOUGH_TO_JUDGE
             && let Some(calibrated) = &seen.calibrated
         {
-            notes.push(format!("Without calibration, {}.", says("its", &seen.metrics, seen.samples)));
+            notes.push(format!("Without calibration, {}.", says("its", &seen.metrics, seen.observations())));
             if calibrated.evaluated_by == EvaluatedBy::CrossFit {
                 notes.push(
                     "The calibration was fitted on these labels; each is evaluated with a fit that leaves it out."
@@ -140,13 +142,13 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
                  these are right.{command}",
                 100.0 * share,
                 found.answered,
-                of.counted(found.n),
+                of.counted(found.n, found.n),
                 found.right
             );
             (Some(share), text)
         }
-        None if held_out.len() < 2 * needed => {
-            let labels = of.counted(held_out.len());
+        None if held_out.group_count() < 2 * needed => {
+            let labels = of.counted(held_out.len(), held_out.group_count());
             let text = format!(
                 "Too few labels for a {wanted} precision threshold: there are {labels}, and it takes at least {needed} \
                  confident predictions that are all right."
@@ -154,7 +156,7 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
             (None, text)
         }
         None => {
-            let labels = of.counted(held_out.len());
+            let labels = of.counted(held_out.len(), held_out.group_count());
             (None, format!("No confidence threshold reaches {wanted} precision on its {labels}."))
         }
     }
@@ -179,6 +181,7 @@ mod tests {
             ids: (0..n as u64).collect(),
             labels: (0..n).map(|i| u32::from(i % 5 == 4)).collect(),
             logits: [(0.97_f32 / 0.03).ln(), 0.0].repeat(n),
+            groups: Vec::new(),
         }
     }
 

@@ -35,6 +35,7 @@ pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predic
         ids: (0..n as u64).map(|i| 1000 + i).collect(),
         labels,
         logits,
+        groups: Vec::new(),
     }
 }
 

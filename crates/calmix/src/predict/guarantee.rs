@@ -23,6 +23,10 @@ pub struct Guarantee {
 #[derive(Debug, Clone, PartialEq)]
 struct Kept {
     labels: usize,
+    /// The number of groups of these labels; equal to `labels` if each is a group of its own.
+    groups: usize,
+    /// The classes that have no label outside one fold, which no out-of-fold prediction could name.
+    unseen: Vec<String>,
     sets: PredictionSets,
     /// The classes with too few held-out labels for a threshold of their own, which are in every prediction set.
     scarce: Vec<ScarceClass>,
@@ -76,6 +80,8 @@ impl Guarantee {
         let sets = held_out.sets(sets, coverage)?;
         guarantee.kept = Some(Kept {
             labels: held_out.len(),
+            groups: held_out.group_count(),
+            unseen: unseen_classes(held_out, classes),
             scarce: match &sets {
                 PredictionSets::Marginal(_) => Vec::new(),
                 PredictionSets::ByClass(rule) => scarce_classes(rule, classes),
@@ -124,22 +130,25 @@ impl Guarantee {
         let coverage = percent(self.coverage);
         match &kept.sets {
             PredictionSets::Marginal(rule) if rule.threshold.is_none() => Some(format!(
-                "{} held-out labels are too few for a coverage of {coverage}: every prediction set contains all classes",
-                kept.labels
+                "{} are too few for a coverage of {coverage}: every prediction set contains all classes",
+                kept.counted()
+            )),
+            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::HIGHEST_SCORE) => Some(format!(
+                "too many of the {} are the only ones of their class, which was unknown when they were predicted, for a \
+                 coverage of {coverage}: every prediction set contains all classes; label another sample{} of {}",
+                kept.counted(),
+                kept.other_group(),
+                listed(&kept.unseen)
             )),
             PredictionSets::ByClass(rule) if !kept.scarce.is_empty() => {
-                let named: Vec<String> = kept
-                    .scarce
-                    .iter()
-                    .take(NAMED)
-                    .map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels))
-                    .collect();
-                let more = if kept.scarce.len() > NAMED { ", …" } else { "" };
+                let named = kept.scarce.iter();
+                let named = named.map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels));
+                let what = if kept.is_grouped() { "groups of held-out labels" } else { "held-out labels" };
                 Some(format!(
-                    "a coverage of {coverage} for each class needs {} held-out labels per class; classes with fewer are in \
-                     every prediction set: {}{more}",
+                    "a coverage of {coverage} for each class needs {} {what} per class; classes with fewer are in \
+                     every prediction set: {}",
                     rule.needed_labels(),
-                    named.join(", ")
+                    joined(named, kept.scarce.len())
                 ))
             }
             PredictionSets::Marginal(_) | PredictionSets::ByClass(_) => None,
@@ -152,16 +161,23 @@ impl Guarantee {
         if kept.answers.is_some() {
             return None;
         }
-        let labels = kept.labels;
+        let counted = kept.counted();
         let needed = fewest_labels(self.precision, HeldOut::DELTA);
         let precision = percent(self.precision);
-        let why = if labels < needed {
+        let why = if kept.groups < needed {
+            let groups = if kept.is_grouped() { " groups" } else { "" };
             format!(
-                "{labels} held-out labels are too few for a precision of {precision}, which needs at least {needed}, all \
+                "{counted} are too few for a precision of {precision}, which needs at least {needed}{groups}, all \
                  of them right"
             )
+        } else if kept.unseen.is_empty() {
+            format!("no confidence threshold reaches {precision} precision on the {counted}")
         } else {
-            format!("no confidence threshold reaches {precision} precision on the {labels} held-out labels")
+            format!(
+                "no confidence threshold reaches {precision} precision on the {counted}, of which those count as wrong that \
+                 are the only ones of their class: {}",
+                listed(&kept.unseen)
+            )
         };
         Some(format!("{why}: the model always abstains"))
     }
@@ -169,6 +185,42 @@ impl Guarantee {
     fn without_labels(&self) -> String {
         format!("{}, so there are no prediction sets, and the model cannot abstain", self.reason)
     }
+}
+
+impl Kept {
+    fn is_grouped(&self) -> bool {
+        self.groups < self.labels
+    }
+
+    /// The labels and their groups as a message counts them.
+    fn counted(&self) -> String {
+        if self.is_grouped() {
+            format!("{} held-out labels in {} groups", self.labels, self.groups)
+        } else {
+            format!("{} held-out labels", self.labels)
+        }
+    }
+
+    fn other_group(&self) -> &'static str {
+        if self.is_grouped() { ", of another group," } else { "" }
+    }
+}
+
+/// The classes that no out-of-fold prediction could name.
+pub(crate) fn unseen_classes(held_out: &HeldOut, classes: &[String]) -> Vec<String> {
+    let name = |class: u32| classes.get(class as usize).cloned();
+    held_out.unseen_classes().into_iter().filter_map(name).collect()
+}
+
+/// The first names, and a mark if there are more.
+pub(crate) fn listed(classes: &[String]) -> String {
+    joined(classes.iter().map(|class| shown(class)), classes.len())
+}
+
+fn joined(names: impl Iterator<Item = String>, count: usize) -> String {
+    let more = if count > NAMED { ", …" } else { "" };
+    let named: Vec<String> = names.take(NAMED).collect();
+    named.join(", ") + more
 }
 
 fn percent(share: f64) -> String {
@@ -202,6 +254,7 @@ mod tests {
             right,
             lac: wrongness.clone(),
             aps: wrongness,
+            ..HeldOut::default()
         }
     }
 
@@ -310,5 +363,53 @@ mod tests {
             let sentence = guarantee(&labels, classes, &by_class).missing_sets().unwrap();
             assert!(sentence.ends_with(end), "{sentence}");
         }
+    }
+
+    #[test]
+    fn classes_with_one_label_are_named() {
+        let mut labels = held_out(40, 4, |_| true);
+        for (row, label) in [(36, 1), (37, 2), (38, 3), (39, 4)] {
+            labels.label[row] = label;
+            labels.right[row] = false;
+            labels.lac[row] = HeldOut::HIGHEST_SCORE;
+            labels.aps[row] = HeldOut::HIGHEST_SCORE;
+        }
+        let guarantee = guarantee(&labels, 5, &ModelOptions { coverage: 0.91, precision: 0.95, ..ModelOptions::default() });
+        assert_eq!(
+            guarantee.missing(),
+            [
+                "too many of the 40 held-out labels are the only ones of their class, which was unknown when they were \
+                 predicted, for a coverage of 91%: every prediction set contains all classes; label another sample of \
+                 class 1, class 2, class 3, class 4",
+                "40 held-out labels are too few for a precision of 95%, which needs at least 45, all of them right: the model \
+                 always abstains",
+            ]
+        );
+        labels.answer.reverse();
+        let wrong_first = super::Guarantee::new(Some(&labels), &names(5), &ModelOptions::default()).unwrap();
+        assert_eq!(
+            wrong_first.missing(),
+            [
+                "no confidence threshold reaches 90% precision on the 40 held-out labels, of which those count as wrong that \
+                 are the only ones of their class: class 1, class 2, class 3, class 4: the model always abstains"
+            ]
+        );
+    }
+
+    #[test]
+    fn groups_are_counted_instead_of_labels() {
+        let mut labels = held_out(40, 0, |_| true);
+        labels.group = (0..40).map(|row| row / 5).collect();
+        let few = guarantee(&labels, 2, &ModelOptions::default());
+        assert_eq!(
+            few.missing(),
+            [
+                "40 held-out labels in 8 groups are too few for a coverage of 90%: every prediction set contains all classes",
+                "40 held-out labels in 8 groups are too few for a precision of 90%, which needs at least 22 groups, all of \
+                 them right: the model always abstains",
+            ]
+        );
+        let by_class = ModelOptions { sets: SetRule::LacByClass, ..ModelOptions::default() };
+        assert!(guarantee(&labels, 1, &by_class).missing_sets().unwrap().contains("9 groups of held-out labels per class"));
     }
 }

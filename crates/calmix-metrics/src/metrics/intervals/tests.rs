@@ -96,3 +96,25 @@ fn interval_of_one_measure_is_that_of_all() {
     assert!(how.interval(1, Seed(3), |_| 0.0).is_err());
     assert!(how.interval(100, Seed(3), |_| f64::INFINITY).is_err());
 }
+
+/// Each row ten times over is not more evidence than the row alone.
+#[test]
+fn copies_do_not_narrow_the_intervals() {
+    let (logits, labels) = made(60, 3);
+    let width = |copies: usize, groups: &[u32]| {
+        let logits: Vec<f32> = logits.chunks(3).flat_map(|row| row.repeat(copies)).collect();
+        let labels: Vec<u32> = labels.iter().flat_map(|&label| vec![label; copies]).collect();
+        let rows = Matrix::new(&logits, 60 * copies, 3).unwrap();
+        let rows = PreparedRows::new(rows, &labels, Temperature::IDENTITY).unwrap();
+        let intervals = Intervals::of_rows(&rows, groups, Resampling::default(), Seed(1), &mut || false);
+        let intervals = intervals.unwrap().unwrap();
+        [intervals.error, intervals.nll].map(|interval| interval.high - interval.low)
+    };
+    let groups: Vec<u32> = (0..600).map(|row| row / 10).collect();
+    let alone = width(1, &[]);
+    let grouped = width(10, &groups);
+    let copied = width(10, &[]);
+    for ((alone, grouped), copied) in alone.into_iter().zip(grouped).zip(copied) {
+        assert!((alone - grouped).abs() < 1e-9 && copied < 0.5 * alone, "{alone} {grouped} {copied}");
+    }
+}

@@ -1,0 +1,122 @@
+//! How near distinct samples are to each other, from the data: below which distance two labels are near-duplicates.
+//!
+//! Around a sample the number of distinct samples within a distance `d` grows as `d` to the power of the dimension that the
+//! data have there, which the distances to its k-th and its 2k-th neighbour show. From the k-th neighbour, which is not a copy
+//! unless there are k of them, that gives the number of distinct labels that are expected within `d`.
+
+use std::sync::atomic::AtomicBool;
+
+use super::nearest::distance;
+use super::{BLOCK, UnitFeatures};
+use crate::error::HeadError;
+use crate::progress::check_stop;
+
+/// The expected number of distinct labels within the limit of a label.
+const EXPECTED: f64 = 0.01;
+/// The smallest and the largest k: more than the copies that a sample usually has, and few enough to be neighbours.
+const NEIGHBOURS: [usize; 2] = [5, 10];
+/// The k-th neighbour should be of the same class: k is at most this part of the rows of a class.
+const PART_OF_CLASS: usize = 8;
+/// A class that has fewer rows than this many times k is compared with its own labels too.
+const SMALL_CLASS: usize = 4;
+/// The smallest reciprocal of the dimension.
+const MIN_GROWTH: f64 = 1e-3;
+
+/// The distances from a label to its k-th and its 2k-th neighbour.
+#[derive(Debug, Clone, Copy)]
+struct Neighbourhood {
+    near: f64,
+    far: f64,
+}
+
+/// The distance of each label below which another one of its class is a near-duplicate. All are zero if the data show no
+/// distances between distinct samples.
+pub(super) fn distance_limits(unit: &UnitFeatures, stop: &AtomicBool) -> Result<Vec<f64>, HeadError> {
+    let labels = unit.labels();
+    let others = (unit.reference.len() / unit.width).saturating_sub(1);
+    let per_class = others / (PART_OF_CLASS * unit.rows_of_class.len().max(1));
+    let k = per_class.clamp(NEIGHBOURS[0], NEIGHBOURS[1]).min(others / 2);
+    if k == 0 || labels < 2 {
+        return Ok(vec![0.0; labels]);
+    }
+    let neighbourhoods = neighbourhoods(unit, k, stop)?;
+    let growths = neighbourhoods.iter().filter_map(|found| growth(found.near, found.far, 2.0));
+    let Some(growth) = median(growths.collect()) else { return Ok(vec![0.0; labels]) };
+    let growth = growth.max(MIN_GROWTH);
+    // Of k samples among the others, this many are labels.
+    let expected = (k * (labels - 1)) as f64 / others as f64;
+    let shrinkage = libm::pow((EXPECTED / expected).min(1.0), growth);
+    let mut limits: Vec<f64> = neighbourhoods.iter().map(|found| found.near * shrinkage).collect();
+    limit_small_classes(unit, SMALL_CLASS * k, others, growth, &mut limits);
+    Ok(limits)
+}
+
+/// Lowers the limits of classes with so few rows that the k-th neighbours of their labels are of other classes: these may be
+/// much farther away than distinct samples of the class. There the median distance to the labels of the class takes the place of the k-th
+/// neighbour.
+fn limit_small_classes(unit: &UnitFeatures, enough: usize, others: usize, growth: f64, limits: &mut [f64]) {
+    let mut classes = Vec::new();
+    let mut growths = Vec::new();
+    for rows in unit.rows_of_class.values() {
+        if rows.len() < 2 || others * rows.len() >= enough * unit.labels() {
+            continue;
+        }
+        let half = rows.len() / 2;
+        let quarter = half.div_ceil(2);
+        let vectors = unit.of(rows);
+        let mut medians = Vec::new();
+        for (place, cosines) in unit.cosines(&vectors, &vectors).chunks_exact_mut(rows.len()).enumerate() {
+            cosines[place] = f32::NEG_INFINITY;
+            cosines.sort_unstable_by(|a, b| b.total_cmp(a));
+            let median = distance(cosines[half - 1]);
+            if quarter < half {
+                growths.extend(self::growth(
+                    distance(cosines[quarter - 1]),
+                    median,
+                    half as f64 / quarter as f64,
+                ));
+            }
+            medians.push(median);
+        }
+        classes.push((rows, half, medians));
+    }
+    let growth = median(growths).map_or(growth, |within| within.max(growth));
+    for (rows, half, medians) in classes {
+        let shrinkage = libm::pow(EXPECTED / half as f64, growth);
+        for (&row, median) in rows.iter().zip(medians) {
+            limits[row] = limits[row].min(median * shrinkage);
+        }
+    }
+}
+
+/// The distances from each label to its k-th and its 2k-th neighbour in the reference.
+fn neighbourhoods(unit: &UnitFeatures, k: usize, stop: &AtomicBool) -> Result<Vec<Neighbourhood>, HeadError> {
+    let columns = unit.reference.len() / unit.width;
+    let mut found = Vec::with_capacity(unit.labels());
+    for block in unit.labelled.chunks(BLOCK * unit.width) {
+        check_stop(stop)?;
+        for cosines in unit.cosines(block, &unit.reference).chunks_exact_mut(columns) {
+            let row = found.len();
+            if row.is_multiple_of(unit.stride) {
+                // The label itself.
+                cosines[row / unit.stride] = f32::NEG_INFINITY;
+            }
+            let (nearer, &mut far, _) = cosines.select_nth_unstable_by(2 * k - 1, |a, b| b.total_cmp(a));
+            let (_, &mut near, _) = nearer.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+            found.push(Neighbourhood { near: distance(near), far: distance(far) });
+        }
+    }
+    Ok(found)
+}
+
+/// The reciprocal of the dimension: by which power of the number of neighbours their distance grows, if `far` has `times` as
+/// many within it as `near`. `None` if there are identical vectors at `near`.
+fn growth(near: f64, far: f64, times: f64) -> Option<f64> {
+    (near > 0.0).then(|| libm::log(far / near) / libm::log(times))
+}
+
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    let middle = numbers.len() / 2;
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers.get(middle).copied()
+}
