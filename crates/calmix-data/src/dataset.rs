@@ -10,6 +10,7 @@ mod part_source;
 mod parts;
 mod read_at;
 mod records;
+mod sample_groups;
 mod verify;
 
 use std::ops::Range;
@@ -43,6 +44,8 @@ pub struct Dataset {
     header: Header,
     samples: ReadAt,
     parts: PartTable,
+    /// The group of each sample; `None` if there are no groups.
+    groups: Option<ReadAt>,
     /// Samples of remote shards that were copied to the local disk.
     kept: Option<KeptSamples>,
 }
@@ -64,13 +67,14 @@ impl Dataset {
             expected => return Err(wrong_length(&samples, expected.unwrap_or(u64::MAX))),
         }
         check_hash(&samples, &header.tables.samples)?;
+        let groups = sample_groups::open(&prepared, &header)?;
         let parts = PartTable::open(prepared, root, &header)?;
         if !header.is_genuine() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
             return Err(DataError::new(path, DataProblem::Changed(problem)).hint(AGAIN));
         }
-        Ok(Self { header, samples, parts, kept: None })
+        Ok(Self { header, samples, parts, groups, kept: None })
     }
 
     /// The prepared folder.

@@ -30,7 +30,7 @@ pub(crate) fn class_of(text: &str) -> Result<Option<String>, DataProblem> {
     if text.is_empty() {
         return Ok(None);
     }
-    if MISSING.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+    if is_missing(text) {
         let problem = format!(
             "the label is {text:?}, which stands for a missing value; leave it empty if the sample is unlabelled, or \
              rename the class"
@@ -39,6 +39,11 @@ pub(crate) fn class_of(text: &str) -> Result<Option<String>, DataProblem> {
     }
     class_names::check(text).map_err(DataProblem::Limit)?;
     Ok(Some(text.to_owned()))
+}
+
+/// Whether a text only ever stands for a missing value.
+pub(crate) fn is_missing(text: &str) -> bool {
+    MISSING.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
 /// Whether a class has a name that other tools write for a missing value.

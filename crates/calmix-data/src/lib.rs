@@ -8,6 +8,7 @@
 //! |---|---|
 //! | scan the files of a dataset once and list what is wrong with them | [`prepare`], one file per format in [`source`] |
 //! | one table of all samples, read in place | [`manifest`], [`dataset`] |
+//! | which samples belong together: a patient, a video | [`groups`] |
 //! | which samples keep their labels | [`split`] |
 //! | which sample comes when | [`calmix_core::order`] |
 //! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files, [`npy`] for NumPy's |
@@ -77,6 +78,7 @@ mod encoded_file;
 pub mod error;
 mod expansion;
 pub mod features;
+pub mod groups;
 pub mod image;
 pub mod image_list;
 mod label_text;

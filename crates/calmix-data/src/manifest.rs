@@ -12,12 +12,14 @@
 //! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint, hashes of the tables |
 //! | `samples.bin` | one [`SampleRecord`] of 24 bytes per sample, little-endian |
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
+//! | `groups.bin` | the [group](crate::groups) of each sample, 4 bytes, little-endian, if there are groups |
 //! | `shrunk.bin` | the pixels of images that were shrunk, if any were ([`shrink`](crate::shrink)) |
 //! | other files | parts that had to be unpacked for random access (from zlib, gzip or Parquet) |
 
 mod builder;
 mod check;
 mod fingerprint;
+mod group_table;
 mod pixel_layout;
 mod table_file;
 
@@ -46,6 +48,9 @@ pub const SHRUNK_FILE: &str = "shrunk.bin";
 
 /// What the name of an unpacked part of vectors ends in, after the name of the file that the vectors come from.
 pub(crate) const UNPACKED_VECTORS: &str = ".f32";
+
+/// The file of the prepared folder that holds the groups.
+pub(crate) const GROUPS_FILE: &str = "groups.bin";
 
 /// The greatest number of subsets.
 pub const MAX_SUBSETS: usize = 64;
@@ -160,7 +165,10 @@ pub struct Header {
     /// Where the first vector of each part begins; empty for images. Names of samples need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<u64>,
-    /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
+    /// How many groups there are, besides samples without one; `None` if there are no groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u32>,
+    /// BLAKE3 over classes, subsets, groups and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
     /// Hashes of the tables. Checking the fingerprint needs all files of the dataset; these hashes detect a changed table,
     /// such as a flipped label, without them.
@@ -180,6 +188,9 @@ pub struct TableHashes {
     /// Of the content and label of every sample, from which the fingerprint is computed; empty in tables of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
+    /// Of `groups.bin`; empty if there are no groups.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub groups: String,
 }
 
 /// The images of a dataset that were [shrunk](crate::shrink).

@@ -20,7 +20,7 @@ use parquet::schema::types::ColumnDescPtr;
 use self::chunks::Chunks;
 pub(crate) use self::guarded::guarded;
 use self::pages::CountedPages;
-pub(crate) use self::text_column::TextColumn;
+pub(crate) use self::text_column::{TextColumn, check_group_column, holds_texts};
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
 

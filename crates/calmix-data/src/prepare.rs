@@ -2,6 +2,7 @@
 
 mod duplicates;
 mod findings;
+mod labelled_groups;
 mod prepare_table;
 mod progress;
 mod report;
@@ -78,6 +79,9 @@ pub enum SourceSpec {
         /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
         #[serde(default)]
         shrink: u32,
+        /// The level of folders that names the group of an image; 0 for none.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        groups: u32,
     },
     /// A folder of images with `labels.csv` or `metadata.csv`.
     LabelsCsv {
@@ -134,8 +138,12 @@ impl SourceSpec {
     /// value there.
     pub fn accepts(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Folder { layout, shrink }, Self::Folder { layout: other, shrink: side }) => {
-                (*layout == FolderLayout::Auto || layout == other) && shrinks_alike(*shrink, *side)
+            (
+                Self::Folder { layout, shrink, groups },
+                Self::Folder { layout: other, shrink: side, groups: level },
+            ) => {
+                let same_layout = *layout == FolderLayout::Auto || layout == other;
+                same_layout && shrinks_alike(*shrink, *side) && groups == level
             }
             (
                 Self::LabelsCsv { unlisted, columns, shrink },
@@ -152,6 +160,11 @@ impl SourceSpec {
             _ => self == other,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field like this")]
+fn is_zero(level: &u32) -> bool {
+    *level == 0
 }
 
 /// Whether images shrunk to `other` satisfy a request for `side`. The default side accepts any.
@@ -225,9 +238,10 @@ fn scan(
         SourceSpec::Idx { classes } => idx::prepare(root, target, *classes),
         SourceSpec::Svhn { extra } => svhn::prepare(root, target, *extra),
         SourceSpec::Stl10 => stl10::prepare(root, target, official),
-        SourceSpec::Folder { layout, shrink } => {
+        SourceSpec::Folder { layout, shrink, groups } => {
             let inspection = Inspection { shrink: *shrink, ..inspection };
-            folder::prepare(root, target, &folder::FolderOptions { inspection, layout: *layout })
+            let options = folder::FolderOptions { inspection, layout: *layout, groups: *groups };
+            folder::prepare(root, target, &options)
         }
         SourceSpec::LabelsCsv { unlisted, columns, shrink } => {
             let inspection = Inspection { shrink: *shrink, ..inspection };

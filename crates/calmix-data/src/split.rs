@@ -4,6 +4,8 @@
 //! the other classes change what it draws. It is a small file that can be published: the ids it names, and the
 //! fingerprint of the dataset they belong to.
 //!
+//! If samples are in [groups](crate::groups), whole groups are held out, and no other sample of these groups is trained on.
+//!
 //! ```
 //! use calmix_core::rng::Seed;
 //! use calmix_data::dataset::Dataset;
@@ -38,6 +40,7 @@
 
 mod draw;
 mod file;
+mod held_groups;
 mod hold_out;
 mod id_differences;
 mod pool;
@@ -57,6 +60,7 @@ pub use unlabelled::UnlabelledSet;
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
+use crate::groups::group_count;
 
 /// The format of `split.json` that this version writes.
 pub const VERSION: u32 = 1;
@@ -141,6 +145,8 @@ pub struct SplitCounts {
     pub in_both: u64,
     /// `labelled`, class by class.
     pub per_class: Vec<u64>,
+    /// The groups of `labelled`, each sample without one being its own; `None` if the dataset has no groups.
+    pub groups: Option<u64>,
 }
 
 impl SplitPlan {
@@ -244,11 +250,32 @@ impl LabelSplit {
         }
     }
 
-    /// The samples of the plan's unlabelled subsets, less those that keep their label.
+    /// The number of groups of the samples that keep their label.
+    fn groups(&self, dataset: &Dataset) -> Result<Option<u64>, DataError> {
+        if !dataset.has_groups() {
+            return Ok(None);
+        }
+        Ok(Some(group_count(&dataset.group_numbers(&self.labelled)?, self.labelled.len())))
+    }
+
+    /// The samples of the plan's unlabelled subsets, less those that keep their label and the groups that are held out.
     fn all_unlabelled(&self, dataset: &Dataset) -> Result<UnlabelledSet, DataError> {
         let kept = if self.plan.include_labelled { &[] } else { self.labelled.as_slice() };
-        let excluded = kept.iter().chain(&self.validation).copied();
-        Ok(UnlabelledSet::new(ranges(dataset, &self.plan.unlabelled)?, excluded))
+        let ranges = ranges(dataset, &self.plan.unlabelled)?;
+        let held_out = self.in_held_out_groups(dataset, &ranges)?;
+        let excluded = kept.iter().chain(&self.validation).copied().chain(held_out);
+        Ok(UnlabelledSet::new(ranges, excluded))
+    }
+
+    /// The samples of some ranges that share a group with a sample that is held out. Trained on without a label, they would make
+    /// the model better at the held-out samples than at those of a new group.
+    fn in_held_out_groups(&self, dataset: &Dataset, ranges: &[Range<u64>]) -> Result<Vec<u64>, DataError> {
+        if !dataset.has_groups() || self.validation.is_empty() {
+            return Ok(Vec::new());
+        }
+        let groups = self.validation.iter().map(|&id| dataset.group(id));
+        let groups = groups.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        dataset.samples_in(ranges, &groups)
     }
 
     /// Counts the samples of each kind.
@@ -272,6 +299,7 @@ impl LabelSplit {
             unlabelled: unlabelled.len(),
             in_both,
             per_class,
+            groups: self.groups(dataset)?,
         })
     }
 

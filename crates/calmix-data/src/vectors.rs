@@ -9,7 +9,7 @@
 //! | CSV with a column for each number | `csv_table` |
 //!
 //! A [`VectorSource`] gives the same rows for all of them, in blocks of bounded size: numbers as `f32`, checked to be
-//! finite, with the ids and labels that the file itself has. Pickles are refused: loading one can run any code.
+//! finite, with the ids, labels and groups that the file itself has. Pickles are refused: loading one can run any code.
 
 mod array_format;
 mod array_labels;
@@ -97,6 +97,8 @@ pub struct VectorBlock {
     pub ids: Option<Vec<String>>,
     /// The label of each row, if the file has labels; `None` for an unlabelled row.
     pub labels: Option<Vec<Option<String>>>,
+    /// The name of the [group](crate::groups) of each row, if the file has groups; `None` for a row without one.
+    pub groups: Option<Vec<Option<String>>>,
 }
 
 /// Files of one format, opened and checked.
@@ -169,7 +171,7 @@ impl VectorSource {
         Self { label_columns, ..self }
     }
 
-    /// The columns of the file that can hold labels: those of text or whole numbers, without that of the ids. None in a format
+    /// The columns of the file that can hold labels: those of text or whole numbers, without those of ids and groups. None in a format
     /// without columns.
     pub fn label_columns(&self) -> &[String] {
         &self.label_columns

@@ -9,6 +9,7 @@ mod tier;
 
 use std::path::Path;
 
+use calmix_data::dataset::Dataset;
 use calmix_data::prepare::{Findings, SourceSpec};
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
@@ -49,7 +50,7 @@ fn summary_lists_a_thousand_unreadable_files() {
     for n in 0..1_200 {
         scene.file(&format!("a/{n:04}.gif"), b"GIF89a");
     }
-    let source = SourceSpec::Folder { layout: FolderLayout::Auto, shrink: 0 };
+    let source = SourceSpec::Folder { layout: FolderLayout::Auto, shrink: 0, groups: 0 };
     let report = calmix_data::prepare::prepare(&source, &scene.root(), &scene.target()).unwrap();
     let text = report.to_string();
     assert!(
@@ -105,7 +106,8 @@ fn groups_with_a_single_class_are_asked_about() {
     assert_eq!(
         scene.refusal(prepare(&scene)).split_once(": ").unwrap().1,
         "the images of animals, dogs are in inner folders: cat, goldfish, retriever; if the inner folders are the \
-         classes, use --layout nested; if animals, dogs are the classes, use --layout classes"
+         classes, use --layout nested; if animals, dogs are the classes, use --layout classes; if they are, and the inner \
+         folders are patients, videos or sites, use --groups 2"
     );
     let read = |layout| {
         let options = FolderOptions { layout, ..FolderOptions::default() };
@@ -227,4 +229,55 @@ fn tiny_imagenet_is_read_whole() {
         counts[record.label as usize] += 1;
     }
     assert_eq!(counts, [550; 10]);
+}
+
+/// The groups of all samples in order, as the folder at `level` names them.
+fn groups_at(scene: &Scene, level: u32, layout: FolderLayout) -> Vec<Option<u32>> {
+    let options = FolderOptions { layout, groups: level, ..FolderOptions::default() };
+    folder::prepare(&scene.root(), &scene.target(), &options).unwrap();
+    let dataset = Dataset::open(&scene.target(), &scene.root()).unwrap();
+    let groups = (0..dataset.len()).map(|id| dataset.group(id).unwrap()).collect();
+    std::fs::remove_dir_all(scene.target()).unwrap();
+    groups
+}
+
+#[test]
+fn folder_level_names_the_group() {
+    let scene = Scene::new();
+    scene.image("cat/anna/1.png").image("cat/ben/1.png").image("cat/ben/deep/2.png").image("dog/carl/1.png");
+    scene.image("dog/anna/1.png").image("dog/2.png").image("unlabelled/ben/1.png").image("unlabelled/1.png");
+    // Files before folders: cat/anna, cat/ben, cat/ben/deep, dog/2, dog/anna, dog/carl, unlabelled/1, unlabelled/ben.
+    let expected = [Some(0), Some(1), Some(1), None, Some(0), Some(2), None, Some(1)];
+    assert_eq!(groups_at(&scene, 2, FolderLayout::Auto), expected);
+    let with_splits = Scene::new();
+    with_splits.image("train/cat/anna/1.png").image("train/dog/ben/1.png").image("test/cat/anna/1.png");
+    assert_eq!(groups_at(&with_splits, 2, FolderLayout::Auto), [Some(0), Some(1), Some(0)]);
+    let above = Scene::new();
+    above.image("anna/cat/1.png").image("anna/dog/1.png").image("ben/cat/1.png").image("ben/dog/1.png");
+    assert_eq!(groups_at(&above, 1, FolderLayout::Nested), [Some(0), Some(0), Some(1), Some(1)]);
+}
+
+#[test]
+fn groups_in_classes_are_not_asked_about() {
+    let scene = Scene::new();
+    scene.image("cat/anna/1.png").image("cat/ben/1.png").image("dog/carl/1.png");
+    scene.refusal(prepare(&scene));
+    assert_eq!(groups_at(&scene, 2, FolderLayout::Auto), [Some(0), Some(1), Some(2)]);
+}
+
+#[test]
+fn level_without_groups_is_refused() {
+    let scene = Scene::new();
+    scene.image("cat/1.png").image("dog/1.png");
+    let at = |groups| {
+        let options = FolderOptions { groups, ..FolderOptions::default() };
+        scene.refusal(folder::prepare(&scene.root(), &scene.target(), &options))
+    };
+    let classes = at(1);
+    assert!(
+        classes.contains("the folders at level 1 are the classes, so they cannot be the groups"),
+        "{classes}"
+    );
+    let none = at(2);
+    assert!(none.contains("no image is in a folder at level 2, which names the groups"), "{none}");
 }

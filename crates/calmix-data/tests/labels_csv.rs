@@ -5,9 +5,10 @@ mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 
+use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
-use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
+use calmix_data::source::labels_csv::{self, LabelColumns, LabelsCsvOptions, Unlisted};
 
 use scene::{Scene, subsets};
 
@@ -201,4 +202,50 @@ fn empty_lines_name_no_image() {
     prepare(&scene).unwrap();
     let expected = [("a.png", Some(0)), ("b.png", Some(1))];
     assert_eq!(scene.samples(), expected.map(|(name, label)| (name.to_owned(), label)));
+}
+
+#[test]
+fn group_column_is_read() {
+    let scene = Scene::new();
+    scene.image("a.png").image("b.png").image("c.png").image("d.png").image("e.png");
+    let list = "file,Group,label\na.png,Anna,cat\nb.png,7,dog\nc.png,,dog\nd.png,Anna,\ne.png,7,cat\n";
+    scene.file("labels.csv", list.as_bytes());
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.groups, Some(2));
+    let dataset = Dataset::open(&scene.target(), &scene.root()).unwrap();
+    let groups: Vec<Option<u32>> = (0..5).map(|id| dataset.group(id).unwrap()).collect();
+    // The samples are a, b, c, e and then d, which has no label.
+    assert_eq!(groups, [Some(0), Some(1), None, Some(1), Some(0)]);
+}
+
+#[test]
+fn group_column_can_hold_the_labels() {
+    let scene = Scene::new();
+    scene.image("a.png").image("b.png").file("labels.csv", b"file,group\na.png,x\nb.png,y\n");
+    let columns = LabelColumns { path: None, label: Some("group".into()) };
+    let options = LabelsCsvOptions { columns, ..LabelsCsvOptions::default() };
+    let prepared = labels_csv::prepare(&scene.root(), &scene.target(), &options).unwrap();
+    assert_eq!((prepared.header.classes.len(), prepared.header.groups), (2, None));
+}
+
+#[test]
+fn each_mistake_about_groups_names_its_line() {
+    let long = format!("file,label,group\na.png,cat,{}\n", "x".repeat(1_025));
+    let missing = "which may stand for a missing value; leave it empty if the sample is a group of its own, or rename the group";
+    let cases = [
+        ("file,label,group,Group\n", "line 1: `group` and `Group` both name the group; keep one".to_owned()),
+        ("file,label,group\na.png,cat,nan\n", format!("line 2: the group is \"nan\", {missing}")),
+        ("file,label,group\na.png,cat,-1\n", format!("line 2: the group is \"-1\", {missing}")),
+        (
+            "file,label,group\na.png,cat,\" p1\"\n",
+            "line 2: the group \" p1\" has spaces around it; remove them".to_owned(),
+        ),
+        (&long, "line 2: the name of the group has 1025 bytes, expected at most 1024".to_owned()),
+    ];
+    for (list, expected) in cases {
+        let scene = Scene::new();
+        scene.image("a.png").file("labels.csv", list.as_bytes());
+        let refusal = scene.refusal(prepare(&scene));
+        assert!(refusal.ends_with(&expected), "{refusal}\n{expected}");
+    }
 }

@@ -127,7 +127,7 @@ fn table_is_that_of_the_same_folder() {
     // Files without rows have no part and no subset.
     fs::write(files.join("val.parquet"), hub(&[], &[], &names)).unwrap();
     let (dataset, _) = prepared(&files, &folder.path().join("a")).unwrap();
-    let from_folder = SourceSpec::Folder { layout: FolderLayout::Auto, shrink: 0 };
+    let from_folder = SourceSpec::Folder { layout: FolderLayout::Auto, shrink: 0, groups: 0 };
     let report = prepare(&from_folder, &folder.path().join("photos"), &folder.path().join("b")).unwrap();
     assert_eq!(report.samples(), 16);
     let other = Dataset::open(&folder.path().join("b"), &folder.path().join("photos")).unwrap();
@@ -291,4 +291,49 @@ fn file_cut_anywhere_is_refused() {
         assert!(error.contains("t.parquet"), "{length}: {error}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Three images with labels and a column `group`, of which the second row has no value.
+fn with_groups(group: &str, column: Column<'_>) -> Vec<u8> {
+    let images = images();
+    let schema = format!(
+        "message schema {{ optional group image {{ optional binary bytes; }} optional int64 label; {group} }}"
+    );
+    let columns = [
+        Column::Bytes(&[2, 2, 2], &[&images[0], &images[1], &images[2]]),
+        Column::Whole(&[1, 1, 1], &[0, 1, 0]),
+        column,
+    ];
+    made::file(&schema, &columns, &[])
+}
+
+#[test]
+fn group_column_is_read() {
+    let text = with_groups("optional binary group (UTF8);", Column::Bytes(&[1, 0, 1], &[b"anna", b"anna"]));
+    let whole = with_groups("optional int64 Group;", Column::Whole(&[1, 0, 1], &[7, 7]));
+    for file in [text, whole] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.parquet"), file).unwrap();
+        let (dataset, _) = prepared(folder.path(), &folder.path().join("prepared")).unwrap();
+        let groups: Vec<Option<u32>> = (0..3).map(|id| dataset.group(id).unwrap()).collect();
+        assert_eq!(groups, [Some(0), None, Some(0)]);
+        dataset.verify().unwrap();
+    }
+}
+
+#[test]
+fn unusable_groups_name_their_row() {
+    let missing = with_groups("optional int64 group;", Column::Whole(&[1, 0, 1], &[7, -1]));
+    let error = refusal(&[("t.parquet", &missing)], None);
+    assert!(error.contains("t.parquet, row 2: the group is \"-1\""), "{error}");
+    let inside = "optional group group { optional binary bytes; }";
+    let inside = with_groups(inside, Column::Bytes(&[2, 1, 2], &[b"a", b"b"]));
+    let columns = SourceSpec::Parquet { columns: LabelColumns { path: Some("image".into()), label: None } };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.parquet"), inside).unwrap();
+    let error = prepare(&columns, folder.path(), &folder.path().join("prepared")).unwrap_err().to_string();
+    assert!(
+        error.contains("the column `group` names the groups, but holds neither text nor whole"),
+        "{error}"
+    );
 }

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use calmix_io::scratch_folder::ScratchFolder;
 
 use super::{
-    Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord, ShrunkImages,
-    Subset, TableHashes, VERSION, check_part_path,
+    Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord,
+    ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
 };
 use crate::error::{DataError, DataProblem};
 use crate::prepare::{DataWarning, PREPARING, Prepared};
 
+use super::group_table::GroupTable;
 use super::table_file::TableFile;
 
 /// Writes a prepared dataset.
@@ -33,6 +34,8 @@ pub struct ManifestBuilder {
     parts: TableFile,
     names: TableFile,
     name_bytes: u64,
+    /// The table of groups; `None` until there is one.
+    groups: Option<GroupTable>,
     /// The file of shrunk images; `None` until there is one.
     shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
@@ -107,6 +110,7 @@ impl ManifestBuilder {
             encoding,
             shrunk: None,
             starts: Vec::new(),
+            groups: None,
             fingerprint: String::new(),
             tables: TableHashes::default(),
         };
@@ -120,6 +124,7 @@ impl ManifestBuilder {
             parts,
             names,
             name_bytes: 0,
+            groups: None,
             shrunk: None,
             unreadable: Vec::new(),
             warnings: Vec::new(),
@@ -258,6 +263,22 @@ impl ManifestBuilder {
         self.sample(part, offset, bytes, label)
     }
 
+    /// Puts the sample that was added last into a group, by its name; once per sample.
+    ///
+    /// # Errors
+    /// If the table cannot be written.
+    pub fn set_group(&mut self, group: &str) -> Result<(), DataError> {
+        let path = self.folder.join(GROUPS_FILE);
+        let mut table = match self.groups.take() {
+            Some(table) => table,
+            None => GroupTable::create(&path).map_err(|error| DataError::new(&path, error))?,
+        };
+        let last = self.header.samples.saturating_sub(1);
+        table.add(last, group).map_err(|error| DataError::new(path, error))?;
+        self.groups = Some(table);
+        Ok(())
+    }
+
     /// Notes a file that could not be read and was left out.
     pub fn unreadable(&mut self, error: DataError) {
         self.unreadable.push(error);
@@ -284,7 +305,6 @@ impl ManifestBuilder {
     /// If classes or subsets share a name, samples belong to no subset, a file cannot be written, or another
     /// process created `target` meanwhile.
     pub fn finish(mut self) -> Result<Prepared, DataError> {
-        self.header.fingerprint = self.content.finish(&self.header);
         let target = &self.target;
         let finish = |table: &mut TableFile| table.finish().map_err(|error| DataError::new(target, error));
         self.header.tables = TableHashes {
@@ -292,7 +312,15 @@ impl ManifestBuilder {
             parts: finish(&mut self.parts)?,
             names: finish(&mut self.names)?,
             content: self.content.content(),
+            groups: String::new(),
         };
+        if let Some(table) = &mut self.groups {
+            let (groups, hash) =
+                table.finish(self.header.samples).map_err(|error| DataError::new(target, error))?;
+            self.header.groups = Some(groups);
+            self.header.tables.groups = hash;
+        }
+        self.header.fingerprint = self.content.finish(&self.header);
         self.header.check().map_err(|problem| DataError::new(&self.target, problem))?;
         let header = serde_json::to_vec_pretty(&self.header)
             .map_err(|error| self.cannot_write(io::Error::other(error)))?;

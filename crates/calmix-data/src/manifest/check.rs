@@ -56,6 +56,13 @@ impl Header {
                 format!("{} of {} images shrunk to {} pixels", shrunk.count, self.samples, shrunk.side);
             return Err(DataProblem::Format(problem));
         }
+        let has_table = !self.tables.groups.is_empty();
+        let is_plausible = self.groups.is_none_or(|groups| groups > 0 && u64::from(groups) <= self.samples);
+        if has_table != self.groups.is_some() || !is_plausible {
+            let groups = self.groups.map_or_else(|| "no".to_owned(), |groups| groups.to_string());
+            let problem = format!("{groups} groups of {} samples, and another table of them", self.samples);
+            return Err(DataProblem::Format(problem));
+        }
         let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
         if self.fingerprint.len() != 64 || !self.fingerprint.bytes().all(digit) {
             return Err(DataProblem::Format("the fingerprint is not 64 hexadecimal digits".into()));

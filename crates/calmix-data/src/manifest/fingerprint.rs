@@ -10,7 +10,7 @@ const FORM: u32 = 1;
 ///
 /// It is the BLAKE3 of, each number little-endian and each text after its length: the number 1, the
 /// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
-/// subsets, and the side to which images were shrunk, if any were. Paths are not part of it: a dataset that was moved or
+/// subsets, the side to which images were shrunk, if any were, and the BLAKE3 of the table of groups, if there are any. Paths are not part of it: a dataset that was moved or
 /// sharded again is the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
@@ -66,6 +66,10 @@ impl Header {
             text(&mut hasher, "shrunk");
             hasher.update(&shrunk.side.to_le_bytes());
         }
+        if self.groups.is_some() {
+            text(&mut hasher, "groups");
+            text(&mut hasher, &self.tables.groups);
+        }
         hasher.finalize().to_hex().to_string()
     }
 }
@@ -102,6 +106,7 @@ mod tests {
             encoding: Encoding::File,
             shrunk: None,
             starts: Vec::new(),
+            groups: None,
             fingerprint: String::new(),
             tables: TableHashes::default(),
         }
@@ -124,6 +129,11 @@ mod tests {
         let vectors = |number| Encoding::Vectors { width: 1, views: 3, number };
         let of_vectors = |number| of(&Header { encoding: vectors(number), ..header() }, &samples);
         assert_eq!(of_vectors(Number::F16), of_vectors(Number::F64));
+        let grouped = |hash: &str| Header {
+            groups: Some(1),
+            tables: TableHashes { groups: hash.into(), ..TableHashes::default() },
+            ..header()
+        };
         let renamed = vec!["cat".into(), "dogs".into()];
         let moved = vec!["ca".into(), "tdog".into()];
         let subsets = vec![Subset { name: "test".into(), first: 0, count: 2 }];
@@ -140,6 +150,8 @@ mod tests {
             of(&Header { encoding: raw(PixelLayout::Planes), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::PlanesByColumn), ..header() }, &samples),
             of_vectors(Number::F32),
+            of(&grouped("a"), &samples),
+            of(&grouped("b"), &samples),
         ];
         let all: std::collections::BTreeSet<_> = others.iter().chain([&base]).collect();
         assert_eq!(all.len(), others.len() + 1);

@@ -1,12 +1,45 @@
-//! A column of ids or labels: text or whole numbers.
+//! A column of ids, labels or groups: text or whole numbers.
 
-use parquet::basic::ConvertedType;
+use parquet::basic::{ConvertedType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::schema::types::ColumnDescriptor;
+
+use super::Leaf;
+use crate::error::DataProblem;
+use crate::source::labels_csv::is_group;
 
 /// Bytes of the longest id or label: many rows can share one text of a dictionary.
 const LONGEST: usize = 4096;
+
+/// Whether a column can hold ids, labels or groups: text, whole numbers, or numbers that pandas made of whole ones with gaps.
+pub(crate) fn holds_texts(description: &ColumnDescriptor) -> bool {
+    let is_text = match description.physical_type() {
+        Type::INT32 | Type::INT64 | Type::DOUBLE => true,
+        Type::BYTE_ARRAY => {
+            matches!(
+                description.converted_type(),
+                ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::NONE
+            )
+        }
+        _ => false,
+    };
+    is_text && description.max_rep_level() == 0 && description.path().parts().len() == 1
+}
+
+/// Refuses a column of groups that holds neither text nor whole numbers: if it were ignored, samples of one group would count as
+/// independent of each other.
+pub(crate) fn check_group_column(metadata: &ParquetMetaData) -> std::result::Result<(), DataProblem> {
+    let is_other = |leaf: &Leaf| is_group(leaf.root()) && !holds_texts(&leaf.description);
+    let Some(other) = Leaf::all(metadata).find(is_other) else { return Ok(()) };
+    Err(DataProblem::Content(format!(
+        "the column `{}` names the groups, but holds neither text nor whole numbers; convert it, or rename it if it holds \
+         something else",
+        other.root()
+    )))
+}
 
 /// The column of one row group.
 pub(crate) struct TextColumn {

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::DataWarning;
 use super::duplicates::{self, EXAMPLES};
+use super::labelled_groups::LabelledGroups;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ShrunkImages};
@@ -56,6 +57,9 @@ pub struct SubsetReport {
     pub labelled: u64,
     /// Samples without a label.
     pub unlabelled: u64,
+    /// Groups of the samples with a label, each sample without a group being its own; `None` if the dataset has no groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
 }
 
 /// A class and how many samples have it as their label.
@@ -91,6 +95,7 @@ impl Report {
         let mut classes: Vec<ClassCount> = dataset.classes().iter().map(class).collect();
         let mut warnings = alike_names(dataset.classes());
         let mut subsets = Vec::new();
+        let mut groups = LabelledGroups::default();
         for subset in &dataset.header().subsets {
             let mut counts = vec![0_u64; classes.len()];
             for record in dataset.records(dataset.subset(&subset.name)?) {
@@ -100,8 +105,9 @@ impl Report {
                 }
             }
             let labelled = counts.iter().sum();
-            let counted =
-                SubsetReport { name: subset.name.clone(), labelled, unlabelled: subset.count - labelled };
+            let name = subset.name.clone();
+            let groups = groups.count(dataset, &subset.name)?;
+            let counted = SubsetReport { name, labelled, unlabelled: subset.count - labelled, groups };
             warnings.extend(few_images(&counted, &classes, &counts));
             warnings.extend(uneven(&counted, &classes, &counts));
             warnings.extend(some_unlabelled(&counted));
@@ -111,6 +117,7 @@ impl Report {
             }
             subsets.push(counted);
         }
+        warnings.extend(groups.in_two_subsets());
         if !classes.is_empty() && classes.iter().all(|class| class.labelled == 0) {
             warnings.push(DataWarning::NoLabels);
         }
@@ -179,6 +186,15 @@ impl Display for Report {
         write!(f, "{classes}, labelled {samples}{per_class}: {}", self.images_per_class())?;
         if self.unlabelled() > 0 {
             write!(f, "; {} unlabelled", self.unlabelled())?;
+        }
+        let in_groups = |subset: &SubsetReport| {
+            let groups = subset.groups.filter(|_| subset.labelled > 0)?;
+            let labels = counted(subset.labelled, "label");
+            Some(format!("{} {labels} in {}", shown(&subset.name), counted(groups, "group")))
+        };
+        let in_groups: Vec<String> = self.subsets.iter().filter_map(in_groups).collect();
+        if !in_groups.is_empty() {
+            write!(f, "\ngroups: {}", in_groups.join(", "))?;
         }
         if let Some(ShrunkImages { side, count }) = self.shrunk {
             let images = counted(count, "large image");

@@ -40,6 +40,13 @@ pub enum DataWarning {
         /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
     },
+    /// Groups with labelled samples in two subsets: a test on samples of known groups is easier than one on new groups.
+    GroupsInTwoSubsets {
+        /// How many groups.
+        groups: u64,
+        /// The first two subsets that share one.
+        subsets: [String; 2],
+    },
     /// Samples with the same content under two labels.
     SameUnderTwoLabels {
         /// How many distinct samples have such copies.
@@ -126,6 +133,15 @@ impl Display for DataWarning {
             Self::SameInTwoSubsets { contents, examples } => {
                 let appear = if *contents == 1 { "sample appears" } else { "samples appear" };
                 write!(f, "{contents} {appear} in two subsets: {}", pairs(examples, *contents))
+            }
+            Self::GroupsInTwoSubsets { groups, subsets: [first, second] } => {
+                let have = if *groups == 1 { "group has" } else { "groups have" };
+                let [first, second] = [first, second].map(shown);
+                write!(
+                    f,
+                    "{groups} {have} labels in two subsets, such as {first} and {second}: metrics on one of them are better \
+                     than on samples of new groups"
+                )
             }
             Self::SameUnderTwoLabels { contents, examples } => {
                 let appear = if *contents == 1 { "sample appears" } else { "samples appear" };

@@ -12,6 +12,9 @@
 //! root/test/CLASS/…       (or testing)       root/unlabelled/…, or root/train/unlabelled/…
 //! ```
 //!
+//! A level of folders may name the group of an image, such as its patient: `root/CLASS/PATIENT/…`
+//! ([`FolderOptions::groups`]). Folders of one name are one group, also in different classes and splits.
+//!
 //! [`FolderLayout`] overrides this. Classes are all names of class folders in ascending order of their bytes. Ids go
 //! through train, val, test and unlabelled; in each class by class; in a class through its files and then its folders,
 //! by name: neither the order in which a system lists files nor its language matters.
@@ -24,7 +27,7 @@ use std::path::Path;
 use super::Inspection;
 use super::image_files::ImageFiles;
 use super::labels_csv::is_list;
-use super::layout::{ClassFolders, FolderLayout};
+use super::layout::{ClassFolders, FolderLayout, GroupLevel};
 use super::listing::{contents, walk};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
@@ -37,6 +40,9 @@ pub struct FolderOptions {
     pub inspection: Inspection,
     /// Which folders are splits and which are classes.
     pub layout: FolderLayout,
+    /// The level of folders below the root that names the [group](crate::groups) of an image, without those of splits: 2 in
+    /// `CLASS/GROUP/image.jpg`; 0 for none.
+    pub groups: u32,
 }
 
 /// Prepares the folder `root` and writes the dataset to `target`.
@@ -45,7 +51,8 @@ pub struct FolderOptions {
 /// If there is no class, two readings of the folders are possible, none of the images can be read, or `target`
 /// cannot be written.
 pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Prepared, DataError> {
-    let found = ClassFolders::find(root, options.layout)?;
+    let level = GroupLevel::new(options.groups, options.layout, root)?;
+    let found = ClassFolders::find(root, options.layout, level)?;
     let classes = found.classes();
     if classes.is_empty() {
         return Err(no_class(root)?);
@@ -59,6 +66,7 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
         builder.warn(warning);
     }
     let mut subset = "";
+    let mut has_groups = false;
     for folder in &found.folders {
         if subset != folder.subset {
             builder.subset(folder.subset);
@@ -67,10 +75,17 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
         let class = folder.class.as_ref();
         let label = class.and_then(|class| classes.binary_search(class).ok()).map(|label| label as u32);
         let mut left_out = Vec::new();
-        let mut add = |file: &str| image_files.found(&mut builder, file, label);
+        let mut add = |file: &str| {
+            let group = level.and_then(|level| level.group(file, folder));
+            has_groups |= group.is_some();
+            image_files.found(&mut builder, file, label, group)
+        };
         walk(root, &folder.folder, &mut left_out, &mut add)?;
         image_files.flush(&mut builder)?;
         builder.left_out(left_out);
+    }
+    if let Some(level) = level.filter(|_| !has_groups) {
+        return Err(level.without_groups(root));
     }
     image_files.finish(builder)
 }

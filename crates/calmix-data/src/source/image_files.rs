@@ -49,6 +49,8 @@ type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, DataProblem>;
 struct NamedFile {
     name: String,
     label: Option<u32>,
+    /// The name of its group, if it has one.
+    group: Option<String>,
     /// Whether a list names the file: then a file that is not an image counts as unreadable instead of being ignored.
     listed: bool,
 }
@@ -104,8 +106,10 @@ impl ImageFiles {
         builder: &mut ManifestBuilder,
         name: &str,
         label: Option<u32>,
+        group: Option<&str>,
     ) -> Result<(), DataError> {
-        self.add(builder, NamedFile { name: name.to_owned(), label, listed: false })
+        let group = group.map(str::to_owned);
+        self.add(builder, NamedFile { name: name.to_owned(), label, group, listed: false })
     }
 
     /// Adds the file `name`, named by a list: a file that is not an image is reported as unreadable.
@@ -114,8 +118,10 @@ impl ImageFiles {
         builder: &mut ManifestBuilder,
         name: &str,
         label: Option<u32>,
+        group: Option<&str>,
     ) -> Result<(), DataError> {
-        self.add(builder, NamedFile { name: name.to_owned(), label, listed: true })
+        let group = group.map(str::to_owned);
+        self.add(builder, NamedFile { name: name.to_owned(), label, group, listed: true })
     }
 
     fn add(&mut self, builder: &mut ManifestBuilder, file: NamedFile) -> Result<(), DataError> {
@@ -169,20 +175,25 @@ impl ImageFiles {
         });
         // Files are taken in order, so those that were read come first.
         let left = files.split_off(next.into_inner().min(files.len()));
-        for (NamedFile { name, label, .. }, read) in files.into_iter().zip(slots) {
+        for (NamedFile { name, label, group, .. }, read) in files.into_iter().zip(slots) {
             match read.into_inner() {
                 Some(ReadFile::Image { file, digest }) => {
-                    self.added += 1;
                     let part = builder.part(&name, file)?;
                     builder.digested_sample(part, 0, &digest, label)?;
                 }
                 Some(ReadFile::Shrunk { file, bytes }) => {
-                    self.added += 1;
                     builder.shrunk_sample(&name, file, &bytes, self.inspection.shrink, label)?;
                 }
-                Some(ReadFile::Unreadable(error)) => builder.unreadable(error),
+                Some(ReadFile::Unreadable(error)) => {
+                    builder.unreadable(error);
+                    continue;
+                }
                 Some(ReadFile::Failed(error)) => return Err(error),
-                Some(ReadFile::NoImage | ReadFile::Skipped) | None => {}
+                Some(ReadFile::NoImage | ReadFile::Skipped) | None => continue,
+            }
+            self.added += 1;
+            if let Some(group) = group {
+                builder.set_group(&group)?;
             }
         }
         Ok(left)

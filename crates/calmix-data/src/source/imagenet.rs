@@ -87,7 +87,7 @@ fn add_folders(
             DataError::new(root.join(&name), problem).hint("remove the folder, or add its class to the list")
         })?;
         let mut left_out = Vec::new();
-        let mut add = |file: &str| image_files.found(builder, file, Some(label as u32));
+        let mut add = |file: &str| image_files.found(builder, file, Some(label as u32), None);
         walk(root, &name, &mut left_out, &mut add)?;
         image_files.flush(builder)?;
         builder.left_out(left_out);
@@ -128,7 +128,7 @@ fn add_flat(
             DataError::new(&truth.path, problem)
                 .hint("use the complete train, or a val with the same classes")
         })?;
-        image_files.listed(builder, &format!("{val}/{file}"), Some(label as u32))?;
+        image_files.listed(builder, &format!("{val}/{file}"), Some(label as u32), None)?;
     }
     Ok(())
 }

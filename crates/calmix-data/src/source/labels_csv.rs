@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The first line names the columns: `file`, `path`, `image` or similar, and `label`, `class`, `category` or
-//! similar, in any case ([`LabelColumns`] names others). Other columns are ignored. Names are relative to the list, with
-//! `/`. A row without a label is an unlabelled image. Byte order marks and any line ending are accepted. The
+//! similar, in any case ([`LabelColumns`] names others). A column `group` names the patient, video, site or writer of an image
+//! ([`groups`](crate::groups)); an empty field means a group of its own. Other columns are ignored. Names are relative to the
+//! list, with `/`. A row without a label is an unlabelled image. Byte order marks and any line ending are accepted. The
 //! list is in the root, or there is one in each of `train`, `val` and `test` below it.
 //!
 //! Labelled rows become the subset `train` (or that of their folder), in the order of the list; rows without a
@@ -39,7 +40,8 @@ use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::{DataWarning, Prepared};
 pub use columns::LabelColumns;
 pub(crate) use columns::{
-    check_separator, embedded_image_column, id_column, is_usual_for_images, label_column, simplified,
+    check_separator, embedded_image_column, group_column, id_column, is_group, is_usual_for_images,
+    label_column, simplified,
 };
 pub(super) use line_count::LineCount;
 use table::{LabelRow, LabelTable};
@@ -115,10 +117,10 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     for (subset, table) in &tables {
         image_files.flush(&mut builder)?;
         builder.subset(subset);
-        for LabelRow { file, label } in &table.rows {
+        for LabelRow { file, label, group } in &table.rows {
             let label = label.as_ref().and_then(|label| classes.binary_search(label).ok());
             if let Some(label) = label {
-                image_files.listed(&mut builder, file, Some(label as u32))?;
+                image_files.listed(&mut builder, file, Some(label as u32), group.as_deref())?;
             }
         }
     }
@@ -150,10 +152,10 @@ fn add_unlabelled(
         builder.subset(UNLABELLED);
     }
     for row in tables.iter().flat_map(|(_, table)| &table.rows).filter(|row| row.label.is_none()) {
-        image_files.listed(builder, &row.file, None)?;
+        image_files.listed(builder, &row.file, None, row.group.as_deref())?;
     }
     if take {
-        return unlisted.iter().try_for_each(|file| image_files.found(builder, file, None));
+        return unlisted.iter().try_for_each(|file| image_files.found(builder, file, None, None));
     }
     if let Some(first) = unlisted.first() {
         let count = unlisted.len();

@@ -1,6 +1,7 @@
 //! Which folders are splits and which are classes.
 
 mod ambiguity;
+mod group_level;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +12,8 @@ use super::image_kind::{is_image_by_content, is_named_like_an_image};
 use super::listing::{Contents, below, contents, walk};
 use crate::error::{DataError, DataProblem};
 use crate::prepare::DataWarning;
+
+pub(super) use self::group_level::GroupLevel;
 
 /// The subsets, and the folder names that are recognised for each, in any case.
 pub(super) const SPLITS: [(&str, &[&str]); 4] = [
@@ -68,7 +71,11 @@ pub(super) fn split(folder: &str) -> Option<&'static str> {
 
 impl ClassFolders {
     /// Finds the class folders below `root`, and those of unlabelled images.
-    pub(super) fn find(root: &Path, layout: FolderLayout) -> Result<Self, DataError> {
+    pub(super) fn find(
+        root: &Path,
+        layout: FolderLayout,
+        groups: Option<GroupLevel>,
+    ) -> Result<Self, DataError> {
         let mut top = contents(root, "")?;
         let mut found = Self { left_out: std::mem::take(&mut top.left_out), ..Self::default() };
         let has_splits = match layout {
@@ -86,7 +93,10 @@ impl ClassFolders {
         found.folders.sort_by_key(|folder| SPLITS.iter().position(|(name, _)| *name == folder.subset));
         if layout == FolderLayout::Auto {
             found.ask_about_one_class(root, has_splits)?;
-            found.ask_about_groups(root, has_splits)?;
+            // Inner folders that name groups of images are not classes.
+            if !groups.is_some_and(GroupLevel::is_inside_classes) {
+                found.ask_about_groups(root, has_splits)?;
+            }
         }
         Ok(found)
     }

@@ -1,7 +1,8 @@
 //! Images in Parquet files, as Hugging Face's `datasets` writes them and the Hub stores them.
 //!
 //! One column holds the encoded images, as `struct<bytes: binary, path: string>` or as plain binary; another one their labels,
-//! whole numbers, where a missing one and -1 mean that there is none. The metadata of Hugging Face, if any, name the classes.
+//! whole numbers, where a missing one and -1 mean that there is none. A column `group` of text or whole numbers names the
+//! [group](crate::groups) of an image. The metadata of Hugging Face, if any, name the classes.
 //!
 //! Pages are compressed, so an image cannot be read at its place. All images are packed once, as they are: copied into files of
 //! the prepared folder, one for each Parquet file. Rows are read one at a time, so memory holds a page of each column.
@@ -130,6 +131,9 @@ fn pack(
         }
         packed.write_all(bytes).map_err(|error| DataError::new(packed.path(), error))?;
         builder.sample(packed.part, offset, bytes, row.label)?;
+        if let Some(group) = &row.group {
+            builder.set_group(group)?;
+        }
         offset += length;
         added += 1;
     }

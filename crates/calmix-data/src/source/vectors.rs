@@ -7,7 +7,8 @@
 //!
 //! Labelled rows become the subset `train`, or that of the CSV's column `split`; rows without a label become `unlabelled`.
 //! Within a subset, rows are in the order of the file. Classes are all labels in ascending order: of their numbers if all are
-//! whole numbers, else of their bytes.
+//! whole numbers, else of their bytes. A column `group` of the CSV of labels, or of the vectors' own file if that CSV has none,
+//! names the [group](crate::groups) of a row.
 
 mod column_stats;
 mod label_lines;
@@ -131,6 +132,9 @@ fn add_rows(
             let offset = part.start + row * row_bytes as u64;
             let digest = SampleDigest::of_vector(stored, &numbers);
             builder.digested_sample(index, offset, &digest, rows.class(part.first + row))?;
+            if let Some(group) = rows.group(part.first + row) {
+                builder.set_group(&group)?;
+            }
             if let Some(progress) = progress {
                 progress.add_rows(1);
             }

@@ -114,6 +114,6 @@ fn add_list(
         if !root.join(&name).is_file() {
             return Err(wrong(format!("there is no file {name}")).hint("unpack all image archives"));
         }
-        image_files.listed(builder, &name, Some(label))
+        image_files.listed(builder, &name, Some(label), None)
     })
 }

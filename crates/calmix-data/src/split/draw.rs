@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use calmix_core::rng::Domain;
 
+use super::held_groups::{DrawnLabel, held_groups};
 use super::quota::{self, Purpose, class_key};
 use super::{Rule, Short, SplitPlan};
 use crate::dataset::Dataset;
@@ -27,8 +28,8 @@ pub(super) struct Drawn {
 /// The samples of one class that are still to come, as ranks within the class.
 #[derive(Default)]
 struct Chosen {
-    // Descending, so the next one is last; with each, whether it is held out.
-    ranks: Vec<(u64, bool)>,
+    // Descending, so the next one is last; with each, its place in the draw.
+    ranks: Vec<(u64, usize)>,
     seen: u64,
 }
 
@@ -46,28 +47,35 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
     let wanted = quota::wanted(rule, plan.seed, classes, &available);
     let given: Vec<u64> =
         wanted.iter().zip(&available).map(|(wanted, available)| *wanted.min(available)).collect();
-    let held = quota::held_out(plan.validation, plan.seed, classes, &given);
     let short = classes.iter().zip(wanted.iter().zip(&given)).filter(|(_, (wanted, given))| given < wanted);
     let short =
         short.map(|(class, (&wanted, &given))| Short { class: class.clone(), wanted, given }).collect();
 
     let mut chosen: Vec<Chosen> = Vec::with_capacity(classes.len());
-    for ((name, available), (&given, &held)) in classes.iter().zip(&available).zip(given.iter().zip(&held)) {
+    for ((name, available), &given) in classes.iter().zip(&available).zip(&given) {
         let mut stream = plan.seed.stream(Domain::Split, Purpose::Samples as u64, class_key(name));
         let ranks = stream.draw_without_replacement(*available, given as usize);
-        let mut ranks: Vec<(u64, bool)> =
-            ranks.into_iter().zip((0..held).map(|_| true).chain(std::iter::repeat(false))).collect();
+        let mut ranks: Vec<(u64, usize)> = ranks.into_iter().zip(0..).collect();
         ranks.sort_unstable_by(|a, b| b.cmp(a));
         chosen.push(Chosen { ranks, seen: 0 });
     }
-    let (mut labelled, mut validation) = (Vec::new(), Vec::new());
+    let mut labels = Vec::new();
     from.visit(dataset, |id, label| {
         let Some(class) = chosen.get_mut(label as usize) else { return };
-        if let Some((_, held)) = class.ranks.pop_if(|(rank, _)| *rank == class.seen) {
-            if held { validation.push(id) } else { labelled.push(id) }
+        if let Some((_, place)) = class.ranks.pop_if(|(rank, _)| *rank == class.seen) {
+            labels.push(DrawnLabel { id, class: label, place });
         }
         class.seen += 1;
     })?;
+    let validation: Vec<u64> = if dataset.has_groups() {
+        held_groups(dataset, plan, &labels)?
+    } else {
+        let held = quota::held_out(plan.validation, plan.seed, classes, &given);
+        let is_held = |label: &&DrawnLabel| (label.place as u64) < held[label.class as usize];
+        labels.iter().filter(is_held).map(|label| label.id).collect()
+    };
+    let is_kept = |id: &u64| validation.binary_search(id).is_err();
+    let labelled: Vec<u64> = labels.iter().map(|label| label.id).filter(is_kept).collect();
     if labelled.is_empty() {
         let problem = DataProblem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
         return Err(DataError::new(dataset.folder(), problem).hint("choose a subset that has labels"));

@@ -6,6 +6,7 @@
 //! a list chose them: then their ids are stored as differences, which take two or three bytes each.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
@@ -208,10 +209,30 @@ impl LabelSplit {
         check_ids(dataset, &self.plan, &self.labelled)?;
         check_ids(dataset, &self.plan, &self.validation)?;
         let both = self.validation.iter().find(|id| self.labelled.binary_search(id).is_ok());
-        match both {
-            Some(id) => Err(DataProblem::Content(format!("sample {id} is both labelled and held out"))),
-            None => Ok(()),
+        if let Some(id) = both {
+            return Err(DataProblem::Content(format!("sample {id} is both labelled and held out")));
         }
+        self.check_groups(dataset)
+    }
+
+    /// Refuses a group with samples on both sides.
+    fn check_groups(&self, dataset: &Dataset) -> Result<(), DataProblem> {
+        if !dataset.has_groups() || self.validation.is_empty() {
+            return Ok(());
+        }
+        let mut held_out = BTreeMap::new();
+        for &id in &self.validation {
+            if let Some(group) = dataset.group(id)? {
+                held_out.insert(group, id);
+            }
+        }
+        for id in &self.labelled {
+            if let Some(other) = dataset.group(*id)?.and_then(|group| held_out.get(&group)) {
+                let problem = format!("sample {id} is labelled and sample {other} of its group is held out");
+                return Err(DataProblem::Content(problem));
+            }
+        }
+        Ok(())
     }
 }
 

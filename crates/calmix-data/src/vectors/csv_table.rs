@@ -16,9 +16,10 @@ use super::{
 };
 use crate::dataset::ReadAt;
 use crate::error::{DataError, DataProblem};
+use crate::groups::group_of;
 use crate::label_text::label_of;
 use crate::read_from::ReadFrom;
-use crate::source::labels_csv::{check_separator, id_column, label_column};
+use crate::source::labels_csv::{check_separator, group_column, id_column, label_column};
 
 /// Bytes of the longest line.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -39,6 +40,7 @@ struct CsvColumns {
     numbers: Vec<usize>,
     id: Option<usize>,
     label: Option<usize>,
+    group: Option<usize>,
 }
 
 /// Opens a CSV file and counts its rows.
@@ -57,7 +59,9 @@ pub(super) fn open(
     }
     check_separator(&record, &at)?;
     let columns = CsvColumns::find(&record, options).map_err(at)?;
-    let is_other = |column: &usize| columns.id != Some(*column) && !columns.numbers.contains(column);
+    let is_other = |column: &usize| {
+        ![columns.id, columns.group].contains(&Some(*column)) && !columns.numbers.contains(column)
+    };
     let others = (0..record.len()).filter(is_other).map(|column| record[column].trim().to_owned()).collect();
     let mut rows = 0;
     while lines.read(&mut record)? {
@@ -102,7 +106,9 @@ impl CsvColumns {
         let outside = |column: &usize| !numbers.contains(column);
         let id = id_column(header, &options.columns)?.filter(outside);
         let label = label_column(header, &options.columns)?.filter(outside);
-        Ok(Self { numbers, id, label })
+        // The user may have named it as one of the other columns.
+        let group = group_column(header)?.filter(|&column| ![id, label].contains(&Some(column)));
+        Ok(Self { numbers, id, label, group })
     }
 }
 
@@ -125,13 +131,17 @@ struct CsvStream<'a> {
 
 impl RowStream for CsvStream<'_> {
     fn read(&mut self, rows: usize, into: &mut VectorBlock) -> Result<(), DataError> {
-        let CsvColumns { numbers, id, label } = &self.table.columns;
+        let CsvColumns { numbers, id, label, group } = &self.table.columns;
         for _ in 0..rows {
             if !self.lines.read(&mut self.record)? {
                 let problem = DataProblem::Changed("the file became shorter while it was read".into());
                 return Err(DataError::new(&self.table.path, problem));
             }
             let record = &self.record;
+            let wrong = |problem| {
+                let line = record.position().map_or(0, csv::Position::line);
+                DataError::new(&self.table.path, problem).at(format!("line {line}"))
+            };
             for (index, &column) in numbers.iter().enumerate() {
                 let text = record.get(column).unwrap_or_default().trim();
                 // To the nearest f32 at once: by way of f64 it would be rounded twice.
@@ -147,11 +157,12 @@ impl RowStream for CsvStream<'_> {
                 into.ids.get_or_insert_default().push(record.get(*id).unwrap_or_default().to_owned());
             }
             if let Some(label) = label {
-                let label = label_of(record.get(*label).unwrap_or_default().trim()).map_err(|problem| {
-                    let line = record.position().map_or(0, csv::Position::line);
-                    DataError::new(&self.table.path, problem).at(format!("line {line}"))
-                })?;
-                into.labels.get_or_insert_default().push(label);
+                let label = label_of(record.get(*label).unwrap_or_default().trim());
+                into.labels.get_or_insert_default().push(label.map_err(wrong)?);
+            }
+            if let Some(group) = group {
+                let group = group_of(record.get(*group).unwrap_or_default().trim()).map_err(wrong)?;
+                into.groups.get_or_insert_default().push(group.map(str::to_owned));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Parquet: a column of vectors, with columns of ids and labels if there are any; one file, or a folder of parts.
+//! Parquet: a column of vectors, with columns of ids, labels and groups if there are any; one file, or a folder of parts.
 //!
 //! Memory holds a page of each column and a block of rows.
 
@@ -118,7 +118,8 @@ impl ParquetTable {
             if let Some(first) = parts.first()
                 && first.columns.roles() != columns.roles()
             {
-                let problem = format!("it has other columns of ids and labels than {}", first.file.relative);
+                let problem =
+                    format!("it has other columns of ids, labels or groups than {}", first.file.relative);
                 return Err(DataError::new(&file.path, DataProblem::Content(problem)));
             }
             rows = rows.saturating_add(file.rows);

@@ -2,6 +2,7 @@
 // Clippy spares functions marked as tests, not those that make datasets for them.
 #![allow(clippy::unwrap_used)]
 
+mod groups;
 mod hostile;
 mod reading;
 mod real;

@@ -35,7 +35,7 @@ fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataErro
     files.read_bytes = read_bytes;
     files.pause = pause;
     for name in ["1.png", "2.png", "3.png", "4.png"] {
-        files.found(&mut builder, name, Some(0))?;
+        files.found(&mut builder, name, Some(0), None)?;
     }
     files.finish(builder)
 }
@@ -66,7 +66,7 @@ fn shrunk_images_keep_order_under_memory_limit() {
         let mut files = ImageFiles::open(&root, &inspection, 20).unwrap();
         files.held = held;
         for name in &names {
-            files.found(&mut builder, name, Some(0)).unwrap();
+            files.found(&mut builder, name, Some(0), None).unwrap();
         }
         let header = files.finish(builder).unwrap().header;
         assert_eq!((header.samples, header.shrunk.unwrap().count), (20, 13), "{held}");

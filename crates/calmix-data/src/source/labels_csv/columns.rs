@@ -1,4 +1,4 @@
-//! Which columns of a list name the image and its label.
+//! Which columns of a list name the image, its label and its group.
 
 use csv::StringRecord;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,25 @@ pub(crate) fn label_column(
     find_one(header, columns.label.as_deref(), &LABEL).map(Some)
 }
 
+/// The column that names the group of a sample, if there is one.
+///
+/// # Errors
+/// If there are two.
+pub(crate) fn group_column(header: &StringRecord) -> Result<Option<usize>, DataProblem> {
+    let mut columns = (0..header.len()).filter(|&column| is_group(&header[column]));
+    let first = columns.next();
+    if let (Some(first), Some(second)) = (first, columns.next()) {
+        let [first, second] = [first, second].map(|column| header[column].trim());
+        return Err(DataProblem::Content(format!("`{first}` and `{second}` both name the group; keep one")));
+    }
+    Ok(first)
+}
+
+/// Whether a column of this name holds groups.
+pub(crate) fn is_group(name: &str) -> bool {
+    simplified(name) == "group"
+}
+
 /// The column that holds the images themselves, among the columns of bytes of a table.
 ///
 /// # Errors
@@ -117,16 +136,26 @@ pub(crate) fn is_usual_for_images(name: &str) -> bool {
     EMBEDDED.usual.contains(&simplified(name).as_str())
 }
 
-/// The positions of the image and label columns in the header of a list; `at` adds the line to an error.
+/// The columns of a list that are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListColumns {
+    pub(super) path: usize,
+    pub(super) label: usize,
+    pub(super) group: Option<usize>,
+}
+
+/// The positions of the columns in the header of a list; `at` adds the line to an error.
 pub(super) fn find(
     header: &StringRecord,
     columns: &LabelColumns,
     at: &impl Fn(DataProblem) -> DataError,
-) -> Result<(usize, usize), DataError> {
+) -> Result<ListColumns, DataError> {
     check_separator(header, at)?;
     let path = find_one(header, columns.path.as_deref(), &IMAGE).map_err(at)?;
     let label = find_one(header, columns.label.as_deref(), &LABEL).map_err(at)?;
-    Ok((path, label))
+    // The user may have named it as one of the other columns.
+    let group = group_column(header).map_err(at)?.filter(|&group| group != label && group != path);
+    Ok(ListColumns { path, label, group })
 }
 
 /// Refuses a header whose columns are not separated by commas.

@@ -13,6 +13,7 @@ use super::LabelColumns;
 use super::columns;
 use super::line_count::LineCount;
 use crate::error::{DataError, DataProblem};
+use crate::groups::group_of;
 use crate::label_text::class_of;
 
 /// Bytes of the longest list: ten million rows.
@@ -34,6 +35,8 @@ pub(super) struct LabelRow {
     pub(super) file: String,
     /// Its class; `None` for an unlabelled image.
     pub(super) label: Option<String>,
+    /// The name of its group; `None` if it is a group of its own.
+    pub(super) group: Option<String>,
 }
 
 impl LabelTable {
@@ -47,10 +50,10 @@ impl LabelTable {
         let path = root.join(folder).join(list);
         let text = read_text(root, &path, LONGEST)?;
         let mut rows = Vec::new();
-        read_rows(&text, &path, columns, |line, file, label| {
+        read_rows(&text, &path, columns, |line, LabelRow { file, label, group }| {
             let at =
                 |text: String| DataError::new(&path, DataProblem::Content(text)).at(format!("line {line}"));
-            let name = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
+            let name = if folder.is_empty() { file.clone() } else { format!("{folder}/{file}") };
             let full = root.join(&name);
             if full.is_dir() {
                 return Err(at(format!("{file} is a folder")).hint("write one row per image in it"));
@@ -59,7 +62,7 @@ impl LabelTable {
                 let error = at(format!("there is no file {file}"));
                 return Err(error.hint(suggest(&full)));
             }
-            rows.push(LabelRow { file: name, label });
+            rows.push(LabelRow { file: name, label, group });
             Ok(())
         })?;
         Ok(Self { path, rows })
@@ -88,12 +91,12 @@ fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, DataErro
     Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
 }
 
-/// Calls `visit` with line, file and label of every row.
+/// Calls `visit` with every row, and its line. Files are relative to the list.
 fn read_rows(
     text: &[u8],
     path: &Path,
     names: &LabelColumns,
-    mut visit: impl FnMut(u64, &str, Option<String>) -> Result<(), DataError>,
+    mut visit: impl FnMut(u64, LabelRow) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
     let mut record = StringRecord::new();
@@ -103,10 +106,9 @@ fn read_rows(
     while read_record(&mut reader, &mut record, path, &mut lines)? {
         let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
         let at = |text: String| DataError::new(path, DataProblem::Content(text)).at(format!("line {line}"));
-        let Some((file, label, fields)) = columns else {
+        let Some((columns::ListColumns { path: file, label, group }, fields)) = columns else {
             let at = |problem| DataError::new(path, problem).at(format!("line {line}"));
-            let (file, label) = columns::find(&record, names, &at)?;
-            columns = Some((file, label, record.len()));
+            columns = Some((columns::find(&record, names, &at)?, record.len()));
             continue;
         };
         if record.len() != fields {
@@ -114,21 +116,26 @@ fn read_rows(
             let error = at(format!("the row has {found}, but the header has {fields} columns"));
             return Err(error.hint("put fields that contain a comma in double quotes"));
         }
-        let (file, label) = (&record[file], &record[label]);
+        let file = &record[file];
+        let label = &record[label];
+        let group = group.map_or("", |group| &record[group]);
         if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
             return Err(at(format!("the file name {file:?} {why}")).hint("name files relative to this list"));
         }
         let file = file.strip_prefix("./").unwrap_or(file);
-        if label.trim() != label {
-            return Err(at(format!("the label {label:?} has spaces around it")).hint("remove them"));
+        for (what, text) in [("label", label), ("group", group)] {
+            if text.trim() != text {
+                return Err(at(format!("the {what} {text:?} has spaces around it")).hint("remove them"));
+            }
         }
         if let Some(first) = seen.insert(file.to_owned(), line) {
             let error = at(format!("{file} is already listed in line {first}"));
             return Err(error.hint("keep one row per image"));
         }
-        let label =
-            class_of(label).map_err(|problem| DataError::new(path, problem).at(format!("line {line}")))?;
-        visit(line, file, label)?;
+        let wrong = |problem| DataError::new(path, problem).at(format!("line {line}"));
+        let label = class_of(label).map_err(wrong)?;
+        let group = group_of(group).map_err(wrong)?.map(str::to_owned);
+        visit(line, LabelRow { file: file.to_owned(), label, group })?;
     }
     if seen.is_empty() {
         let problem = DataProblem::Content("the list has no rows".into());

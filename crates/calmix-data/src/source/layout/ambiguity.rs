@@ -131,6 +131,7 @@ impl ClassFolders {
         let readings = vec![
             "if the inner folders are the classes, use --layout nested".to_owned(),
             format!("if {} are the classes, use {as_they_are}", listed(&above)),
+            "if they are, and the inner folders are patients, videos or sites, use --groups 2".to_owned(),
         ];
         Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
     }

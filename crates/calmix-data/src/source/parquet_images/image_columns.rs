@@ -1,4 +1,4 @@
-//! Which columns of a Parquet file hold images and labels, and how its metadata name the classes.
+//! Which columns of a Parquet file hold images, labels and groups, and how its metadata name the classes.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,10 @@ use parquet::file::metadata::ParquetMetaData;
 use serde_json::Value;
 
 use crate::error::{DataError, DataProblem};
-use crate::parquet_file::{Leaf, ParquetFile};
-use crate::source::labels_csv::{LabelColumns, embedded_image_column, is_usual_for_images, label_column};
+use crate::parquet_file::{Leaf, ParquetFile, check_group_column};
+use crate::source::labels_csv::{
+    LabelColumns, embedded_image_column, group_column, is_usual_for_images, label_column,
+};
 use crate::source::layout::UNLABELLED;
 
 /// The metadata of Hugging Face: JSON, also in the schema of Arrow.
@@ -24,6 +26,7 @@ const LONGEST: usize = 16 << 20;
 pub(super) struct ImageColumns {
     pub(super) image: Leaf,
     pub(super) label: Option<Leaf>,
+    pub(super) group: Option<Leaf>,
 }
 
 impl ImageColumns {
@@ -34,7 +37,7 @@ impl ImageColumns {
     pub(super) fn find(file: &ParquetFile, columns: &LabelColumns, subset: &str) -> Result<Self, DataError> {
         let found = Self::find_in(&file.metadata, columns, subset);
         let found = found.map_err(|problem| DataError::new(&file.path, problem))?;
-        let leaves = [Some(&found.image), found.label.as_ref()].into_iter().flatten();
+        let leaves = [Some(&found.image), found.label.as_ref(), found.group.as_ref()].into_iter().flatten();
         file.check_inside(&leaves.map(|leaf| leaf.index).collect::<Vec<_>>())?;
         Ok(found)
     }
@@ -53,9 +56,15 @@ impl ImageColumns {
                 && description.path().parts().len() == 1
                 && description.max_rep_level() == 0
         };
-        let others: Vec<Leaf> = Leaf::all(metadata).filter(is_column).collect();
+        check_group_column(metadata)?;
+        let mut others: Vec<Leaf> = Leaf::all(metadata).filter(is_column).collect();
         let names: StringRecord = others.iter().map(Leaf::root).collect();
-        let label = label_column(&names, columns)?.and_then(|column| others.get(column).cloned());
+        let label_at = label_column(&names, columns)?;
+        let label = label_at.and_then(|column| others.get(column).cloned());
+        // The user may have named it as the column of the labels.
+        let group_at = group_column(&names)?.filter(|column| Some(*column) != label_at);
+        // It is no longer among those that may be of labels.
+        let group = group_at.map(|column| others.remove(column));
         match &label {
             Some(label) if !is_whole(label) => Err(DataProblem::Ambiguous {
                 what: format!("the column `{}` holds the labels, but not as whole numbers", label.root()),
@@ -76,7 +85,7 @@ impl ImageColumns {
                     readings: vec!["if one of them does, use --label-column NAME".into()],
                 })
             }
-            _ => Ok(Self { image, label }),
+            _ => Ok(Self { image, label, group }),
         }
     }
 

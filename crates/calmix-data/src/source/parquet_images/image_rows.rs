@@ -6,6 +6,7 @@ use parquet::errors::{ParquetError, Result};
 
 use super::image_columns::ImageColumns;
 use crate::error::{DataError, DataProblem};
+use crate::groups::group_of;
 use crate::label_text::label_of;
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 use crate::source::numbered_classes::MOST_CLASSES;
@@ -26,6 +27,7 @@ struct Group {
     rows_left: u64,
     image: Option<ImageColumn>,
     label: Option<TextColumn>,
+    group: Option<TextColumn>,
 }
 
 /// A row.
@@ -35,6 +37,8 @@ pub(super) struct ImageRow {
     /// `None` only if images are not read.
     pub(super) image: Option<ByteArray>,
     pub(super) label: Option<u32>,
+    /// The name of its group; `None` if it has none, or images are not read.
+    pub(super) group: Option<String>,
 }
 
 impl<'a> ImageRows<'a> {
@@ -50,7 +54,7 @@ impl<'a> ImageRows<'a> {
     /// The next row; `None` after the last one.
     ///
     /// # Errors
-    /// If the file is damaged, or the row has no image or a label that is not one. The error names the row.
+    /// If the file is damaged, or the row has no image, or a label or group that is not one. The error names the row.
     pub(super) fn next(&mut self) -> std::result::Result<Option<ImageRow>, DataError> {
         let number = self.next_row;
         let at = |error: DataError| error.at(format!("row {number}"));
@@ -64,7 +68,7 @@ impl<'a> ImageRows<'a> {
             self.next_group += 1;
         }
         let Some(group) = &mut self.group else { return Ok(None) };
-        let (image, label) = guarded(|| group.read()).map_err(|error| at(file.damaged(&error)))?;
+        let (image, label, group) = guarded(|| group.read()).map_err(|error| at(file.damaged(&error)))?;
         let wrong = |problem: String| at(DataError::new(&file.path, DataProblem::Content(problem)));
         if has_images && image.is_none() {
             let hint = "remove the row, or write the file with the images in it: `dataset.to_parquet(…)` of \
@@ -79,8 +83,10 @@ impl<'a> ImageRows<'a> {
                     .hint("correct the label")
             })
         });
+        let group = group_of(group.as_deref().unwrap_or_default());
+        let group = group.map_err(|problem| at(DataError::new(&file.path, problem)))?.map(str::to_owned);
         self.next_row += 1;
-        Ok(Some(ImageRow { number, image, label: label.transpose()? }))
+        Ok(Some(ImageRow { number, image, label: label.transpose()?, group }))
     }
 }
 
@@ -89,18 +95,24 @@ impl Group {
         let rows_left = file.metadata.row_group(index).num_rows().unsigned_abs();
         let image = if has_images { Some(ImageColumn::open(file, index, &columns.image)?) } else { None };
         let label = columns.label.as_ref().map(|leaf| file.text_column(index, leaf)).transpose()?;
-        Ok(Self { rows_left, image, label })
+        let group = columns.group.as_ref().filter(|_| has_images);
+        let group = group.map(|leaf| file.text_column(index, leaf)).transpose()?;
+        Ok(Self { rows_left, image, label, group })
     }
 
-    /// The image and the label of the next row.
-    fn read(&mut self) -> Result<(Option<ByteArray>, Option<String>)> {
+    /// The image, the label and the group of the next row.
+    fn read(&mut self) -> Result<(Option<ByteArray>, Option<String>, Option<String>)> {
         self.rows_left -= 1;
         let image = self.image.as_mut().map(ImageColumn::read).transpose()?.flatten();
         let mut labels = Vec::new();
         if let Some(label) = &mut self.label {
             label.read(1, &mut labels)?;
         }
-        Ok((image, labels.pop().flatten()))
+        let mut groups = Vec::new();
+        if let Some(group) = &mut self.group {
+            group.read(1, &mut groups)?;
+        }
+        Ok((image, labels.pop().flatten(), groups.pop().flatten()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A file of labels for vectors: a CSV, or a one-dimensional `.npy`.
 //!
-//! A CSV has a column of labels, possibly one of ids, and possibly one of splits. Lines are matched to rows by their ids; to
+//! A CSV has a column of labels, possibly one of ids, one of splits and one of groups. Lines are matched to rows by their ids; to
 //! the numbers of rows, from 0, if the vectors have no ids; and one by one in order if the CSV has no ids. In order, an empty
 //! line is that of a row without a label; by id, it is skipped.
 
@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
 
-use super::super::labels_csv::{LabelColumns, check_separator, id_column, label_column, simplified};
+use super::super::labels_csv::{
+    LabelColumns, check_separator, group_column, id_column, label_column, simplified,
+};
 use super::super::layout::split;
 use super::label_lines::LabelLines;
 use super::lines_in_order::LinesInOrder;
 use super::row_labels::SUBSETS;
 use crate::error::{DataError, DataProblem};
+use crate::groups::group_of;
 use crate::label_text::label_of;
 use crate::vectors::{LabelStream, NpyFile, VectorPlace};
 
@@ -28,6 +31,8 @@ const LONGEST: u64 = 1 << 30;
 pub(super) struct LabelList {
     path: PathBuf,
     lines: Lines,
+    /// Whether there is a column of groups.
+    pub(super) has_groups: bool,
 }
 
 #[derive(Debug)]
@@ -55,6 +60,22 @@ pub(super) struct Line {
     pub(super) label: Option<String>,
     /// An index into [`SUBSETS`].
     pub(super) subset: u8,
+    /// The name of its group, if it has one.
+    pub(super) group: Option<String>,
+}
+
+/// What a list says about a row.
+#[derive(Debug, Default)]
+pub(super) struct ListedRow {
+    pub(super) label: Option<String>,
+    /// An index into [`SUBSETS`].
+    pub(super) subset: u8,
+    pub(super) group: Option<String>,
+}
+
+impl ListedRow {
+    /// A row that the list does not name.
+    const UNLISTED: Self = Self { label: None, subset: 1, group: None };
 }
 
 impl LabelList {
@@ -64,7 +85,8 @@ impl LabelList {
             let place = VectorPlace::find(path)?;
             let name = place.file.clone().unwrap_or_default();
             let labels = NpyFile::open(&place, &name)?.labels(rows)?.stream(0)?;
-            return Ok(Self { path: path.to_owned(), lines: Lines::Npy(NpyLabels(labels)) });
+            let lines = Lines::Npy(NpyLabels(labels));
+            return Ok(Self { path: path.to_owned(), lines, has_groups: false });
         }
         let mut text = Vec::new();
         let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
@@ -73,29 +95,29 @@ impl LabelList {
             return Err(DataError::new(path, problem).hint("save the labels as a .npy of whole numbers"));
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-        let lines = read_csv(path, text, columns, rows)?;
-        Ok(Self { path: path.to_owned(), lines })
+        let (lines, has_groups) = read_csv(path, text, columns, rows)?;
+        Ok(Self { path: path.to_owned(), lines, has_groups })
     }
 
-    /// The label and the subset of the next row.
-    pub(super) fn take(&mut self, row: u64, id: Option<&str>) -> Result<(Option<String>, u8), DataError> {
+    /// Label, subset and group of the next row.
+    pub(super) fn take(&mut self, row: u64, id: Option<&str>) -> Result<ListedRow, DataError> {
         match &mut self.lines {
             Lines::Npy(NpyLabels(labels)) => {
                 let mut label = Vec::with_capacity(1);
                 labels.read(1, &mut label)?;
-                Ok((label.pop().flatten(), 0))
+                Ok(ListedRow { label: label.pop().flatten(), ..ListedRow::default() })
             }
-            Lines::InOrder(lines) => Ok(lines.next().map_or((None, 1), |line| (line.label, line.subset))),
+            Lines::InOrder(lines) => Ok(lines.next().map_or(ListedRow::UNLISTED, ListedRow::from)),
             Lines::ById(lines) => {
                 let number = row.to_string();
                 let id = id.unwrap_or(&number);
-                let Some((line, is_taken)) = lines.get_mut(id) else { return Ok((None, 1)) };
+                let Some((line, is_taken)) = lines.get_mut(id) else { return Ok(ListedRow::UNLISTED) };
                 if std::mem::replace(is_taken, true) {
                     let problem = DataProblem::Content(format!("two rows of vectors have the id {id:?}"));
                     let error = DataError::new(&self.path, problem).at(format!("line {}", line.number));
                     return Err(error.hint("give every row its own id, or leave the ids out of this file"));
                 }
-                Ok((line.label.take(), line.subset))
+                Ok(ListedRow { label: line.label.take(), subset: line.subset, group: line.group.take() })
             }
         }
     }
@@ -117,7 +139,14 @@ impl LabelList {
     }
 }
 
-fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<Lines, DataError> {
+impl From<Line> for ListedRow {
+    fn from(line: Line) -> Self {
+        Self { label: line.label, subset: line.subset, group: line.group }
+    }
+}
+
+/// The lines of a CSV, and whether it has a column of groups.
+fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<(Lines, bool), DataError> {
     let mut lines = LabelLines::new(path, text);
     let mut record = StringRecord::new();
     let wrong = |line: u64, problem: DataProblem| DataError::new(path, problem).at(format!("line {line}"));
@@ -144,6 +173,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         return Err(in_header(problem));
     };
     let id = id.filter(|&id| id != label);
+    // The user may have named it as one of the other columns.
+    let group = group_column(&record).map_err(in_header)?;
+    let group = group.filter(|&group| group != label && Some(group) != id);
     let mut in_order = LinesInOrder::new(first.number, unusual_header, rows);
     let mut by_id: HashMap<String, (Line, bool)> = HashMap::new();
     loop {
@@ -158,7 +190,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
             wrong(number, problem).hint("the splits are train, val, test and unlabelled")
         })?;
         let label = label_of(field(label)).map_err(|problem| wrong(number, problem))?;
-        let line = Line { number, label, subset };
+        let group = group.map_or("", field);
+        let group = group_of(group).map_err(|problem| wrong(number, problem))?.map(str::to_owned);
+        let line = Line { number, label, subset, group };
         let Some(id) = id else {
             in_order.add(line);
             continue;
@@ -171,10 +205,10 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         by_id.insert(id, (line, false));
     }
     if id.is_some() {
-        return Ok(Lines::ById(by_id));
+        return Ok((Lines::ById(by_id), group.is_some()));
     }
     let lines = in_order.finish().map_err(|problem| DataError::new(path, problem))?;
-    Ok(Lines::InOrder(lines.into_iter()))
+    Ok((Lines::InOrder(lines.into_iter()), group.is_some()))
 }
 
 /// The subset that a word of the column `split` means, as an index.

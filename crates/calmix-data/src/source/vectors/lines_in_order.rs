@@ -43,7 +43,7 @@ impl LinesInOrder {
         let blank = next.blank;
         // A file of line ends would otherwise take forty bytes of memory for each of its own.
         for number in (next.number.saturating_sub(blank)..next.number).take(self.missing()) {
-            self.lines.push(Line { number, label: None, subset: 0 });
+            self.lines.push(Line { number, label: None, subset: 0, group: None });
         }
         self.count += blank;
         self.last_blank = blank;

@@ -1,10 +1,11 @@
-//! The label and the subset of every row.
+//! The label, the subset and the group of every row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::super::layout::{TRAIN, UNLABELLED};
-use super::label_list::LabelList;
+use super::label_list::{LabelList, ListedRow};
 use crate::error::{DataError, DataProblem};
+use crate::groups::NO_GROUP;
 use crate::manifest::NO_LABEL;
 use crate::vectors::{VectorBlock, VectorSource};
 
@@ -14,7 +15,7 @@ pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
 /// The most labels: a class for each of them is held in memory.
 const MOST_CLASSES: usize = calmix_io::class_names::MOST;
 
-/// Labels and subsets, five bytes per row.
+/// Labels and subsets, five bytes per row, and groups, four more if there are any.
 #[derive(Debug)]
 pub(super) struct RowLabels {
     list: Option<LabelList>,
@@ -24,33 +25,57 @@ pub(super) struct RowLabels {
     classes: Vec<u32>,
     subsets: Vec<u8>,
     counts: [u64; SUBSETS.len()],
+    groups: RowGroups,
+}
+
+/// Groups by row.
+#[derive(Debug, Default)]
+struct RowGroups {
+    /// The number of each group.
+    numbers: HashMap<String, u32>,
+    /// The number of the group of each row, up to the last that has one.
+    rows: Vec<u32>,
 }
 
 impl RowLabels {
     /// Labels from a list, or from the blocks of vectors themselves.
     pub(super) fn new(list: Option<LabelList>) -> Self {
         let counts = [0; SUBSETS.len()];
-        Self { list, numbers: BTreeMap::new(), classes: Vec::new(), subsets: Vec::new(), counts }
+        Self {
+            list,
+            numbers: BTreeMap::new(),
+            classes: Vec::new(),
+            subsets: Vec::new(),
+            counts,
+            groups: RowGroups::default(),
+        }
     }
 
-    /// Takes in the labels of a block of rows.
+    /// Takes in the labels and groups of a block of rows. Groups of the list, if it has any, replace those of the vectors' own file.
     pub(super) fn add(
         &mut self,
         source: &VectorSource,
         block: &mut VectorBlock,
         numbers: usize,
     ) -> Result<(), DataError> {
-        let own = block.labels.take().unwrap_or_default();
-        let mut own = own.into_iter();
+        let mut own_labels = block.labels.take().unwrap_or_default().into_iter();
+        let mut own_groups = block.groups.take().unwrap_or_default().into_iter();
         for (index, row) in (0..block.vectors.len() / numbers).zip(block.first..) {
-            let own = own.next().flatten();
-            let (label, split) = match &mut self.list {
+            let own = ListedRow {
+                label: own_labels.next().flatten(),
+                subset: 0,
+                group: own_groups.next().flatten(),
+            };
+            let ListedRow { label, subset, group } = match &mut self.list {
                 Some(list) => {
                     let id = block.ids.as_ref().and_then(|ids| ids.get(index)).map(String::as_str);
-                    list.take(row, id)?
+                    let listed = list.take(row, id)?;
+                    let group = if list.has_groups { listed.group } else { own.group };
+                    ListedRow { group, ..listed }
                 }
-                None => (own, 0),
+                None => own,
             };
+            self.groups.set(row, group);
             let Some(label) = label else {
                 self.push(NO_LABEL, 1);
                 continue;
@@ -63,7 +88,7 @@ impl RowLabels {
                 return Err(error.hint("name the column of the labels with --label-column"));
             }
             let number = *self.numbers.entry(label).or_insert(next as u32);
-            self.push(number, split);
+            self.push(number, subset);
         }
         Ok(())
     }
@@ -114,9 +139,25 @@ impl RowLabels {
         self.classes.iter().filter(|&&other| other == class).count() as u64
     }
 
+    /// The group of a row, by a text that only this group has.
+    pub(super) fn group(&self, row: u64) -> Option<String> {
+        let number = self.groups.rows.get(row as usize).copied().filter(|&number| number != NO_GROUP);
+        number.map(|number| number.to_string())
+    }
+
     /// The class of a row.
     pub(super) fn class(&self, row: u64) -> Option<u32> {
         self.classes.get(row as usize).copied().filter(|&class| class != NO_LABEL)
+    }
+}
+
+impl RowGroups {
+    fn set(&mut self, row: u64, group: Option<String>) {
+        let Some(group) = group else { return };
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(group).or_insert(next);
+        self.rows.resize(row as usize, NO_GROUP);
+        self.rows.push(number);
     }
 }
 

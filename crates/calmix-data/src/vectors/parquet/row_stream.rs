@@ -6,6 +6,7 @@ use super::super::{RowStream, VectorBlock, VectorShape};
 use super::TablePart;
 use super::vector_column::{VectorColumn, VectorColumnProblem};
 use crate::error::{DataError, DataProblem};
+use crate::groups::group_of;
 use crate::label_text::label_of;
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 
@@ -27,6 +28,7 @@ struct Group {
     vector: Option<VectorColumn>,
     id: Option<TextColumn>,
     label: Option<TextColumn>,
+    group: Option<TextColumn>,
 }
 
 impl<'a> ParquetStream<'a> {
@@ -114,7 +116,8 @@ impl Group {
         let text = |leaf: &Option<Leaf>| leaf.as_ref().map(|leaf| file.text_column(index, leaf)).transpose();
         let id = text(&columns.id)?;
         let label = text(&columns.label)?;
-        Ok(Self { rows_left, vector, id, label })
+        let group = text(&columns.group)?;
+        Ok(Self { rows_left, vector, id, label, group })
     }
 
     fn read(
@@ -144,6 +147,16 @@ impl Group {
             for (row, label) in (0..).zip(labels) {
                 let label = label_of(label.as_deref().unwrap_or_default());
                 into.push(label.map_err(|problem| VectorColumnProblem::Label(row, problem))?);
+            }
+        }
+        if let Some(group) = &mut self.group {
+            let mut groups = Vec::new();
+            group.read(rows, &mut groups)?;
+            let into = into.groups.get_or_insert_default();
+            for (row, group) in (0..).zip(groups) {
+                let group = group_of(group.as_deref().unwrap_or_default());
+                let group = group.map_err(|problem| VectorColumnProblem::Label(row, problem))?;
+                into.push(group.map(str::to_owned));
             }
         }
         Ok(())

@@ -1,15 +1,15 @@
-//! Which columns of a Parquet file hold vectors, ids and labels.
+//! Which columns of a Parquet file hold vectors, ids, labels and groups.
 
 use csv::StringRecord;
-use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::basic::{LogicalType, Type};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::VectorOptions;
 use super::super::chosen::choose;
 use crate::error::DataProblem;
-use crate::parquet_file::Leaf;
-use crate::source::labels_csv::{id_column, label_column};
+use crate::parquet_file::{Leaf, check_group_column, holds_texts};
+use crate::source::labels_csv::{group_column, id_column, label_column};
 
 /// The columns that are read.
 #[derive(Debug, Clone)]
@@ -17,12 +17,13 @@ pub(super) struct Columns {
     pub(super) vector: Option<Leaf>,
     pub(super) id: Option<Leaf>,
     pub(super) label: Option<Leaf>,
-    /// The names of the columns that can hold labels, without that of the ids.
+    pub(super) group: Option<Leaf>,
+    /// The names of the columns that can hold labels, without those of the ids and groups.
     pub(super) can_label: Vec<String>,
 }
 
 impl Columns {
-    /// Vectors, ids and labels.
+    /// Vectors, ids, labels and groups.
     pub(super) fn with_vectors(
         metadata: &ParquetMetaData,
         options: &VectorOptions,
@@ -35,35 +36,42 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Ids and labels alone.
+    /// Ids, labels and groups alone.
     pub(super) fn without_vectors(
         metadata: &ParquetMetaData,
         options: &VectorOptions,
     ) -> Result<Self, DataProblem> {
-        let texts: Vec<Leaf> = Leaf::all(metadata).filter(|leaf| is_text(&leaf.description)).collect();
+        check_group_column(metadata)?;
+        let texts: Vec<Leaf> = Leaf::all(metadata).filter(|leaf| holds_texts(&leaf.description)).collect();
         let header: StringRecord = texts.iter().map(|leaf| leaf.description.name()).collect();
         let id = id_column(&header, &options.columns)?;
         let label = label_column(&header, &options.columns)?;
         let take = |column: Option<usize>| column.and_then(|column| texts.get(column).cloned());
-        let others = (0..header.len()).filter(|column| Some(*column) != id);
+        // The user may have named it as one of the other columns.
+        let group = group_column(&header)?.filter(|&column| ![id, label].contains(&Some(column)));
+        let others = (0..header.len()).filter(|&column| ![id, group].contains(&Some(column)));
         let can_label = others.map(|column| header[column].to_owned()).collect();
-        Ok(Self { vector: None, id: take(id), label: take(label), can_label })
+        Ok(Self { vector: None, id: take(id), label: take(label), group: take(group), can_label })
     }
 
     /// The columns, by their indices.
     pub(super) fn leaves(&self) -> Vec<usize> {
-        [&self.vector, &self.id, &self.label].into_iter().flatten().map(|leaf| leaf.index).collect()
+        [&self.vector, &self.id, &self.label, &self.group]
+            .into_iter()
+            .flatten()
+            .map(|leaf| leaf.index)
+            .collect()
     }
 
-    /// Whether there are ids and labels.
-    pub(super) fn roles(&self) -> [bool; 2] {
-        [self.id.is_some(), self.label.is_some()]
+    /// Whether there are ids, labels and groups.
+    pub(super) fn roles(&self) -> [bool; 3] {
+        [self.id.is_some(), self.label.is_some(), self.group.is_some()]
     }
 }
 
 /// A column of texts, by its name.
 pub(super) fn text_leaf(metadata: &ParquetMetaData, name: &str) -> Result<Leaf, DataProblem> {
-    let mut texts = Leaf::all(metadata).filter(|leaf| is_text(&leaf.description));
+    let mut texts = Leaf::all(metadata).filter(|leaf| holds_texts(&leaf.description));
     texts.find(|leaf| leaf.description.name() == name).ok_or_else(|| {
         let columns: Vec<String> = Leaf::all(metadata).map(|leaf| leaf.root().to_owned()).collect();
         let columns = columns.join(", ");
@@ -81,19 +89,4 @@ fn is_vector(description: &ColumnDescriptor) -> bool {
         _ => false,
     };
     is_float && matches!(description.max_rep_level(), 1 | 2)
-}
-
-/// Whether a column can hold ids or labels: text, whole numbers, or numbers that pandas made of whole ones with gaps.
-fn is_text(description: &ColumnDescriptor) -> bool {
-    let is_text = match description.physical_type() {
-        Type::INT32 | Type::INT64 | Type::DOUBLE => true,
-        Type::BYTE_ARRAY => {
-            matches!(
-                description.converted_type(),
-                ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::NONE
-            )
-        }
-        _ => false,
-    };
-    is_text && description.max_rep_level() == 0 && description.path().parts().len() == 1
 }

@@ -36,7 +36,7 @@ pub(super) enum VectorColumnProblem {
     Parquet(ParquetError),
     /// What is wrong with the vector or the id of a row, counted from the first that was asked for.
     Row(u64, DataProblem),
-    /// What is wrong with the label of a row.
+    /// What is wrong with the label or the group of a row.
     Label(u64, DataProblem),
 }
 

@@ -1,0 +1,115 @@
+//! The groups of samples, read from `groups.bin`.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use super::{AGAIN, Dataset, ReadAt, check_hash, wrong_length};
+use crate::error::{DataError, DataProblem};
+use crate::groups::{NO_GROUP, group_numbers};
+use crate::manifest::{GROUPS_FILE, Header};
+
+/// Groups that are read at once.
+const AT_ONCE: u64 = 16_384;
+
+/// Opens the table of groups and checks that it is the one that was prepared; `None` if there are no groups.
+pub(super) fn open(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
+    if header.groups.is_none() {
+        return Ok(None);
+    }
+    let file = ReadAt::open(prepared, GROUPS_FILE)?;
+    match header.samples.checked_mul(4) {
+        Some(expected) if expected == file.length() => {}
+        expected => return Err(wrong_length(&file, expected.unwrap_or(u64::MAX))),
+    }
+    check_hash(&file, &header.tables.groups)?;
+    Ok(Some(file))
+}
+
+impl Dataset {
+    /// Whether the user put samples into groups.
+    pub fn has_groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// The group of a sample; `None` if it is a group of its own.
+    ///
+    /// # Errors
+    /// If there is no such sample, or the table cannot be read or contradicts the header.
+    pub fn group(&self, id: u64) -> Result<Option<u32>, DataError> {
+        let Some(file) = &self.groups else { return Ok(None) };
+        let mut bytes = [0; 4];
+        let offset = id.checked_mul(4).filter(|_| id < self.len()).ok_or_else(|| {
+            DataError::new(file.path(), DataProblem::Content(format!("there is no sample {id}")))
+        })?;
+        file.read(&mut bytes, offset)?;
+        self.checked_group(file, id, u32::from_le_bytes(bytes))
+    }
+
+    /// The groups of these samples as [`group_numbers`] numbers them: empty if no two of them are in one group.
+    ///
+    /// # Errors
+    /// As [`group`](Self::group).
+    pub fn group_numbers(&self, ids: &[u64]) -> Result<Vec<u32>, DataError> {
+        if !self.has_groups() {
+            return Ok(Vec::new());
+        }
+        let groups = ids.iter().map(|&id| self.group(id)).collect::<Result<Vec<_>, _>>()?;
+        Ok(group_numbers(&groups))
+    }
+
+    /// The samples of some ranges that are in one of these groups, ascending if the ranges are.
+    ///
+    /// # Errors
+    /// As [`group`](Self::group).
+    pub(crate) fn samples_in(
+        &self,
+        ranges: &[Range<u64>],
+        groups: &BTreeSet<u32>,
+    ) -> Result<Vec<u64>, DataError> {
+        let mut found = Vec::new();
+        for range in ranges {
+            self.visit_groups(range.clone(), |id, group| {
+                if group.is_some_and(|group| groups.contains(&group)) {
+                    found.push(id);
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Calls `visit` with every sample of a range, as far as it exists, and its group.
+    pub(crate) fn visit_groups(
+        &self,
+        ids: Range<u64>,
+        mut visit: impl FnMut(u64, Option<u32>),
+    ) -> Result<(), DataError> {
+        let Some(file) = &self.groups else { return Ok(()) };
+        let end = ids.end.min(self.len());
+        let mut first = ids.start;
+        let mut bytes = Vec::new();
+        while first < end {
+            let count = AT_ONCE.min(end - first);
+            bytes.resize(4 * count as usize, 0);
+            file.read(&mut bytes, 4 * first)?;
+            for (id, number) in (first..).zip(bytes.as_chunks().0) {
+                visit(id, self.checked_group(file, id, u32::from_le_bytes(*number))?);
+            }
+            first += count;
+        }
+        Ok(())
+    }
+
+    fn checked_group(&self, file: &ReadAt, id: u64, number: u32) -> Result<Option<u32>, DataError> {
+        let groups = self.header.groups.unwrap_or_default();
+        match number {
+            NO_GROUP => Ok(None),
+            number if number < groups => Ok(Some(number)),
+            number => {
+                let problem = format!("its group is {number}, but there are {groups} groups");
+                let error = DataError::new(file.path(), DataProblem::Format(problem));
+                Err(error.at(format!("sample {id}")).hint(AGAIN))
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Groups of samples that are not independent of each other: those of one patient, video, site or writer.
+//!
+//! The user names them in a column `group` of the labels, or by a level of folders. Samples of one group are never on both sides
+//! of a split that calmix draws. A sample without a group is a group of its own.
+
+use std::collections::HashMap;
+
+use calmix_io::class_names;
+
+use crate::error::DataProblem;
+use crate::label_text::is_missing;
+
+/// Marks a sample without a group in the table.
+pub const NO_GROUP: u32 = u32::MAX;
+
+/// Numbers the groups of a list of samples from 0, in the order of their first sample. A sample without a group gets a number of
+/// its own. Empty if no two samples are in one group: every sample then stands alone.
+///
+/// ```
+/// use calmix_data::groups::group_numbers;
+///
+/// assert_eq!(group_numbers(&[Some(7), None, Some(2), Some(7)]), [0, 1, 2, 0]);
+/// assert!(group_numbers(&[Some(7), None, Some(2), None]).is_empty());
+/// ```
+pub fn group_numbers(groups: &[Option<u32>]) -> Vec<u32> {
+    let mut known: HashMap<u32, u32> = HashMap::new();
+    let mut numbers = Vec::with_capacity(groups.len());
+    let mut next = 0;
+    for group in groups {
+        let number = match group {
+            Some(group) => *known.entry(*group).or_insert(next),
+            None => next,
+        };
+        next = next.max(number + 1);
+        numbers.push(number);
+    }
+    if next as usize == numbers.len() { Vec::new() } else { numbers }
+}
+
+/// The number of different groups of `samples` samples with these [`group_numbers`].
+pub fn group_count(numbers: &[u32], samples: usize) -> u64 {
+    // Numbers are dense.
+    numbers.iter().max().map_or(samples as u64, |&last| u64::from(last) + 1)
+}
+
+/// The group that a field of the column `group` names; `None` if it is empty.
+///
+/// # Errors
+/// If the text stands for a missing value, or is longer than the name of a class may be. Read as groups, missing values would
+/// put all samples without a group into one.
+pub(crate) fn group_of(text: &str) -> Result<Option<&str>, DataProblem> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if text == "-1" || is_missing(text) {
+        return Err(DataProblem::Content(format!(
+            "the group is {text:?}, which may stand for a missing value; leave it empty if the sample is a group of its own, \
+             or rename the group"
+        )));
+    }
+    if text.len() > class_names::MAX_BYTES {
+        return Err(DataProblem::Limit(format!(
+            "the name of the group has {} bytes, expected at most {}",
+            text.len(),
+            class_names::MAX_BYTES
+        )));
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_first_sample() {
+        let numbers = group_numbers(&[None, Some(5), Some(0), Some(5), None]);
+        assert_eq!((numbers.as_slice(), group_count(&numbers, 5)), ([0, 1, 2, 1, 3].as_slice(), 4));
+        assert_eq!(group_count(&[], 3), 3);
+        assert_eq!(group_numbers(&[Some(3), Some(3)]), [0, 0]);
+        assert!(group_numbers(&[]).is_empty());
+        assert!(group_numbers(&[None, Some(1), Some(0)]).is_empty());
+    }
+
+    #[test]
+    fn missing_group_is_refused() {
+        for text in ["nan", "NaN", "<NA>", "-1", "#N/A"] {
+            let problem = group_of(text).unwrap_err().to_string();
+            assert!(problem.contains("leave it empty if the sample is a group of its own"), "{problem}");
+        }
+        assert_eq!(group_of("").unwrap(), None);
+        for text in ["0", "patient 7", "None", "-2"] {
+            assert_eq!(group_of(text).unwrap(), Some(text));
+        }
+        group_of(&"x".repeat(class_names::MAX_BYTES + 1)).unwrap_err();
+    }
+}
