@@ -22,6 +22,12 @@ section! {
         /// How folder names are read: as splits or as classes.
         #[when(source is SourceName::Folder)]
         fixed layout: LayoutName = LayoutName::Auto;
+        /// The level of folders that names the group of an image, such as its patient, video or site: 2 for
+        /// `CLASS/GROUP/image.jpg`, 1 for `GROUP/CLASS/image.jpg` (with `layout = "nested"`), 0 for none. The folders `train`, `val` and
+        /// `test` are not counted, and `unlabelled` counts as a class. Folders of one name are one group. An image that is
+        /// not in such a folder is a group of its own. Labels in files have a column `group` instead.
+        #[when(source is SourceName::Folder)]
+        fixed groups: u32 = 0, from(0.0).to(16.0);
         /// The file of the vectors' labels, a CSV or an `.npy`; if empty, the labels are in the file of the vectors.
         #[when(source is SourceName::Vectors)]
         free labels: String = String::new();
@@ -150,8 +156,13 @@ section! {
         fixed leave_out_test_copies: bool = false;
         /// Whether labelled samples are also used as unlabelled samples.
         fixed include_labelled: bool = true;
+        /// Whether labels of one class that are near-duplicates, such as frames of a burst or crops of one photo, are found and
+        /// put into one fold. Images are compared by their pixels, vectors by their distances. Groups that you name (a column
+        /// `group`, `dataset.groups`) are used instead.
+        fixed link_copies: bool = true;
         /// The share of the labels held out for validation, or a rule; every class keeps at least one label. If the dataset
-        /// has its own validation split, that split is used and no labels are held out.
+        /// has its own validation split, that split is used and no labels are held out. If samples are in groups, whole groups are
+        /// held out, and shares count groups.
         fixed validation: HoldOut = HoldOut::NONE, KEPT;
     }
 }
@@ -192,6 +203,7 @@ impl Data {
                     LayoutName::Nested => FolderLayout::Nested,
                 },
                 shrink: self.shrink,
+                groups: self.groups,
             },
             SourceName::LabelsCsv => SourceSpec::LabelsCsv {
                 unlisted: if self.unlabelled {

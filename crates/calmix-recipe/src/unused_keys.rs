@@ -171,6 +171,8 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     } else {
         let why = "network.train is all, and mixtures of images have no unit length";
         unused.push(("method.mixup.unit_length", why.to_owned()));
+        let why = "network.train is all, and labels are not dealt into folds";
+        unused.push(("labels.link_copies", why.to_owned()));
     }
     if !network.name.to_string().starts_with("wrn-") {
         unused.push(("network.block", format!("network.name is {}", network.name)));

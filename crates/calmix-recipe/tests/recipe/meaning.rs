@@ -30,7 +30,7 @@ fn sources() {
         SourceSpec::Svhn { extra: true },
         SourceSpec::Svhn { extra: false },
         SourceSpec::Stl10,
-        SourceSpec::Folder { layout: FolderLayout::Auto, shrink: DEFAULT_SIDE },
+        SourceSpec::Folder { layout: FolderLayout::Auto, shrink: DEFAULT_SIDE, groups: 0 },
         SourceSpec::LabelsCsv {
             unlisted: Unlisted::Unlabelled,
             columns: LabelColumns::default(),

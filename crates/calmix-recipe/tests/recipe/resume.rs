@@ -79,7 +79,8 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         "augment.strong.area" | "augment.strong.ratio" => &["augment.strong.frame=resized-crop"],
         "augment.cutout.side" => &["augment.cutout.rule=fixed"],
         "network.weights_hash" => &["network.weights=some"],
-        "network.head"
+        "labels.link_copies"
+        | "network.head"
         | "network.weak_views"
         | "network.strong_views"
         | "network.dimensions"
