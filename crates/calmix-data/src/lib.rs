@@ -15,6 +15,7 @@
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
 //! | large images, shrunk once | [`shrink`] |
+//! | copies of an image, by its pixels | [`pixel_similarity`] |
 //! | features of a frozen backbone, cached for later runs | [`features`] |
 //! | where tables and runs are written by default | [`default_place`] |
 //! | images to predict, without a table | [`image_list`] |
@@ -88,6 +89,7 @@ pub mod mat;
 pub mod npy;
 mod outage;
 mod parquet_file;
+pub mod pixel_similarity;
 pub mod prepare;
 mod read_from;
 pub mod sample_list;
