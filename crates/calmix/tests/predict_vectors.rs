@@ -55,6 +55,7 @@ impl Scene {
             lac: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
             aps: (0..60_u8).map(|n| f64::from(n) / 60.0).collect(),
             label: (0..60).map(|n| n % 3).collect(),
+            ..HeldOut::default()
         };
         write_model(&folder.path().join("run"), &projection, &head, classes, Some(held_out));
         vectors[BAD * WIDTH + 4] = f32::NAN;

@@ -105,6 +105,7 @@ pub(crate) fn temperature(value: f64, fitted_on: FittedOn) -> FittedCalibrator {
     let temperature = Temperature::new(value).unwrap();
     let logits = predictions.matrix().unwrap();
     FittedCalibrator {
+        groups: None,
         calibrator: Calibrator::Temperature { temperature },
         fitted_on,
         samples: 60,

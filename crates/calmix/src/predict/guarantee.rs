@@ -386,7 +386,8 @@ mod tests {
             ]
         );
         labels.answer.reverse();
-        let wrong_first = super::Guarantee::new(Some(&labels), &names(5), &ModelOptions::default()).unwrap();
+        let options = ModelOptions { coverage: 0.85, ..ModelOptions::default() };
+        let wrong_first = Guarantee::new(Some(&labels), &names(5), &options).unwrap();
         assert_eq!(
             wrong_first.missing(),
             [
