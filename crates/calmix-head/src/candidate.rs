@@ -6,7 +6,7 @@ use calmix_metrics::margin_histogram::SampleMargins;
 
 use crate::error::HeadError;
 use crate::gaussian_mixture::{GaussianMixture, gaussian_mixture};
-use crate::logistic_regression::{STRENGTHS, logistic_regression};
+use crate::logistic_regression::{LEAST_GAIN, STRENGTHS, logistic_regression};
 use crate::network::Head;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
@@ -102,7 +102,7 @@ impl Training {
     ) -> Result<Vec<TrainedHead>, HeadError> {
         let heads = match self {
             Self::Steps(settings) => return Ok(vec![train_checked(samples, rows, settings, progress)?]),
-            Self::LogisticRegression => logistic_regression(samples, rows, &STRENGTHS, progress)?,
+            Self::LogisticRegression => logistic_regression(samples, rows, &STRENGTHS, LEAST_GAIN, progress)?,
             Self::GaussianMixture(settings) => vec![gaussian_mixture(samples, rows, *settings, progress)?],
         };
         progress.step();

@@ -18,7 +18,10 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::is_lower_by;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::groups::group_count;
+use calmix_metrics::measure::nll_of_rows;
+use calmix_metrics::predictions::Predictions;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 
 pub use crate::candidate::Candidate;
@@ -119,7 +122,7 @@ pub fn fit(
     let mut heads = Vec::new();
     for ((candidate, _), variants) in candidates.iter().zip(by_candidate(&samples, &jobs, trained, progress)?)
     {
-        let mut fitted = Vec::new();
+        let mut tried = Vec::new();
         for Variant { own, of_folds } in variants {
             let Some(trained) = own else { continue };
             progress.check_stop()?;
@@ -131,12 +134,18 @@ pub fn fit(
                     out_of_fold(&samples, of_folds, &folds.unseen, settings.steps)
                 }
             };
-            fitted.push(FittedHead::new(*candidate, trained, predictions, unseen, progress)?);
+            tried.push((trained, predictions, unseen));
         }
-        let nll: Vec<Option<f64>> = fitted.iter().map(FittedHead::mean_nll).collect();
-        let best = if fitted.len() == 1 { 0 } else { lowest(&nll).unwrap_or(UNCHOSEN) };
-        if best < fitted.len() {
-            heads.push(fitted.swap_remove(best));
+        let mut nll = Vec::new();
+        if tried.len() > 1 {
+            for (_, predictions, _) in &tried {
+                nll.push(nll_after_temperature(predictions, progress)?);
+            }
+        }
+        let best = if tried.len() == 1 { 0 } else { lowest(&nll).unwrap_or(UNCHOSEN) };
+        if best < tried.len() {
+            let (trained, predictions, unseen) = tried.swap_remove(best);
+            heads.push(FittedHead::new(*candidate, trained, predictions, unseen, progress)?);
         }
     }
     add_average(&mut heads, progress)?;
@@ -197,6 +206,21 @@ fn by_candidate(
         }
     }
     Ok(candidates)
+}
+
+/// The mean NLL of labels, each at a temperature that was fitted without it; `None` if there are no labels. How confident a
+/// head is does not decide how good it is: its temperature changes that.
+fn nll_after_temperature(
+    predictions: &Predictions,
+    progress: &FitProgress<'_>,
+) -> Result<Option<f64>, HeadError> {
+    if predictions.group_count() < least_labels() {
+        let nll = nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?;
+        return Ok((!nll.is_empty()).then(|| nll.iter().sum::<f64>() / nll.len() as f64));
+    }
+    let stop = || progress.check_stop().is_err();
+    let fitted = FittedCalibrator::fit_out_of_fold_unless(predictions, &stop)?;
+    Ok(fitted.tried.first().map(|tried| tried.nll))
 }
 
 /// Adds the average of logistic regression and the better mixture after them, if there are both.

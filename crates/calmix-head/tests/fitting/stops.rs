@@ -109,7 +109,8 @@ fn logistic_regression_stops_within_an_iteration() {
     let stop = AtomicBool::new(false);
     let progress = FitProgress::new(&stop);
     let ended = thread::scope(|scope| {
-        let fitting = scope.spawn(|| logistic_regression(samples, &training, &STRENGTHS, &progress));
+        // An exact fit, so that it is not at its end before.
+        let fitting = scope.spawn(|| logistic_regression(samples, &training, &STRENGTHS, 0.0, &progress));
         // Whenever it comes, it has to be noticed; by then the fit is in its first iterations.
         thread::sleep(Duration::from_millis(300));
         let sent = Instant::now();

@@ -14,6 +14,8 @@ const WIDTH: usize = 5;
 const ROWS: usize = 120;
 /// Both stop within 1e-6 of a gradient or of f32's rounding; what is left is that of the solvers.
 const TOLERANCE: f64 = 1e-4;
+/// The golden fit is exact, so this one has to end later than usual.
+const SMALL_GAIN: f64 = 1e-10;
 
 fn golden() -> Value {
     serde_json::from_str(include_str!("../golden/one_vector.json")).expect("a golden file")
@@ -44,7 +46,9 @@ fn logistic_regression_is_that_of_scikit_learn() {
     let scene = scene(&golden);
     let rows = TrainingRows { labelled: (0..60).collect(), unlabelled: Vec::new() };
     let strengths = numbers(&golden["strengths"]);
-    let heads = with_progress(|progress| logistic_regression(scene.samples(), &rows, &strengths, progress));
+    let heads = with_progress(|progress| {
+        logistic_regression(scene.samples(), &rows, &strengths, SMALL_GAIN, progress)
+    });
     let heads = heads.expect("heads");
     let held_out: Vec<usize> = (60..ROWS).collect();
     for ((head, wanted), c) in heads.iter().zip(golden["regression"].as_array().expect("rows")).zip(strengths)

@@ -7,7 +7,7 @@ mod scene;
 use calmix_core::matrix::Matrix;
 use calmix_head::fit::{Candidate, FittedHead, HeadFit, ValidationSamples};
 use calmix_head::gaussian_mixture::{GaussianMixture, gaussian_mixture};
-use calmix_head::logistic_regression::{STRENGTHS, logistic_regression};
+use calmix_head::logistic_regression::{LEAST_GAIN, STRENGTHS, logistic_regression};
 use calmix_head::network::Head;
 use calmix_head::samples::TrainingRows;
 use calmix_head::settings::HeadSettings;
@@ -156,7 +156,7 @@ fn stopped_fit_says_so() {
     let stop = std::sync::atomic::AtomicBool::new(true);
     let progress = calmix_head::progress::FitProgress::new(&stop);
     let rows = scene.rows(12);
-    let stopped = logistic_regression(scene.samples(), &rows, &[1.0], &progress);
+    let stopped = logistic_regression(scene.samples(), &rows, &[1.0], LEAST_GAIN, &progress);
     assert!(matches!(stopped, Err(HeadError::Stopped)));
     let stopped = gaussian_mixture(scene.samples(), &rows, GaussianMixture::PLAIN, &progress);
     assert!(matches!(stopped, Err(HeadError::Stopped)));
@@ -200,9 +200,10 @@ fn degenerate_input_gives_finite_heads() {
 fn two_hundred_classes_give_finite_heads() {
     let scene = Scene::clouds(1_000, 70, 200, 0.5);
     let rows = scene.rows(400);
-    let mut heads =
-        with_progress(|progress| logistic_regression(scene.samples(), &rows, &STRENGTHS, progress))
-            .expect("heads");
+    let mut heads = with_progress(|progress| {
+        logistic_regression(scene.samples(), &rows, &STRENGTHS, LEAST_GAIN, progress)
+    })
+    .expect("heads");
     for settings in [GaussianMixture::PLAIN, GaussianMixture::BALANCED] {
         let head = with_progress(|progress| gaussian_mixture(scene.samples(), &rows, settings, progress));
         heads.push(head.expect("a head"));

@@ -21,7 +21,6 @@
 //! ```
 
 mod cautious;
-mod golden_section;
 mod newton;
 mod prior;
 
@@ -32,7 +31,6 @@ use serde::{Deserialize, Serialize};
 use crate::checked;
 use crate::error::MetricsError;
 use crate::exponential::{RelativeRow, inverse, negative_log_likelihood};
-use golden_section::golden_section;
 use newton::{Objective, minimise, no_worse};
 
 pub use prior::TemperaturePrior;

@@ -46,9 +46,17 @@ impl Objective {
 
 /// Finds the temperature within the bounds at which a convex function of β is smallest, from its value at β = 1.
 pub(super) fn minimise(start: Objective, objective: impl Fn(f64) -> Objective) -> Minimum {
-    let mut low = 1.0 / HOTTEST;
-    let mut high = 1.0 / COLDEST;
-    let mut beta = 1.0;
+    minimise_between([1.0 / HOTTEST, 1.0 / COLDEST], 1.0, start, objective)
+}
+
+/// Finds the temperature at which a convex function of β is smallest, for β between two bounds, from its value at a β
+/// between them.
+pub(super) fn minimise_between(
+    [mut low, mut high]: [f64; 2],
+    mut beta: f64,
+    start: Objective,
+    objective: impl Fn(f64) -> Objective,
+) -> Minimum {
     let mut at = start;
     // Whether the minimum is known to be between `low` and `high`: one of them may still be a bound.
     let mut bracketed = false;
