@@ -17,9 +17,10 @@
 //!   decide how good a head is.
 
 use calmix_core::matrix::Matrix;
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::is_lower_by;
-use calmix_metrics::fitted_calibrator::FittedCalibrator;
-use calmix_metrics::groups::group_count;
+use calmix_metrics::fitted_calibrator::FitRule;
+use calmix_metrics::groups::{group_count, group_means};
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::stats::{Estimate, paired_t_test};
@@ -28,7 +29,7 @@ pub use crate::candidate::Candidate;
 use crate::candidate::{Training, candidates};
 use crate::error::HeadError;
 pub use crate::fitted_head::FittedHead;
-use crate::fitted_head::{FoldLogits, least_labels, out_of_fold, predictions_of, unseen_labels};
+use crate::fitted_head::{FoldLogits, least_labels, mean, out_of_fold, predictions_of, unseen_labels};
 use crate::folds::{Folds, folds};
 use crate::parallel;
 use crate::progress::FitProgress;
@@ -214,13 +215,14 @@ fn nll_after_temperature(
     predictions: &Predictions,
     progress: &FitProgress<'_>,
 ) -> Result<Option<f64>, HeadError> {
-    if predictions.group_count() < least_labels() {
-        let nll = nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?;
-        return Ok((!nll.is_empty()).then(|| nll.iter().sum::<f64>() / nll.len() as f64));
-    }
     let stop = || progress.check_stop().is_err();
-    let fitted = FittedCalibrator::fit_out_of_fold_unless(predictions, &stop)?;
-    Ok(fitted.tried.first().map(|tried| tried.nll))
+    let nll = if predictions.group_count() < least_labels() {
+        nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?
+    } else {
+        let rule = FitRule::ClearGain;
+        rule.cross_fit_unless(CalibratorKind::Temperature, predictions, &stop)?.nll
+    };
+    Ok(mean(&group_means(&nll, &predictions.groups)))
 }
 
 /// Adds the average of logistic regression and the better mixture after them, if there are both.

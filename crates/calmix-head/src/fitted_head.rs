@@ -108,7 +108,8 @@ pub(crate) fn least_labels() -> usize {
     CalibratorKind::Temperature.least_labels()
 }
 
-fn mean(numbers: &[f64]) -> Option<f64> {
+/// The mean; `None` of no numbers.
+pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
