@@ -51,6 +51,7 @@ impl HeadEvaluator<'_> {
             let seen = self.vectors.of_split(self.samples, split, self.recipe.loader.corrupt())?;
             left_out.push((split, LeftOut::of(&seen.skipped)));
             if !seen.ids.is_empty() {
+                let groups = self.samples.dataset.group_numbers(&seen.ids)?;
                 predictions.push(Predictions {
                     step,
                     split,
@@ -59,6 +60,7 @@ impl HeadEvaluator<'_> {
                     ids: seen.ids,
                     labels: seen.labels,
                     logits: head.forward(&seen.vectors)?.logits,
+                    groups,
                 });
             }
         }

@@ -63,8 +63,9 @@ fn reading_options(data: &Data) -> String {
         LayoutName::Auto => String::new(),
         layout => layout.to_string(),
     };
+    let groups = if data.groups == 0 { String::new() } else { data.groups.to_string() };
     let given = match data.source {
-        SourceName::Folder => vec![("--layout", &layout)],
+        SourceName::Folder => vec![("--layout", &layout), ("--groups", &groups)],
         SourceName::LabelsCsv | SourceName::Parquet => columns.to_vec(),
         SourceName::Vectors => [vectors, columns].concat(),
         _ => Vec::new(),

@@ -49,6 +49,7 @@ impl LabelledPredictions {
                 ids: Vec::new(),
                 labels: Vec::new(),
                 logits: Vec::new(),
+                groups: Vec::new(),
             },
             skipped: 0,
             first_skipped: String::new(),

@@ -72,6 +72,7 @@ pub(crate) fn predict(
         }
         predictions.ids.extend_from_slice(block);
     }
+    predictions.groups = dataset.group_numbers(&predictions.ids)?;
     found.check(path, InputKind::Vector)?;
     Ok(Some(found))
 }

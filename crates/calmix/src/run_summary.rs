@@ -79,20 +79,26 @@ impl RunSummary<'_> {
         Ok(format!(
             "recipe    {name}{about}\n\
              data      {} ({fingerprint}), {}\n\
-             \x20         {} labelled, {} unlabelled{listed}, {} validation, {} test\n\
+             \x20         {}, {} unlabelled{listed}, {} validation, {} test\n\
              {unlabelled_line}\
              network   {network}\n\
              {training}; {device}\n\
              run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
             shown(&recipe.dataset.path),
             counted(dataset.classes().len() as u64, "class"),
-            grouped(counts.labelled),
+            labels_in_groups(&counts),
             grouped(unlabelled),
             grouped(validation),
             grouped(test),
             shown(run.display()),
         ))
     }
+}
+
+/// The number of labels, and of the groups that they are in, if any.
+fn labels_in_groups(counts: &SplitCounts) -> String {
+    let groups = counts.groups.map(|groups| format!(" in {}", counted(groups, "group")));
+    format!("{} labelled{}", grouped(counts.labelled), groups.unwrap_or_default())
 }
 
 /// A line that says which samples are trained on without labels, if that is not clear from their number: some are labelled

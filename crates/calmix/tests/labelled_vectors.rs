@@ -321,3 +321,20 @@ fn model_of_vectors_is_evaluated_on_others() {
     ends(temp.path(), &["evaluate", "run", "--labels", "later.csv"], 2, &["--on"]);
     ends(temp.path(), &["evaluate", "run", "--on", "later.npy"], 2, &["later.npy: "]);
 }
+
+#[test]
+fn groups_of_new_labels_are_taken() {
+    let temp = trained();
+    let mut list = "id,label,group\n".to_owned();
+    for row in 0..90 {
+        list.extend([row.to_string().as_str(), ",", class(300 + row), ",", &(row / 3).to_string(), "\n"]);
+    }
+    fs::write(temp.path().join("later.csv"), list).unwrap();
+    succeeds(temp.path(), &CALIBRATE, &[]);
+    let info = fs::read(temp.path().join("run/model.json")).unwrap();
+    let info: Value = serde_json::from_slice(&info).unwrap();
+    let groups = info["held_out"]["group"].as_array().unwrap();
+    let different: std::collections::BTreeSet<u64> = groups.iter().filter_map(Value::as_u64).collect();
+    assert_eq!((groups.len(), different.len()), (90, 30));
+    succeeds(temp.path(), &["evaluate", "run", "--on", "later.npy", "--labels", "later.csv"], &[]);
+}

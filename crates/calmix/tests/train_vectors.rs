@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use planted::{calmix, text, write_labels, write_npy};
+use planted::{calmix, class, text, write_labels, write_npy};
 
 /// Writes 300 vectors, and the labels of the first 60.
 fn made(folder: &Path) {
@@ -401,4 +401,51 @@ fn every_format_gives_the_same_run() {
             }
         }
     }
+}
+
+/// Labels of the first 60 rows, in 20 groups of three rows of three classes, and of every later row the group of one of them.
+fn write_groups(path: &Path) {
+    let mut text = "id,label,group\n".to_owned();
+    for row in 0..300 {
+        let label = if row < 60 { class(row) } else { "" };
+        text.extend([row.to_string().as_str(), ",", label, ",patient ", &(row % 60 / 3).to_string(), "\n"]);
+    }
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn group_column_decides_the_folds() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    write_groups(&temp.path().join("groups.csv"));
+    let prepared =
+        text(&calmix(temp.path(), &["prepare", "vectors.npy", "--labels", "groups.csv", "--to", "table"]));
+    assert!(prepared.contains("groups: train 60 labels in 20 groups\n"), "{prepared}");
+    let train = |labels: &'static str, run: &'static str| {
+        let train = ["train", "--features", "vectors.npy", "--labels", labels, "--run-dir", run];
+        let output = calmix(temp.path(), &[&train[..], &["--set", "network.folds=4"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let info = fs::read(temp.path().join(run).join("model.json")).unwrap();
+        (text(&output), serde_json::from_slice::<Value>(&info).unwrap())
+    };
+    let (printed, info) = train("groups.csv", "grouped");
+    assert!(printed.contains("60 labelled in 20 groups, 300 unlabelled"), "{printed}");
+    let groups: Vec<u64> =
+        info["held_out"]["group"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    let different: std::collections::BTreeSet<u64> = groups.iter().copied().collect();
+    assert_eq!((groups.len(), different.len()), (60, 20));
+    let (printed, info) = train("labels.csv", "alone");
+    assert!(printed.contains("60 labelled, 300 unlabelled"), "{printed}");
+    assert!(info["held_out"].get("group").is_none(), "{info}");
+}
+
+#[test]
+fn missing_group_is_refused_with_its_line() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path());
+    fs::write(temp.path().join("groups.csv"), "id,label,group\n0,ant,a\n1,bee,nan\n").unwrap();
+    let output = calmix(temp.path(), &["train", "--features", "vectors.npy", "--labels", "groups.csv"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    let printed = text(&output).replace('\n', " ");
+    assert!(printed.contains("groups.csv, line 3: the group is \"nan\""), "{printed}");
 }

@@ -57,13 +57,17 @@ impl Model {
         let known = self.classes();
         let numbers = class_numbers(dataset.classes(), known)
             .map_err(|class| ModelError::UnknownClass { class: class.to_owned(), known: known.to_vec() })?;
-        let source = LargeShrunk { dataset, side: self.shrink() };
+        let source = Arc::new(LargeShrunk { dataset, side: self.shrink() });
         let batch = u32::try_from(self.batch()).unwrap_or(u32::MAX);
         let stream = SampleStream { ids: ids.into(), batch };
         let corrupt = OnCorrupt::Skip { share: 1.0 };
         let transform = Arc::clone(self.transform());
-        let mut loader =
-            EvalLoader::new(ImageViews::new(Arc::new(source), transform), stream, corrupt, workers)?;
+        let mut loader = EvalLoader::new(
+            ImageViews::new(Arc::<LargeShrunk>::clone(&source), transform),
+            stream,
+            corrupt,
+            workers,
+        )?;
         let mut found = LabelledPredictions::empty(known);
         while let Some(batch) = loader.next_unless(stop) {
             let batch = batch?;
@@ -83,6 +87,7 @@ impl Model {
             let labels = batch.labels.iter().flatten();
             said.labels.extend(labels.filter_map(|&label| numbers.get(label as usize).copied()));
         }
+        found.predictions.groups = source.dataset.group_numbers(&found.predictions.ids)?;
         Ok(found)
     }
 }

@@ -12,7 +12,7 @@ use toml::Value;
 /// record it.
 pub(super) fn table_settings(table: &Path) -> Option<Vec<(&'static str, Value)>> {
     match SourceStamp::read(table).ok()??.source {
-        SourceSpec::Folder { layout, shrink } => {
+        SourceSpec::Folder { layout, shrink, groups } => {
             let layout = match layout {
                 FolderLayout::Auto => LayoutName::Auto,
                 FolderLayout::Classes => LayoutName::Classes,
@@ -23,6 +23,7 @@ pub(super) fn table_settings(table: &Path) -> Option<Vec<(&'static str, Value)>>
                 source(SourceName::Folder),
                 ("dataset.layout", Value::String(layout.word().to_owned())),
                 ("dataset.shrink", Value::Integer(shrink.into())),
+                ("dataset.groups", Value::Integer(groups.into())),
             ])
         }
         SourceSpec::LabelsCsv { unlisted, columns, shrink } => Some(vec![

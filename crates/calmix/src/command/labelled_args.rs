@@ -28,6 +28,9 @@ pub struct LabelledArgs {
     /// down) [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), requires = "on", hide_possible_values = true)]
     layout: Option<LayoutName>,
+    /// Level of folders of --on that names the patient, video or site of an image: 2 for CLASS/GROUP/image.jpg [default: none]
+    #[arg(long, value_name = "LEVEL", requires = "on")]
+    groups: Option<u32>,
     /// Column of --on that names the image or holds the id of a vector [default: file, path, id, …], or holds the image in
     /// Parquet files [default: image, img]
     #[arg(long, value_name = "NAME", requires = "on")]
@@ -64,9 +67,10 @@ impl LabelledArgs {
     /// # Errors
     /// If an option is for images, or the labels do not exist.
     pub fn vectors(&self) -> Result<Data> {
-        let option = match (self.source, self.layout) {
-            (Some(source), _) if source != SourceName::Vectors => Some("--source"),
-            (_, Some(_)) => Some("--layout"),
+        let option = match (self.source, self.layout, self.groups) {
+            (Some(source), ..) if source != SourceName::Vectors => Some("--source"),
+            (_, Some(_), _) => Some("--layout"),
+            (.., Some(_)) => Some("--groups"),
             _ => None,
         };
         if let Some(option) = option {
@@ -80,6 +84,9 @@ impl LabelledArgs {
         let mut layers = Layers::new().set(&format!("dataset.source={source}"));
         if let Some(layout) = self.layout {
             layers = layers.set(&format!("dataset.layout={layout}"));
+        }
+        if let Some(level) = self.groups {
+            layers = layers.set(&format!("dataset.groups={level}"));
         }
         if let Some(labels) = &self.labels {
             layers = layers.set_to("dataset.labels", absolute(existing_dataset(labels)?)?);

@@ -35,6 +35,8 @@ A dataset of your own is a folder with one subfolder per class and one named `un
 
 or the same below photos/train and photos/test, or images with a list of labels, labels.csv, or
 .parquet files with a column of images, as the Hub of Hugging Face has them (copied into the table).
+A column `group` of labels.csv or of .parquet files names the patient, video, site or writer of a
+sample, and so does a level of folders (`--groups`): a group is never both trained on and held out.
 Vectors that you already have, one per sample, are a file (.npy, .npz, .parquet, .safetensors,
 .csv), a folder of .parquet files or one of clip-retrieval.
 calmix never moves or changes your files, and writes nothing into their folder unless you name

@@ -1,4 +1,4 @@
-//! `--source`, `--layout`, `--shrink`, `--path-column` and `--label-column`: how a folder of images is read.
+//! `--source`, `--layout`, `--groups`, `--shrink`, `--path-column` and `--label-column`: how a folder of images is read.
 
 use std::path::Path;
 
@@ -19,6 +19,10 @@ pub struct SourceArgs {
     /// [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), hide_possible_values = true)]
     pub layout: Option<LayoutName>,
+    /// Level of folders that names the patient, video or site of an image: 2 for CLASS/GROUP/image.jpg, 1 for
+    /// GROUP/CLASS/image.jpg with --layout nested [default: none; labels.csv and Parquet files may have a column `group`]
+    #[arg(long, value_name = "LEVEL")]
+    pub groups: Option<u32>,
     /// Shrink images whose shorter side has more than PIXELS to that size, once; `off` keeps their size
     /// [default: 512]
     #[arg(long, value_name = "PIXELS", value_parser = side)]
@@ -52,14 +56,14 @@ fn side(text: &str) -> Result<u32, String> {
 impl SourceArgs {
     /// Returns the options as settings of a recipe.
     pub fn settings(&self) -> Vec<String> {
-        let keys = ["source", "layout", "shrink", "path_column", "label_column"];
+        let keys = ["source", "layout", "groups", "shrink", "path_column", "label_column"];
         let given = keys.into_iter().zip(self.values());
         given.filter_map(|(key, value)| Some(format!("dataset.{key}={}", value?))).collect()
     }
 
     /// Returns the options as a command line, each after a space; `--source` only if it is needed.
     pub fn options(&self, needs_source: bool) -> String {
-        let names = ["--source", "--layout", "--shrink", "--path-column", "--label-column"];
+        let names = ["--source", "--layout", "--groups", "--shrink", "--path-column", "--label-column"];
         let given =
             names.into_iter().zip(self.values()).filter(|(name, _)| needs_source || *name != "--source");
         let word = |name: &str, value: &str| match (name, value) {
@@ -69,10 +73,11 @@ impl SourceArgs {
         given.filter_map(|(name, value)| Some(format!(" {name} {}", word(name, &value?)))).collect()
     }
 
-    fn values(&self) -> [Option<String>; 5] {
+    fn values(&self) -> [Option<String>; 6] {
         [
             self.source.map(|source| source.to_string()),
             self.layout.map(|layout| layout.to_string()),
+            self.groups.map(|level| level.to_string()),
             self.shrink.map(|side| side.to_string()),
             self.path_column.clone(),
             self.label_column.clone(),

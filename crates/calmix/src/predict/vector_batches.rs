@@ -217,7 +217,8 @@ mod tests {
     #[test]
     fn block_is_cut_at_the_end_of_the_shard() {
         let ids = ["a", "b", "c"].map(str::to_owned).to_vec();
-        let block = VectorBlock { first: 5, vectors: vec![0.0; 12], ids: Some(ids), labels: None };
+        let block =
+            VectorBlock { first: 5, vectors: vec![0.0; 12], ids: Some(ids), ..VectorBlock::default() };
         let cut = first_rows(block.clone(), 2, 4);
         assert_eq!(cut.vectors.len(), 8);
         assert_eq!(cut.ids.unwrap(), ["a", "b"]);

@@ -273,6 +273,7 @@ pub(crate) fn predict(
         }
     }
     let PredictedRows { ids, labels, logits } = rows;
-    let predictions = Predictions { step, split, model, classes, ids, labels, logits };
+    let groups = data.samples.dataset.group_numbers(&ids)?;
+    let predictions = Predictions { step, split, model, classes, ids, labels, logits, groups };
     Ok((!predictions.ids.is_empty()).then_some((predictions, left_out)))
 }
