@@ -5,7 +5,6 @@
 //! near-duplicate of the first member of the group, so that a chain of similar samples does not become one group.
 
 mod distance_limit;
-mod nearest;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_core::matrix::Matrix;
 
-use self::distance_limit::distance_limits;
-use self::nearest::{distance, nearest_of_class};
+use self::distance_limit::{DistanceLimit, distance_limits};
 use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 use crate::progress::check_stop;
@@ -62,52 +60,29 @@ impl LinkedCopies {
     }
 }
 
-/// The number of unlabelled samples that [`link_by_features`] compares some labels with: the fewer labels there are, the more
+/// The number of unlabelled samples that [`link_copies`] compares some labels with: the fewer labels there are, the more
 /// other samples have to show how near distinct samples are.
 pub fn unlabelled_needed(labels: usize) -> usize {
     MAX_REFERENCE.saturating_sub(labels)
 }
 
-/// Returns the group of each labelled sample, decided by the features alone. Two labels of a class are linked if they are so
-/// near to each other that, by the distances to the neighbours of both, distinct labels are that near in less than one of a
-/// hundred samples. Vectors without such a gap are not linked.
+/// Returns the group of each labelled sample. Two labels of a class are linked if they are so near to each other that, by the
+/// distances to the neighbours of both, less than 0.01 distinct labels are expected that near. If fewer than 0.05 are expected,
+/// `is_copy` decides, which is called with the two rows and may compare more than features, such as the pixels of images. Vectors without such a
+/// gap are not linked.
 ///
 /// # Errors
-/// If the rows do not agree, or a vector is too long; [`HeadError::Stopped`] if `stop` becomes true.
-pub fn link_by_features(samples: LabelledFeatures<'_>, stop: &AtomicBool) -> Result<Vec<u32>, HeadError> {
-    let unit = UnitFeatures::new(samples, true)?;
-    let limits = distance_limits(&unit, stop)?;
-    let mut groups = unit.alone();
-    for rows in unit.rows_of_class.values() {
-        link_class(&unit, rows, &limits, &mut groups, stop)?;
-    }
-    Ok(groups)
-}
-
-/// Returns the group of each labelled sample, decided by a comparison of each with its nearest neighbours of the same class.
-/// `is_copy` is called with two rows of the features, the lower one last.
-///
-/// # Errors
-/// As [`link_by_features`], and the errors of the comparison.
-pub fn link_by_comparison<E: From<HeadError>>(
+/// If the rows do not agree, or a vector is too long; the errors of `is_copy`; [`HeadError::Stopped`] if `stop` becomes true.
+pub fn link_copies<E: From<HeadError>>(
     samples: LabelledFeatures<'_>,
     stop: &AtomicBool,
     mut is_copy: impl FnMut(usize, usize) -> Result<bool, E>,
 ) -> Result<Vec<u32>, E> {
-    let unit = UnitFeatures::new(samples, false)?;
-    let neighbours = nearest_of_class(&unit, stop)?;
-    let mut groups = unit.alone();
-    for (row, lower) in neighbours.into_iter().enumerate() {
-        check_stop(stop)?;
-        let mut firsts: Vec<u32> = lower.into_iter().map(|neighbour| groups[neighbour]).collect();
-        firsts.sort_unstable();
-        firsts.dedup();
-        for first in firsts {
-            if is_copy(row, first as usize)? {
-                groups[row] = first;
-                break;
-            }
-        }
+    let unit = UnitFeatures::new(samples)?;
+    let limits = distance_limits(&unit, stop)?;
+    let mut groups: Vec<u32> = (0..unit.labels() as u32).collect();
+    for rows in unit.rows_of_class.values() {
+        link_class(&unit, rows, &limits, &mut groups, stop, &mut is_copy)?;
     }
     Ok(groups)
 }
@@ -126,7 +101,7 @@ struct UnitFeatures {
 }
 
 impl UnitFeatures {
-    fn new(samples: LabelledFeatures<'_>, with_reference: bool) -> Result<Self, HeadError> {
+    fn new(samples: LabelledFeatures<'_>) -> Result<Self, HeadError> {
         let LabelledFeatures { features, classes, unlabelled, mean } = samples;
         let labels = features.rows();
         if classes.len() != labels || labels > MAX_LABELS {
@@ -136,12 +111,10 @@ impl UnitFeatures {
         let width = projection.width();
         let labelled = projection.apply(features)?;
         let stride = labels.div_ceil(MAX_REFERENCE).max(1);
-        let mut reference = Vec::new();
-        if with_reference {
-            reference.extend(labelled.chunks_exact(width).step_by(stride).flatten());
-            if unlabelled.rows() > 0 {
-                reference.extend(projection.apply(unlabelled)?);
-            }
+        let mut reference: Vec<f32> =
+            labelled.chunks_exact(width).step_by(stride).flatten().copied().collect();
+        if unlabelled.rows() > 0 {
+            reference.extend(projection.apply(unlabelled)?);
         }
         let mut rows_of_class: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (row, &class) in classes.iter().enumerate() {
@@ -152,11 +125,6 @@ impl UnitFeatures {
 
     fn labels(&self) -> usize {
         self.labelled.len() / self.width
-    }
-
-    /// Each label in a group of its own, which has the number of its row.
-    fn alone(&self) -> Vec<u32> {
-        (0..self.labels() as u32).collect()
     }
 
     /// The vectors of some labelled rows, one after the other.
@@ -176,13 +144,14 @@ impl UnitFeatures {
 }
 
 /// Links the labels of one class, whose rows are ascending.
-fn link_class(
+fn link_class<E: From<HeadError>>(
     unit: &UnitFeatures,
     rows: &[usize],
-    limits: &[f64],
+    limits: &[DistanceLimit],
     groups: &mut [u32],
     stop: &AtomicBool,
-) -> Result<(), HeadError> {
+    is_copy: &mut impl FnMut(usize, usize) -> Result<bool, E>,
+) -> Result<(), E> {
     let vectors = unit.of(rows);
     let mut firsts: Vec<usize> = Vec::new();
     for start in (0..rows.len()).step_by(BLOCK) {
@@ -192,15 +161,27 @@ fn link_class(
             unit.cosines(&vectors[start * unit.width..end * unit.width], &vectors[..end * unit.width]);
         for (place, cosines) in (start..end).zip(cosines.chunks_exact(end)) {
             let row = rows[place];
-            let is_near = |first: usize| {
+            let mut found = None;
+            for &first in &firsts {
                 let distance = distance(cosines[first]);
-                distance < limits[row] && distance < limits[rows[first]]
-            };
-            match firsts.iter().copied().find(|&first| is_near(first)) {
-                Some(first) => groups[row] = rows[first] as u32,
+                let limits = [limits[row], limits[rows[first]]];
+                if limits.iter().all(|limit| distance < limit.copy)
+                    || (limits.iter().all(|limit| distance < limit.doubtful) && is_copy(row, rows[first])?)
+                {
+                    found = Some(rows[first]);
+                    break;
+                }
+            }
+            match found {
+                Some(first) => groups[row] = first as u32,
                 None => firsts.push(place),
             }
         }
     }
     Ok(())
+}
+
+/// The distance between vectors of unit length with this cosine.
+fn distance(cosine: f32) -> f64 {
+    libm::sqrt((2.0 - 2.0 * f64::from(cosine)).max(0.0))
 }

@@ -6,13 +6,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::nearest::distance;
-use super::{BLOCK, UnitFeatures};
+use super::{BLOCK, UnitFeatures, distance};
 use crate::error::HeadError;
 use crate::progress::check_stop;
 
-/// The expected number of distinct labels within the limit of a label.
-const EXPECTED: f64 = 0.01;
+/// The expected number of distinct labels that are as near to a label as its copies.
+const COPY: f64 = 0.01;
+/// The expected number of distinct labels that are as near to a label as those that may be copies. Pixels alone do not tell: most
+/// images of one handwritten digit correlate above 0.9 with another one.
+const DOUBTFUL: f64 = 0.05;
 /// The smallest and the largest k: more than the copies that a sample usually has, and few enough to be neighbours.
 const NEIGHBOURS: [usize; 2] = [5, 10];
 /// The k-th neighbour should be of the same class: k is at most this part of the rows of a class.
@@ -29,24 +31,37 @@ struct Neighbourhood {
     far: f64,
 }
 
-/// The distance of each label below which another one of its class is a near-duplicate. All are zero if the data show no
-/// distances between distinct samples.
-pub(super) fn distance_limits(unit: &UnitFeatures, stop: &AtomicBool) -> Result<Vec<f64>, HeadError> {
+/// Distances from a label.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DistanceLimit {
+    /// Below it, another label of the class is a near-duplicate.
+    pub(super) copy: f64,
+    /// Below it, another label of the class may be one.
+    pub(super) doubtful: f64,
+}
+
+/// The limits of each label. All are zero if the data show no distances between distinct samples.
+pub(super) fn distance_limits(
+    unit: &UnitFeatures,
+    stop: &AtomicBool,
+) -> Result<Vec<DistanceLimit>, HeadError> {
     let labels = unit.labels();
     let others = (unit.reference.len() / unit.width).saturating_sub(1);
     let per_class = others / (PART_OF_CLASS * unit.rows_of_class.len().max(1));
     let k = per_class.clamp(NEIGHBOURS[0], NEIGHBOURS[1]).min(others / 2);
     if k == 0 || labels < 2 {
-        return Ok(vec![0.0; labels]);
+        return Ok(vec![DistanceLimit::default(); labels]);
     }
     let neighbourhoods = neighbourhoods(unit, k, stop)?;
     let growths = neighbourhoods.iter().filter_map(|found| growth(found.near, found.far, 2.0));
-    let Some(growth) = median(growths.collect()) else { return Ok(vec![0.0; labels]) };
+    let Some(growth) = median(growths.collect()) else {
+        return Ok(vec![DistanceLimit::default(); labels]);
+    };
     let growth = growth.max(MIN_GROWTH);
     // Of k samples among the others, this many are labels.
     let expected = (k * (labels - 1)) as f64 / others as f64;
-    let shrinkage = libm::pow((EXPECTED / expected).min(1.0), growth);
-    let mut limits: Vec<f64> = neighbourhoods.iter().map(|found| found.near * shrinkage).collect();
+    let mut limits: Vec<DistanceLimit> =
+        neighbourhoods.iter().map(|found| limit(found.near, expected, growth)).collect();
     limit_small_classes(unit, SMALL_CLASS * k, others, growth, &mut limits);
     Ok(limits)
 }
@@ -54,7 +69,13 @@ pub(super) fn distance_limits(unit: &UnitFeatures, stop: &AtomicBool) -> Result<
 /// Lowers the limits of classes with so few rows that the k-th neighbours of their labels are of other classes: these may be
 /// much farther away than distinct samples of the class. There the median distance to the labels of the class takes the place of the k-th
 /// neighbour.
-fn limit_small_classes(unit: &UnitFeatures, enough: usize, others: usize, growth: f64, limits: &mut [f64]) {
+fn limit_small_classes(
+    unit: &UnitFeatures,
+    enough: usize,
+    others: usize,
+    growth: f64,
+    limits: &mut [DistanceLimit],
+) {
     let mut classes = Vec::new();
     let mut growths = Vec::new();
     for rows in unit.rows_of_class.values() {
@@ -82,11 +103,19 @@ fn limit_small_classes(unit: &UnitFeatures, enough: usize, others: usize, growth
     }
     let growth = median(growths).map_or(growth, |within| within.max(growth));
     for (rows, half, medians) in classes {
-        let shrinkage = libm::pow(EXPECTED / half as f64, growth);
         for (&row, median) in rows.iter().zip(medians) {
-            limits[row] = limits[row].min(median * shrinkage);
+            let within = limit(median, half as f64, growth);
+            limits[row].copy = limits[row].copy.min(within.copy);
+            limits[row].doubtful = limits[row].doubtful.min(within.doubtful);
         }
     }
+}
+
+/// The limits of a label, if this many distinct labels are expected within a distance.
+fn limit(distance: f64, expected: f64, growth: f64) -> DistanceLimit {
+    let [copy, doubtful] =
+        [COPY, DOUBTFUL].map(|wanted| distance * libm::pow((wanted / expected).min(1.0), growth));
+    DistanceLimit { copy, doubtful }
 }
 
 /// The distances from each label to its k-th and its 2k-th neighbour in the reference.
