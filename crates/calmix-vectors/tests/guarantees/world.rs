@@ -6,14 +6,32 @@ pub(crate) const CLASSES: usize = 10;
 pub(crate) const DIMENSIONS: usize = 24;
 /// How far the classes are from each other: at this distance ten labels per class leave an error of about a fifth.
 const SEPARATION: f64 = 2.8;
+/// How far a near-duplicate is from the vector that it repeats, in standard deviations of a class.
+const COPY_NOISE: f64 = 0.1;
+/// The same for the weak views of a vector, and for the strong ones.
+const VIEW_NOISE: [f64; 2] = [0.2, 0.6];
+/// The vectors of a sample whose heads are trained step by step: the clean one, two weak views, two strong ones.
+pub(crate) const VIEWS: usize = 5;
 
-/// The numbers of labels of the classes. New vectors have the same mix.
+/// The numbers of labels of the classes. The unlabelled vectors and the new ones have the same mix.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LabelCounts {
     /// The same for each class.
     Even(usize),
     /// This number for half of the classes, and one for the others.
     HalfSingle(usize),
+    /// From 25 down to two.
+    Uneven,
+}
+
+impl LabelCounts {
+    fn of_class(self, class: usize) -> usize {
+        match self {
+            Self::HalfSingle(_) if class >= CLASSES / 2 => 1,
+            Self::Even(count) | Self::HalfSingle(count) => count,
+            Self::Uneven => [25, 20, 16, 13, 10, 8, 6, 5, 3, 2][class],
+        }
+    }
 }
 
 /// The classes of a draw.
@@ -24,10 +42,12 @@ pub(crate) struct World {
     seed: Seed,
 }
 
-/// Vectors with their classes.
+/// Vectors with their classes and groups.
 pub(crate) struct Drawn {
     pub(crate) vectors: Vec<f32>,
     pub(crate) labels: Vec<u32>,
+    /// Near-duplicates have the same number.
+    pub(crate) groups: Vec<u32>,
 }
 
 impl World {
@@ -36,18 +56,31 @@ impl World {
         let mut stream = seed.stream(Domain::Init, 0, 0);
         let scale = SEPARATION / (DIMENSIONS as f64).sqrt();
         let means = (0..CLASSES * DIMENSIONS).map(|_| scale * stream.normal()).collect();
-        let counts = (0..CLASSES).map(|class| match counts {
-            LabelCounts::HalfSingle(_) if class >= CLASSES / 2 => 1,
-            LabelCounts::Even(count) | LabelCounts::HalfSingle(count) => count,
-        });
+        let counts = (0..CLASSES).map(|class| counts.of_class(class)).collect();
         let classes = (0..CLASSES).map(|class| format!("class {class}")).collect();
-        Self { classes, counts: counts.collect(), means, seed }
+        Self { classes, counts, means, seed }
     }
 
-    /// The labelled vectors.
-    pub(crate) fn labelled(&self, part: u64) -> Drawn {
-        let labels = self.counts.iter().zip(0..).flat_map(|(&count, class)| vec![class; count]).collect();
-        self.vectors_of(labels, &mut self.seed.stream(Domain::Init, 1, part))
+    /// The labelled vectors. Of each class this share is in pairs of near-duplicates.
+    pub(crate) fn labelled(&self, in_pairs: f64, part: u64) -> Drawn {
+        let labels: Vec<u32> =
+            self.counts.iter().zip(0..).flat_map(|(&count, class)| vec![class; count]).collect();
+        let mut stream = self.seed.stream(Domain::Init, 1, part);
+        let mut drawn = self.vectors_of(labels, &mut stream);
+        let mut first = 0;
+        for &count in &self.counts {
+            let pairs = (in_pairs * count as f64 / 2.0).round() as usize;
+            for row in (first..first + count).step_by(2).take(pairs) {
+                drawn.groups[row + 1] = drawn.groups[row];
+                for n in 0..DIMENSIONS {
+                    let noise = COPY_NOISE * stream.normal();
+                    drawn.vectors[(row + 1) * DIMENSIONS + n] =
+                        drawn.vectors[row * DIMENSIONS + n] + noise as f32;
+                }
+            }
+            first += count;
+        }
+        drawn
     }
 
     /// Vectors in the mix of the labels.
@@ -73,6 +106,22 @@ impl World {
             let mean = &self.means[label as usize * DIMENSIONS..][..DIMENSIONS];
             vectors.extend(mean.iter().map(|&mean| (mean + stream.normal()) as f32));
         }
-        Drawn { vectors, labels }
+        let groups = (0..labels.len() as u32).collect();
+        Drawn { vectors, labels, groups }
+    }
+
+    /// Each vector followed by its views.
+    pub(crate) fn with_views(&self, vectors: &[f32]) -> Vec<f32> {
+        let mut stream = self.seed.stream(Domain::Init, 2, 0);
+        let mut rows = Vec::with_capacity(vectors.len() * VIEWS);
+        for vector in vectors.chunks_exact(DIMENSIONS) {
+            rows.extend_from_slice(vector);
+            for noise in VIEW_NOISE {
+                for _ in 0..VIEWS / VIEW_NOISE.len() {
+                    rows.extend(vector.iter().map(|&number| number + (noise * stream.normal()) as f32));
+                }
+            }
+        }
+        rows
     }
 }
