@@ -23,6 +23,8 @@ use crate::predict::input_kind::InputKind;
 /// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
 
+/// The width of the column of names, unless the title is longer.
+const NAMES: usize = 26;
 /// The row of the Brier score.
 const BRIER: &str = "Brier";
 
@@ -114,7 +116,7 @@ pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
     let unseen = match held_out.unseen_classes().len() as u64 {
         0 => String::new(),
         classes => format!(
-            "  the labels of {} count as wrong and uncovered: no other fold has a label of these classes\n",
+            "  the only labels of {} count as wrong and uncovered\n",
             counted(classes, "class")
         ),
     };
@@ -303,9 +305,11 @@ impl<'a> MetricColumns<'a> {
     }
 
     fn table(&self, title: &str, rows: impl IntoIterator<Item = MetricRow>) -> String {
-        let mut table = line(title, "uncalibrated", self.heading.as_deref());
+        // The number of groups makes a title longer than the names of metrics are.
+        let width = title.chars().count().max(NAMES);
+        let mut table = line(title, width, "uncalibrated", self.heading.as_deref());
         for (name, raw, at) in rows {
-            table += &line(&format!("  {name}"), &raw, at.as_deref());
+            table += &line(&format!("  {name}"), width, &raw, at.as_deref());
         }
         table
     }
@@ -382,6 +386,6 @@ pub fn pseudo_labels(result: &RunResult) -> String {
     result.finished.pseudo.as_ref().map(|pseudo| pseudo_in_words(pseudo) + "\n").unwrap_or_default()
 }
 
-fn line(name: &str, raw: &str, at: Option<&str>) -> String {
-    format!("{}\n", format!("{name:<26}  {raw:<24}  {}", at.unwrap_or_default()).trim_end())
+fn line(name: &str, width: usize, raw: &str, at: Option<&str>) -> String {
+    format!("{}\n", format!("{name:<width$}  {raw:<24}  {}", at.unwrap_or_default()).trim_end())
 }

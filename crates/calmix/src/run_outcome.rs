@@ -121,7 +121,8 @@ fn left_out_labels(held_out: &HeldOut, classes: &[String]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Not in these metrics: the labels of {}, which have none in another fold. Label another sample of {}.",
+        "These metrics leave out {}: no head can be tested on the only label, or only group of labels, of a class. Label another \
+         sample of {}.",
         listed(&unseen),
         if unseen.len() == 1 { "it" } else { "each" }
     ))

@@ -206,7 +206,7 @@ fn measured(test: &Evaluation) -> Vec<MeasuredMetric> {
     let intervals = test.calibrated.as_ref().map_or(&test.intervals, |calibrated| &calibrated.intervals);
     let mut measured = Vec::new();
     if let Some(ExactIntervals { error, confidence_gap, .. }) =
-        ExactIntervals::of(metrics, test.samples, LEVEL)
+        ExactIntervals::of(metrics, test.observations(), LEVEL)
     {
         measured.push(("error", metrics.error, error));
         measured.push(("mean confidence − accuracy", metrics.confidence_gap, confidence_gap));

@@ -174,8 +174,8 @@ impl Guarantee {
             format!("no confidence threshold reaches {precision} precision on the {counted}")
         } else {
             format!(
-                "no confidence threshold reaches {precision} precision on the {counted}, of which those count as wrong that \
-                 are the only ones of their class: {}",
+                "no confidence threshold reaches {precision} precision on the {counted} (the only ones of their class count \
+                 as wrong: {})",
                 listed(&kept.unseen)
             )
         };
@@ -391,8 +391,8 @@ mod tests {
         assert_eq!(
             wrong_first.missing(),
             [
-                "no confidence threshold reaches 90% precision on the 40 held-out labels, of which those count as wrong that \
-                 are the only ones of their class: class 1, class 2, class 3, class 4: the model always abstains"
+                "no confidence threshold reaches 90% precision on the 40 held-out labels (the only ones of their class count \
+                 as wrong: class 1, class 2, class 3, class 4): the model always abstains"
             ]
         );
     }
