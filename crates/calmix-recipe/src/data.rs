@@ -157,8 +157,8 @@ section! {
         /// Whether labelled samples are also used as unlabelled samples.
         fixed include_labelled: bool = true;
         /// Whether labels of one class that are near-duplicates, such as frames of a burst or crops of one photo, are found and
-        /// put into one fold. Images are compared by their pixels, vectors by their distances. Groups that you name (a column
-        /// `group`, `dataset.groups`) are used instead.
+        /// put into one fold: by the distances between their features, and images also by their pixels. Groups that you name (a
+        /// column `group`, `dataset.groups`) are used instead.
         fixed link_copies: bool = true;
         /// The share of the labels held out for validation, or a rule; every class keeps at least one label. If the dataset
         /// has its own validation split, that split is used and no labels are held out. If samples are in groups, whole groups are

@@ -5,6 +5,7 @@
 //! | which samples is a run trained and evaluated on? | [`run_samples`], [`splits`]; and in which [`prepared_table`] |
 //! | how is their table found or made, and what does it decide? | [`table`], [`table_splits`], with its [`start_notice`]s |
 //! | which vectors do they have? | [`head_vectors`], through a [`vector_projection`], in a [`vector_table`] |
+//! | which labels are near-duplicates of others? | [`label_copies`] |
 //! | do they fit into memory? | [`head_memory`] |
 //! | how does a run on vectors of the user start and resume? | [`vector_run`], [`read_vectors`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
@@ -27,6 +28,7 @@ pub mod first_files;
 pub mod head_memory;
 pub mod head_settings;
 pub mod head_vectors;
+pub mod label_copies;
 pub mod prepared_table;
 pub mod read_vectors;
 pub mod reevaluate;

@@ -35,6 +35,7 @@ use crate::evaluation::EvalOutput;
 use crate::evaluation_log::EvaluationLog;
 use crate::final_evaluation::FinalEvaluation;
 use crate::head_settings::head_settings;
+use crate::label_copies::LabelCopies;
 use crate::result_files::{ResultFiles, ResultingModel, selected};
 use crate::work_count::WorkCount;
 
@@ -49,6 +50,8 @@ pub struct HeadRun<'a> {
     pub events: EventWriter<'a>,
     /// Makes the thumbnails of samples for the report; none if they are not images.
     pub thumbnails: &'a dyn Fn(&[u64]) -> Result<Thumbnails, DataError>,
+    /// Labels that are near-duplicates of others.
+    pub copies: LabelCopies,
 }
 
 impl HeadRun<'_> {
@@ -120,8 +123,15 @@ impl HeadRun<'_> {
         if let Some(note) = without_mixtures(recipe, rows.labelled.len(), data.classes.len()) {
             self.events.event(&Event::Note(note))?;
         }
+        if let Some(note) = self.copies.note() {
+            self.events.event(&Event::Note(note))?;
+        }
         let ids = &vectors.training.ids;
         let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
+        let mut groups = data.dataset.group_numbers(ids)?;
+        if !data.dataset.has_groups() {
+            groups = self.copies.groups_of(ids);
+        }
         let samples = HeadSamples {
             ids,
             vectors: vectors.training.rows()?,
@@ -129,13 +139,16 @@ impl HeadRun<'_> {
             strong: recipe.network.strong_views as u8,
             labels: &labels,
             classes: &data.classes,
+            groups: &groups,
         };
         let held_out = vectors.of_split(data, EvalSet::Validation, corrupt)?;
+        let held_out_groups = data.dataset.group_numbers(&held_out.ids)?;
         let width = samples.width();
         let validation = ValidationSamples {
             ids: &held_out.ids,
             vectors: Matrix::new(&held_out.vectors, held_out.ids.len(), width)?,
             labels: &held_out.labels,
+            groups: &held_out_groups,
         };
         let settings = head_settings(recipe);
         let threads = recipe.train.threads as usize;

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::matrix::Matrix;
+use calmix_data::groups::group_numbers;
 use calmix_data::vectors::too_long;
 use calmix_head::HeadError;
 use calmix_head::fit::{FittedHead, HeadFit, fit};
@@ -22,6 +23,7 @@ use calmix_run::model_info::{HeadInfo, ModelInfo};
 use crate::error::VectorsError;
 use crate::head_memory::HeadMemory;
 use crate::head_settings::head_settings;
+use crate::label_copies::{CopySearch, LabelCopies};
 use crate::run_samples::NeededSamples;
 use crate::splits::drawn_unlabelled;
 use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
@@ -38,6 +40,8 @@ pub struct LabelledVectors<'a> {
     pub labels: &'a [Option<u32>],
     /// The names of the classes.
     pub classes: &'a [String],
+    /// The number of the [group](calmix_data::groups) of each sample; empty if each is a group of its own.
+    pub groups: &'a [u32],
 }
 
 /// A classifier that was trained on vectors in memory.
@@ -51,6 +55,8 @@ pub struct VectorClassifier {
     pub fit: HeadFit,
     /// The row of each sample, by its id: labelled rows come first, as in the table of a run.
     pub rows: Vec<usize>,
+    /// Labels that are near-duplicates of others.
+    pub copies: LabelCopies,
 }
 
 /// The recipe of a classifier: the built-in `vectors`, with settings of the user, for samples of some views.
@@ -74,7 +80,11 @@ impl VectorClassifier {
         threads: usize,
         stop: &AtomicBool,
     ) -> Result<Self, VectorsError> {
-        let LabelledVectors { vectors, views, labels, classes } = samples;
+        let LabelledVectors { vectors, views, labels, classes, groups } = samples;
+        if !groups.is_empty() && groups.len() != labels.len() {
+            let problem = format!("{} groups for {} samples", groups.len(), labels.len());
+            return Err(VectorsError::Unsupported(problem));
+        }
         let rows = rows_by_id(labels);
         let training = training_ids(labels, recipe);
         let width = vectors.width() / views.max(1);
@@ -96,6 +106,18 @@ impl VectorClassifier {
         let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
         let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
         drop(fitted_on);
+        let mut copies = LabelCopies::default();
+        if LabelCopies::are_searched(recipe, !groups.is_empty()) {
+            let unlabelled: Vec<u64> =
+                training.rows.unlabelled.iter().map(|&place| training.ids[place]).collect();
+            let labelled = &training.ids[..training.rows.labelled.len()];
+            let search = CopySearch { labelled, unlabelled: &unlabelled, projection: &projection, stop };
+            let mut read = |id: u64, numbers: &mut Vec<f32>| {
+                numbers.extend_from_slice(clean(&id));
+                Ok(())
+            };
+            copies = search.by_features(|id| Ok(labels[rows[id as usize]]), &mut read)?;
+        }
         let mut projected = Vec::with_capacity(training.ids.len() * views * projection.dimensions());
         let mut block = Vec::new();
         for ids in training.ids.chunks((ROWS / views.max(1)).max(1)) {
@@ -107,6 +129,11 @@ impl VectorClassifier {
             project(&projection, &block, &mut projected)?;
         }
         let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
+        let groups: Vec<Option<u32>> =
+            training.ids.iter().map(|&id| groups.get(rows[id as usize]).copied()).collect();
+        // Numbered as a run numbers them, so that the same draws follow.
+        let groups =
+            if samples.groups.is_empty() { copies.groups_of(&training.ids) } else { group_numbers(&groups) };
         let head_samples = HeadSamples {
             ids: &training.ids,
             vectors: Matrix::new(&projected, training.ids.len(), views * projection.dimensions())?.into(),
@@ -114,6 +141,7 @@ impl VectorClassifier {
             strong: recipe.network.strong_views as u8,
             labels: &labels,
             classes,
+            groups: &groups,
         };
         let progress = FitProgress::new(stop);
         let settings = head_settings(recipe);
@@ -123,7 +151,7 @@ impl VectorClassifier {
         };
         let info = model_info(recipe, classes, &projection, kept, stop)?;
         let model = HeadModel::new(projection, kept.trained.average.clone())?;
-        Ok(Self { model, info, fit, rows })
+        Ok(Self { model, info, fit, rows, copies })
     }
 }
 

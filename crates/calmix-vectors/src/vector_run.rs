@@ -31,6 +31,7 @@ use toml::Value;
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;
 use crate::first_files::write_first_files;
+use crate::label_copies::link_labels;
 use crate::prepared_table::prepare_missing;
 use crate::read_vectors::{VectorShape, read_vectors};
 use crate::run_head::HeadRun;
@@ -226,13 +227,15 @@ impl<'a> VectorTrainer<'a> {
         let place = TablePlace::new(paths.folder());
         let vectors = read_vectors(recipe, &samples.dataset, &samples.needed(), paths, place, stop)?;
         run.write(RunFile::Projection, &projection_bytes(&vectors.projection)?)?;
+        let copies = link_labels(recipe, samples, &vectors.projection, stop)?;
         let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, self.sinks)?;
         events.begins(0);
         for note in notes {
             events.aside(note)?;
         }
         let evaluator = HeadEvaluator { recipe, samples, vectors: &vectors, stop };
-        let finished = HeadRun { evaluator, events, thumbnails: &|_| Ok(Thumbnails::default()) }.run()?;
+        let finished =
+            HeadRun { evaluator, events, thumbnails: &|_| Ok(Thumbnails::default()), copies }.run()?;
         Ok(Outcome::Finished(finished))
     }
 }

@@ -277,6 +277,7 @@ mod tests {
             strong: if is_one_view { 4 } else { 2 },
             labels: &labels,
             classes: &classes,
+            groups: &[],
         };
         let rows = TrainingRows { labelled: (0..15).collect(), unlabelled: (0..SAMPLES).collect() };
         let stop = AtomicBool::new(false);
