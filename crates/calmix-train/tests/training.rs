@@ -7,6 +7,8 @@ mod faulty;
 mod feature_cache;
 #[path = "training/head.rs"]
 mod head;
+#[path = "training/image_copies.rs"]
+mod image_copies;
 #[path = "training/left_out.rs"]
 mod left_out;
 #[path = "training/made.rs"]

@@ -3,6 +3,7 @@
 
 pub(super) mod feature_work;
 pub(super) mod frozen_features;
+pub(super) mod image_copies;
 pub(super) mod make_features;
 pub(super) mod next_batch;
 pub(super) mod pretrained;

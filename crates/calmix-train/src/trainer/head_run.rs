@@ -8,7 +8,7 @@ use calmix_run::run::Mark;
 use calmix_vectors::evaluate_head::HeadEvaluator;
 use calmix_vectors::run_head::HeadRun;
 
-use super::data::make_features::{FeatureWatch, vectors_of_run};
+use super::data::make_features::{FeatureWatch, RunVectors, vectors_of_run};
 use super::error::TrainError;
 use super::lifecycle::open_run::OpenedRun;
 use super::{Outcome, Trainer};
@@ -22,7 +22,7 @@ impl Trainer<'_> {
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
         let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
-        let vectors = vectors_of_run(recipe, &data, &run, watch)?;
+        let RunVectors { vectors, copies } = vectors_of_run(recipe, &data, &run, watch)?;
         let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, self.sinks)?;
         events.begins(0);
         for note in notes {
@@ -32,7 +32,7 @@ impl Trainer<'_> {
         let thumbnails = |ids: &[u64]| -> Result<Thumbnails, DataError> {
             data.thumbnails(ids, recipe, &self.warn, self.stop)
         };
-        let finished = HeadRun { evaluator, events, thumbnails: &thumbnails }.run()?;
+        let finished = HeadRun { evaluator, events, thumbnails: &thumbnails, copies }.run()?;
         Ok(Outcome::Finished(finished))
     }
 }

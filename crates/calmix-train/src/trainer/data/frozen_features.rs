@@ -324,6 +324,23 @@ impl FrozenFeatures {
         Ok(Some(table.finish(ids)?))
     }
 
+    /// The features of samples in their clean views, before the projection. Samples that the cache lacks are left out.
+    pub(crate) fn clean_features(
+        &mut self,
+        ids: &[u64],
+        stop: &AtomicBool,
+    ) -> Result<(Vec<u64>, Vec<f32>), TrainError> {
+        let mut found = Vec::with_capacity(ids.len());
+        let mut features = Vec::new();
+        for page in by_page(ids) {
+            check_stop(stop)?;
+            let (ids, vectors) = self.cache.read(page, &[FeatureView::Clean])?;
+            found.extend(ids);
+            features.extend(widened(&vectors));
+        }
+        Ok((found, features))
+    }
+
     /// The run's own projection, or one that is fitted to the clean views of what is trained on; `None` if one of their pages
     /// is damaged.
     fn projection(

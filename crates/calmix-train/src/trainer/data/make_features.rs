@@ -11,9 +11,11 @@ use calmix_recipe::{Recipe, Resolved};
 use calmix_run::run::{Paths, Run};
 use calmix_run::sink::Sink;
 use calmix_vectors::head_vectors::HeadVectors;
+use calmix_vectors::label_copies::LabelCopies;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use super::frozen_features::FrozenFeatures;
+use super::image_copies::link_images;
 use super::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::threads;
@@ -56,15 +58,23 @@ pub(crate) fn make_features(
     frozen.make(&data.samples.needed(), part, &mut watch.work(&data))
 }
 
+/// The vectors of a run, and which of its labels are near-duplicates.
+pub(crate) struct RunVectors {
+    pub(crate) vectors: HeadVectors,
+    pub(crate) copies: LabelCopies,
+}
+
 /// The vectors that the head of a run is trained on, computing the features that are missing.
 pub(crate) fn vectors_of_run(
     recipe: &Recipe,
     data: &TrainData,
     run: &Run,
     watch: FeatureWatch<'_, '_>,
-) -> Result<HeadVectors, TrainError> {
+) -> Result<RunVectors, TrainError> {
     let place = FeaturePlace::Run(run.paths());
-    let mut frozen = FrozenFeatures::open(recipe, place, &data.samples.fingerprint, Arc::clone(watch.warn))?;
+    let warn = Arc::clone(watch.warn);
+    let stop = watch.stop;
+    let mut frozen = FrozenFeatures::open(recipe, place, &data.samples.fingerprint, Arc::clone(&warn))?;
     let mut work = watch.work(data);
     let needed = data.samples.needed();
     // Before hours of work on features that would not fit.
@@ -73,5 +83,6 @@ pub(crate) fn vectors_of_run(
     let vectors = frozen.load(recipe, &needed, &mut work)?;
     drop(work);
     frozen.keep(run, &vectors.projection)?;
-    Ok(vectors)
+    let copies = link_images(recipe, data, &mut frozen, vectors.projection.mean(), &warn, stop)?;
+    Ok(RunVectors { vectors, copies })
 }
