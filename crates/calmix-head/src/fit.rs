@@ -127,13 +127,12 @@ pub fn fit(
         for Variant { own, of_folds } in variants {
             let Some(trained) = own else { continue };
             progress.check_stop()?;
-            let mut unseen = Vec::new();
-            let predictions = match validation {
-                Some(validation) => predictions_of(&samples, validation, &trained.average, settings.steps)?,
-                None => {
-                    unseen = unseen_labels(&samples, &of_folds, &folds.unseen);
-                    out_of_fold(&samples, of_folds, &folds.unseen, settings.steps)
-                }
+            // None of the validation samples: the folds are empty then.
+            let unseen = unseen_labels(&samples, &of_folds, &folds.unseen);
+            let predictions = if let Some(validation) = validation {
+                predictions_of(&samples, validation, &trained.average, settings.steps)?
+            } else {
+                out_of_fold(&samples, of_folds, &folds.unseen, settings.steps)
             };
             tried.push((trained, predictions, unseen));
         }

@@ -204,7 +204,9 @@ impl Problem {
             by_weights.iter_mut().zip(&self.product).for_each(|(by, &sum)| *by += f64::from(sum));
         }
         self.uncertainty.iter_mut().for_each(|uncertainty| *uncertainty *= share);
-        by_bias.iter_mut().for_each(|by| *by *= share);
+        for by in by_bias {
+            *by *= share;
+        }
         let mut squares = 0.0;
         for (by, w) in by_weights.iter_mut().zip(point) {
             *by = share * *by + self.penalty * w;

@@ -15,7 +15,10 @@ pub(super) fn kept_rows(ids: &[u64], groups: &[u32], most: usize) -> Vec<usize> 
     if rows.len() <= most {
         return rows;
     }
-    if !groups.is_empty() {
+    if groups.is_empty() {
+        rows.sort_by_cached_key(|&row| key(row));
+        rows.truncate(most);
+    } else {
         let mut of_groups = rows_of_groups(groups, ids.len());
         let each = (most / of_groups.len().max(1)).max(1);
         for rows in &mut of_groups {
@@ -28,9 +31,6 @@ pub(super) fn kept_rows(ids: &[u64], groups: &[u32], most: usize) -> Vec<usize> 
             (Seed(0).stream(Domain::Group, 1, u64::from(group)).next_u64(), group)
         });
         rows = of_groups.into_iter().flatten().take(most).collect();
-    } else {
-        rows.sort_by_cached_key(|&row| key(row));
-        rows.truncate(most);
     }
     rows.sort_unstable();
     rows
