@@ -40,11 +40,11 @@ pub(crate) struct Classifier {
     info: ModelInfo,
 }
 
-/// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, and `settings` are
-/// keys of a recipe with their values. Returns it with a description of the fit as JSON, and the out-of-fold predictions: the
+/// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number of a
+/// group or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a description of the fit as JSON, and the out-of-fold predictions: the
 /// rows of `vectors`, and their calibrated probabilities.
 #[pyfunction]
-#[pyo3(signature = (vectors, views, labels, classes, settings, threads))]
+#[pyo3(signature = (vectors, views, labels, classes, groups, settings, threads))]
 #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
 pub(crate) fn fit_classifier<'py>(
     py: Python<'py>,
@@ -52,6 +52,7 @@ pub(crate) fn fit_classifier<'py>(
     views: usize,
     labels: PyReadonlyArray1<'py, i64>,
     classes: Vec<String>,
+    groups: PyReadonlyArray1<'py, u32>,
     settings: Vec<(String, String)>,
     threads: usize,
 ) -> PyResult<(Classifier, String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)> {
@@ -65,9 +66,10 @@ pub(crate) fn fit_classifier<'py>(
         layers = layers.set(&format!("{key}={value}"));
     }
     let recipe = recipe(layers, views).map_err(|error| of_fit(&error))?;
-    let samples = LabelledVectors { vectors, views, labels: &labels, classes: &classes };
+    let groups = groups.as_slice()?;
+    let samples = LabelledVectors { vectors, views, labels: &labels, classes: &classes, groups };
     let fitted = interruptible(py, |stop| VectorClassifier::fit(samples, &recipe, threads, stop))?;
-    let VectorClassifier { model, info, fit, rows } = fitted.map_err(|error| of_fit(&error))?;
+    let VectorClassifier { model, info, fit, rows, .. } = fitted.map_err(|error| of_fit(&error))?;
     let (ids, probabilities) = interruptible(py, |stop| out_of_fold(&fit, stop))??;
     let ids: Vec<u64> = ids.iter().map(|&id| rows[id as usize] as u64).collect();
     let width = info.classes.len();

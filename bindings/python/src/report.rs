@@ -35,6 +35,7 @@ pub(crate) fn page_of_predictions(
         ids: (0..labels.len() as u64).collect(),
         labels,
         logits: logits.as_slice()?.to_vec(),
+        groups: Vec::new(),
     };
     let report = py.detach(|| RunsReport::of_predictions(name, &predictions)).map_err(invalid)?;
     Ok(html(&report, None))

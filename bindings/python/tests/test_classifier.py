@@ -92,6 +92,89 @@ def test_command_and_estimator_have_the_same_bits(digits, command, tmp_path, vie
     assert [row["abstain"] == "true" for row in rows] == list(np.ma.getmaskarray(answers))
 
 
+def test_command_and_estimator_agree_with_groups(digits, command, tmp_path):
+    X, y, _ = digits
+    train, test = X[:1200], X[1200:]
+    # Seven writers, and a few digits of unknown ones.
+    groups = [None if row % 10 == 3 else f"writer {row % 7}" for row in range(1200)]
+    np.save(tmp_path / "train.npy", train)
+    np.save(tmp_path / "test.npy", test)
+    with open(tmp_path / "labels.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["label", "group"])
+        rows.writerows([label, group or ""] for label, group in zip(y[:1200], groups, strict=True))
+    train_arguments = ["train", "--features", "train.npy", "--labels", "labels.csv", "--run-dir", "run"]
+    for arguments in [train_arguments, ["predict", "run", "test.npy", "--probabilities", "--out", "predictions.csv"]]:
+        done = subprocess.run([command, *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier = CalmixClassifier().fit(train, y[:1200], groups=groups)
+        members = classifier.predict_set(test, coverage=0.9)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "predictions.csv").read_text())))
+    expected = np.array([[row[f"p({name})"] for name in range(10)] for row in rows], dtype=np.float32)
+    assert (classifier.predict_proba(test) == expected).all()
+    sets = [set(map(int, row["set"].split("|"))) for row in rows]
+    assert [set(np.flatnonzero(row)) for row in members] == sets
+
+
+def test_groups_of_any_type_are_the_same(digits):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = digits
+    numbers = np.arange(1200) // 3
+    unknown = np.arange(1200) % 5 == 0
+    names = [None if unknown[row] else f"patient {numbers[row]}" for row in range(1200)]
+    before = CalmixClassifier().fit(X[:1200], y[:1200], groups=names)
+    probabilities = before.predict_proba(X[1200:])
+    others = [
+        np.where(unknown, np.nan, numbers),
+        np.ma.masked_array(numbers, mask=unknown),
+        pandas.Series(names, dtype="string"),
+        pandas.Series(names, dtype="category"),
+        np.array(["" if name is None else name for name in names]),
+    ]
+    for groups in others:
+        after = CalmixClassifier().fit(X[:1200], y[:1200], groups=groups)
+        assert (after.predict_proba(X[1200:]) == probabilities).all()
+    alone = CalmixClassifier(settings={"labels.link_copies": False}).fit(X[:1200], y[:1200])
+    each = CalmixClassifier().fit(X[:1200], y[:1200], groups=np.arange(1200))
+    assert (each.predict_proba(X[1200:]) == alone.predict_proba(X[1200:])).all()
+
+
+def test_copies_in_one_group_are_in_one_fold():
+    """With every label twice, sets of single labels cover too little; with groups they cover what they should."""
+    coverage = {"alone": [], "grouped": []}
+    for draw in range(20):
+        rng = np.random.default_rng(draw)
+        truth = rng.integers(4, size=1060)
+        X = np.eye(4, 24)[truth] * 2.0 + rng.normal(size=(1060, 24))
+        copies = np.concatenate([X[:60], X[:60] + 0.05 * rng.normal(size=(60, 24))])
+        y = np.concatenate([truth[:60], truth[:60]])
+        for name, groups in [("alone", None), ("grouped", np.tile(np.arange(60), 2))]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                settings = {"labels.link_copies": False}
+                classifier = CalmixClassifier(random_state=draw, settings=settings).fit(copies, y, groups=groups)
+                sets = classifier.predict_set(X[60:], coverage=0.9)
+            coverage[name].append(sets[np.arange(1000), truth[60:]].mean())
+    assert np.mean(coverage["alone"]) < 0.85, np.mean(coverage["alone"])
+    assert np.mean(coverage["grouped"]) > 0.88, np.mean(coverage["grouped"])
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.arange(9), "X has 100 rows, but groups has 9"),
+        (np.zeros((100, 2)), "groups should be a 1d array"),
+        ([[1]] * 99 + [[2, 3]], "groups"),
+    ],
+)
+def test_bad_groups_are_named(digits, groups, message):
+    X, y, _ = digits
+    with pytest.raises((TypeError, ValueError), match=message):
+        CalmixClassifier().fit(X[:100], y[:100], groups=groups)
+
+
 def test_unlabelled_samples_help_on_digits(digits):
     X, y, truth = digits
     classifier = CalmixClassifier().fit(X[:1200], y[:1200])

@@ -25,6 +25,7 @@ def fit_classifier(
     views: int,
     labels: NDArray[np.int64],
     classes: list[str],
+    groups: NDArray[np.uint32],
     settings: list[tuple[str, str]],
     threads: int,
 ) -> tuple[Classifier, str, NDArray[np.uint64], NDArray[np.float32]]: ...

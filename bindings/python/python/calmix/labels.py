@@ -38,13 +38,13 @@ def present_labels(y: ArrayLike, rows: int) -> tuple[NDArray[Any], NDArray[np.bo
     """
     if y is None:
         raise ValueError("CalmixClassifier requires y to be passed, but the target y is None")
-    labels = _one_dimensional(y)
+    labels = one_dimensional(y, "y")
     if len(labels) != rows:
         raise ValueError(f"X has {rows} rows, but y has {len(labels)} labels: inconsistent numbers of samples")
     if isinstance(labels, np.ma.MaskedArray):
         missing = np.ma.getmaskarray(labels)
         present = labels.compressed()
-    elif _is_of_pandas(labels):
+    elif is_of_pandas(labels):
         # NumPy has no integers with missing values: without them, the labels keep their dtype.
         missing = np.asarray(labels.isna(), dtype=bool)
         present = as_array(labels[~missing], "y")
@@ -59,20 +59,22 @@ def present_labels(y: ArrayLike, rows: int) -> tuple[NDArray[Any], NDArray[np.bo
     return present[~means_unlabelled], unlabelled
 
 
-def _one_dimensional(y: Any) -> Any:
-    """y with one dimension: a series or an index of pandas, a masked array, or an array."""
-    labels = y if _is_of_pandas(y) or isinstance(y, np.ma.MaskedArray) else as_array(y, "y")
-    if len(labels.shape) == 2 and labels.shape[1] == 1:
+def one_dimensional(values: Any, name: str) -> Any:
+    """Values with one dimension: a series or an index of pandas, a masked array, or an array."""
+    array = values if is_of_pandas(values) or isinstance(values, np.ma.MaskedArray) else as_array(values, name)
+    if len(array.shape) == 2 and array.shape[1] == 1:
         warning = from_sklearn("exceptions", "DataConversionWarning") or UserWarning
-        warnings.warn("A column-vector y was passed when a 1d array was expected: pass y.ravel()", warning, stacklevel=5)
-        return labels.iloc[:, 0] if _is_of_pandas(labels) else labels.ravel()
-    if len(labels.shape) != 1:
-        raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead")
-    return labels
+        text = f"A column-vector {name} was passed when a 1d array was expected: pass {name}.ravel()"
+        warnings.warn(text, warning, stacklevel=5)
+        return array.iloc[:, 0] if is_of_pandas(array) else array.ravel()
+    if len(array.shape) != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {array.shape} instead")
+    return array
 
 
-def _is_of_pandas(y: object) -> bool:
-    return hasattr(y, "isna") and hasattr(y, "shape")
+def is_of_pandas(values: object) -> bool:
+    """Whether values are a series, an index or a frame of pandas."""
+    return hasattr(values, "isna") and hasattr(values, "shape")
 
 
 def _means_unlabelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
@@ -87,13 +89,14 @@ def _means_unlabelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if kind == "U":
         return (labels == "") | (labels == "-1")
     if kind == "O":
-        return np.array([_is_missing(label) for label in labels], dtype=bool)
+        return np.array([is_missing(label) or label in (-1, "-1") for label in labels], dtype=bool)
     return np.zeros(len(labels), dtype=bool)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: `None`, NaN, pandas' NA or an empty string."""
     pandas = sys.modules.get("pandas")
     # pandas' NA is neither equal to itself nor different from itself.
-    if label is None or (pandas is not None and label is pandas.NA):
+    if value is None or (pandas is not None and value is pandas.NA):
         return True
-    return bool(label != label) or label in (-1, "", "-1")
+    return bool(value != value) or value == ""
