@@ -1,8 +1,9 @@
-"""Distinct labels that are linked as near-duplicates, and copies that are: `copies.py RUNS FIRST LAST`, with scikit-learn and safetensors.
+"""Distinct labels that are linked as near-duplicates, and copies that are: `copies.py RUNS FIRST LAST`.
 
-Digits (64 pixels) and sentences of the docstrings of Python's packages (TF-IDF and SVD, or hashed n-grams of characters) of which no two of a
-class share 40% of their words. Ten labels per class, alone or with a copy of 40% of them: noise on digits, an edited word in
-sentences. A run that RUNS already has is left out. `$CALMIX` is the program, `calmix` by default.
+With scikit-learn and safetensors. Digits (64 pixels) and sentences of the docstrings of Python's packages (TF-IDF and SVD, or
+hashed n-grams of characters) of which no two of a class share 40% of their words. Ten labels per class, alone or with a copy of
+40% of them: noise on digits, an edited word in sentences. A run that RUNS already has is left out. `$CALMIX` is the program,
+`calmix` by default.
 """
 
 import os
