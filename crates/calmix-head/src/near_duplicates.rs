@@ -68,8 +68,8 @@ pub fn unlabelled_needed(labels: usize) -> usize {
 
 /// Returns the group of each labelled sample. Two labels of a class are linked if they are so near to each other that, by the
 /// distances to the neighbours of both, less than 0.01 distinct labels are expected that near. If fewer than 0.05 are expected,
-/// `is_copy` decides, which is called with the two rows and may compare more than features, such as the pixels of images. Vectors without such a
-/// gap are not linked.
+/// `is_copy` decides, which is called with the two rows and may compare more than features, such as the pixels of images.
+/// Vectors without such a gap are not linked.
 ///
 /// # Errors
 /// If the rows do not agree, or a vector is too long; the errors of `is_copy`; [`HeadError::Stopped`] if `stop` becomes true.

@@ -95,16 +95,17 @@ pub fn link_labels(
     }
     let unlabelled = samples.unlabelled_ids();
     let search = CopySearch { labelled: samples.labelled(), unlabelled: &unlabelled, projection, stop };
-    let mut read = |id: u64, numbers: &mut Vec<f32>| -> Result<(), VectorsError> {
+    let read = |id: u64, numbers: &mut Vec<f32>| -> Result<(), VectorsError> {
         let start = numbers.len();
         samples.dataset.vector(id, numbers)?;
         numbers.truncate(start + projection.width());
         Ok(())
     };
-    search.by_features(|id| Ok(samples.class_of(id)?), &mut read)
+    search.by_features(|id| Ok(samples.class_of(id)?), read)
 }
 
-/// The unlabelled samples that labels are compared with: evenly spread over those that have no label, if there are more than needed.
+/// The unlabelled samples that labels are compared with: evenly spread over those that have no label, if there are more than
+/// needed.
 pub fn compared_unlabelled(labelled: &[u64], unlabelled: &[u64]) -> Vec<u64> {
     let needed = unlabelled_needed(labelled.len());
     let mut others: Vec<u64> = unlabelled.to_vec();
@@ -129,7 +130,7 @@ impl CopySearch<'_> {
     pub(crate) fn by_features(
         &self,
         class_of: impl Fn(u64) -> Result<Option<u32>, VectorsError>,
-        read: &mut dyn FnMut(u64, &mut Vec<f32>) -> Result<(), VectorsError>,
+        mut read: impl FnMut(u64, &mut Vec<f32>) -> Result<(), VectorsError>,
     ) -> Result<LabelCopies, VectorsError> {
         if self.labelled.len() > MAX_LABELS {
             return Ok(LabelCopies::too_many(self.labelled.len()));

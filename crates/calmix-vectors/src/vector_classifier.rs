@@ -112,11 +112,11 @@ impl VectorClassifier {
                 training.rows.unlabelled.iter().map(|&place| training.ids[place]).collect();
             let labelled = &training.ids[..training.rows.labelled.len()];
             let search = CopySearch { labelled, unlabelled: &unlabelled, projection: &projection, stop };
-            let mut read = |id: u64, numbers: &mut Vec<f32>| {
+            let read = |id: u64, numbers: &mut Vec<f32>| {
                 numbers.extend_from_slice(clean(&id));
                 Ok(())
             };
-            copies = search.by_features(|id| Ok(labels[rows[id as usize]]), &mut read)?;
+            copies = search.by_features(|id| Ok(labels[rows[id as usize]]), read)?;
         }
         let mut projected = Vec::with_capacity(training.ids.len() * views * projection.dimensions());
         let mut block = Vec::new();

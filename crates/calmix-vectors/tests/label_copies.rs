@@ -44,8 +44,12 @@ fn vectors() -> Vec<f32> {
 fn made(folder: &Path, has_groups: bool) {
     let mut labels = if has_groups { "id,label,group\n" } else { "id,label\n" }.to_owned();
     for row in 0..LABELS {
-        write!(labels, "{row},{}", CLASSES[row % CLASSES.len()]).unwrap();
-        labels += &if has_groups { format!(",site {}\n", row / 4) } else { "\n".to_owned() };
+        let class = CLASSES[row % CLASSES.len()];
+        if has_groups {
+            writeln!(labels, "{row},{class},site {}", row / 4).unwrap();
+        } else {
+            writeln!(labels, "{row},{class}").unwrap();
+        }
     }
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({ROWS}, {WIDTH}), }}");
     let header = format!("{header:<117}\n");

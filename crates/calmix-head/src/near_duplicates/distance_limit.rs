@@ -67,8 +67,8 @@ pub(super) fn distance_limits(
 }
 
 /// Lowers the limits of classes with so few rows that the k-th neighbours of their labels are of other classes: these may be
-/// much farther away than distinct samples of the class. There the median distance to the labels of the class takes the place of the k-th
-/// neighbour.
+/// much farther away than distinct samples of the class. There the median distance to the labels of the class takes the place
+/// of the k-th neighbour.
 fn limit_small_classes(
     unit: &UnitFeatures,
     enough: usize,
