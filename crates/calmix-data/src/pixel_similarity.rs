@@ -1,7 +1,8 @@
 //! Whether two images are copies of each other by their pixels: flipped, brighter, shifted, or one a crop of the other.
 //!
 //! Both are compared as small grey images, by the largest normalised cross-correlation over places, scales and flips. It does
-//! not change with brightness and contrast, and distinct photos seldom reach it, also if they show the same thing.
+//! not change with brightness and contrast, and distinct photos seldom reach it. Drawings do: most images of a handwritten digit
+//! correlate above 0.9 with another one of that digit, so that this comparison alone does not make two images copies.
 
 use calmix_core::lanes;
 
