@@ -126,7 +126,7 @@ fn faults(cell: Cell) -> Vec<String> {
         let n = outcomes.len() as f64;
         let (error, _) = mean(&column(|outcome| outcome.error));
         let (size, _) = mean(&column(|outcome| outcome.size));
-        let mut shown = format!("{cell:?} | {head} | {n} | {:.1}", 100.0 * error);
+        let mut columns = vec![format!("{cell:?} | {head} | {n} | {:.1}", 100.0 * error)];
         let kinds = [
             ("new vectors", column(|outcome| outcome.new)),
             ("own vectors", column(|outcome| outcome.own)),
@@ -134,16 +134,17 @@ fn faults(cell: Cell) -> Vec<String> {
         ];
         for (kind, values) in kinds {
             let (coverage, standard_error) = mean(&values);
-            shown += &format!(" | {:.1} ± {:.1}", 100.0 * coverage, 100.0 * standard_error);
+            columns.push(format!("{:.1} ± {:.1}", 100.0 * coverage, 100.0 * standard_error));
             if coverage < COVERAGE - 0.01 - 2.0 * standard_error {
                 faults.push(format!("{cell:?}, {head}: sets cover {:.1}% of {kind}", 100.0 * coverage));
             }
         }
-        let promised = outcomes.iter().filter(|outcome| outcome.precision.is_some()).count();
+        let guaranteed = outcomes.iter().filter(|outcome| outcome.precision.is_some()).count();
         let is_false = |outcome: &&Outcome| outcome.precision.is_some_and(|right| right < PRECISION);
         let missed = outcomes.iter().filter(is_false).count() as f64 / n;
         let allowed = HeldOut::DELTA + 2.0 * (HeldOut::DELTA * (1.0 - HeldOut::DELTA) / n).sqrt();
-        println!("{shown} | {size:.2} | {promised} | {:.1}", 100.0 * missed);
+        columns.push(format!("{size:.2} | {guaranteed} | {:.1}", 100.0 * missed));
+        println!("{}", columns.join(" | "));
         if missed > allowed {
             faults.push(format!("{cell:?}, {head}: false precision in {:.1}% of draws", 100.0 * missed));
         }
