@@ -1,4 +1,6 @@
 //! Folders of images.
+// Clippy spares functions marked as tests, not those that read for them.
+#![allow(clippy::unwrap_used)]
 
 #[path = "golden/photos.rs"]
 mod golden;
