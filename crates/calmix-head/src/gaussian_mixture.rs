@@ -31,7 +31,7 @@ const ITERATIONS: usize = 10;
 const TOLERANCE: f64 = 1e-4;
 /// Divides the logits. The dimensions of vectors are not independent given the class, so the mixture is too confident:
 /// by about this factor on features of image classifiers. The E-step does not divide: with 10 labels per class of CIFAR-10 and
-/// Fashion-MNIST, half of the logits there changed the NLL by at most 0.004, and a fifth of them raised it by 0.07 to 0.65.
+/// Fashion-MNIST, half of the logits there changed the NLL by at most 0.004, and a fifth of them raised it by 0.07 to 0.64.
 const OVERCONFIDENCE: f64 = 5.0;
 /// How far the logit of a class without a label is below the mean of the others.
 const BELOW_OTHERS: f64 = 10.0;
