@@ -18,12 +18,12 @@ pub(super) struct ImageRows<'a> {
     /// Whether images are read too.
     has_images: bool,
     next_group: usize,
-    group: Option<Group>,
+    group: Option<RowGroup>,
     next_row: u64,
 }
 
 /// A row group that is being read.
-struct Group {
+struct RowGroup {
     rows_left: u64,
     image: Option<ImageColumn>,
     label: Option<TextColumn>,
@@ -63,7 +63,7 @@ impl<'a> ImageRows<'a> {
             if self.next_group == file.metadata.num_row_groups() {
                 return Ok(None);
             }
-            let group = guarded(|| Group::open(file, columns, self.next_group, has_images));
+            let group = guarded(|| RowGroup::open(file, columns, self.next_group, has_images));
             self.group = Some(group.map_err(|error| at(file.damaged(&error)))?);
             self.next_group += 1;
         }
@@ -90,7 +90,7 @@ impl<'a> ImageRows<'a> {
     }
 }
 
-impl Group {
+impl RowGroup {
     fn open(file: &ParquetFile, columns: &ImageColumns, index: usize, has_images: bool) -> Result<Self> {
         let rows_left = file.metadata.row_group(index).num_rows().unsigned_abs();
         let image = if has_images { Some(ImageColumn::open(file, index, &columns.image)?) } else { None };

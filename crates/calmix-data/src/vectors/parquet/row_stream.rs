@@ -17,13 +17,13 @@ pub(super) struct ParquetStream<'a> {
     parts: &'a [TablePart],
     /// The row group to open next.
     next_group: usize,
-    group: Option<Group>,
+    group: Option<RowGroup>,
     /// Rows of the first file that were read.
     row: u64,
 }
 
 /// A row group that is being read.
-struct Group {
+struct RowGroup {
     rows_left: u64,
     vector: Option<VectorColumn>,
     id: Option<TextColumn>,
@@ -55,7 +55,7 @@ impl<'a> ParquetStream<'a> {
     }
 
     /// The row group that is being read; `None` after the last row.
-    fn opened(&mut self) -> std::result::Result<Option<&mut Group>, DataError> {
+    fn opened(&mut self) -> std::result::Result<Option<&mut RowGroup>, DataError> {
         while self.group.as_ref().is_none_or(|group| group.rows_left == 0) {
             let [part, rest @ ..] = self.parts else { return Ok(None) };
             if self.next_group == part.file.metadata.num_row_groups() {
@@ -64,7 +64,7 @@ impl<'a> ParquetStream<'a> {
                 self.row = 0;
                 continue;
             }
-            let group = guarded(|| Group::open(part, self.next_group, self.shape.numbers() as u64));
+            let group = guarded(|| RowGroup::open(part, self.next_group, self.shape.numbers() as u64));
             self.group = Some(group.map_err(|error| in_group(&part.file, self.next_group, &error))?);
             self.next_group += 1;
         }
@@ -100,7 +100,7 @@ impl RowStream for ParquetStream<'_> {
     }
 }
 
-impl Group {
+impl RowGroup {
     /// Opens a row group whose vectors have `numbers` numbers each.
     fn open(TablePart { file, columns }: &TablePart, index: usize, numbers: u64) -> Result<Self> {
         let rows_left = file.metadata.row_group(index).num_rows().unsigned_abs();
@@ -171,7 +171,7 @@ pub(super) fn first_vector(part: &TablePart) -> std::result::Result<(u64, u64), 
     let rows = file.metadata.row_group(index).num_rows().unsigned_abs().max(1);
     let numbers = file.length().saturating_mul(250) / rows;
     let mut group =
-        guarded(|| Group::open(part, index, numbers)).map_err(|error| in_group(file, index, &error))?;
+        guarded(|| RowGroup::open(part, index, numbers)).map_err(|error| in_group(file, index, &error))?;
     let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
     let size = size.map_err(|problem| match problem {
         VectorColumnProblem::Parquet(error) => in_group(file, index, &error),
