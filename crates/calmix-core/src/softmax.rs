@@ -52,7 +52,7 @@ fn exponentials(logits: &[f32], top: f32, into: &mut [f32]) {
 /// Plain multiplications and additions: the compiler turns it into vector code, and it has the same bits on
 /// every machine. x = n·ln 2 + r, and eʳ by its Taylor polynomial on |r| ≤ ln 2 / 2.
 #[inline]
-fn exp_of_negative(x: f32) -> f32 {
+pub fn exp_of_negative(x: f32) -> f32 {
     // Adding and subtracting 1.5·2²³ rounds to a whole number, which is in the low bits in between.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 is split in two parts, so that n times the first is exact.

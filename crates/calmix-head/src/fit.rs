@@ -17,9 +17,8 @@
 //!   decide how good a head is.
 
 use calmix_core::matrix::Matrix;
-use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::is_lower_by;
-use calmix_metrics::fitted_calibrator::FitRule;
+use calmix_metrics::calibrator::temperature::{Temperature, TemperaturePrior};
 use calmix_metrics::groups::{group_count, group_means};
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::Predictions;
@@ -139,7 +138,8 @@ pub fn fit(
         let mut nll = Vec::new();
         if tried.len() > 1 {
             for (_, predictions, _) in &tried {
-                nll.push(nll_after_temperature(predictions, progress)?);
+                progress.check_stop()?;
+                nll.push(nll_after_temperature(predictions)?);
             }
         }
         let best = if tried.len() == 1 { 0 } else { lowest(&nll).unwrap_or(UNCHOSEN) };
@@ -208,19 +208,17 @@ fn by_candidate(
     Ok(candidates)
 }
 
-/// The mean NLL of labels, each at a temperature that was fitted without it; `None` if there are no labels. How confident a
-/// head is does not decide how good it is: its temperature changes that.
-fn nll_after_temperature(
-    predictions: &Predictions,
-    progress: &FitProgress<'_>,
-) -> Result<Option<f64>, HeadError> {
-    let stop = || progress.check_stop().is_err();
-    let nll = if predictions.group_count() < least_labels() {
-        nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?
-    } else {
-        let rule = FitRule::ClearGain;
-        rule.cross_fit_unless(CalibratorKind::Temperature, predictions, &stop)?.nll
-    };
+/// The mean NLL of labels at their most probable temperature; `None` if there are no labels. How confident a head is does not
+/// decide how good it is, since its temperature changes that. The temperature is fitted on these labels: one number flatters
+/// all variants alike, and a cross-fit of each would cost as much as training it.
+fn nll_after_temperature(predictions: &Predictions) -> Result<Option<f64>, HeadError> {
+    let logits = predictions.matrix()?;
+    let labels = &predictions.labels;
+    if labels.is_empty() {
+        return Ok(None);
+    }
+    let temperature = Temperature::fit_with_prior(logits, labels, TemperaturePrior::HEADS)?;
+    let nll = nll_of_rows(logits, labels, temperature.value())?;
     Ok(mean(&group_means(&nll, &predictions.groups)))
 }
 

@@ -7,10 +7,11 @@
 //! would gain next to nothing, instead of at a small gradient: with many classes all gradients are small. And a fit starts
 //! where the last two point to: weights grow about as the logarithm of C. Products are computed in f32, sums of them in f64.
 
+use calmix_core::lanes;
+use calmix_core::softmax::exp_of_negative;
 use calmix_metrics::lbfgs::Search;
 
 use crate::error::HeadError;
-use crate::loss::log_sum_exp;
 use crate::network::{Head, HeadShape, affine_into, by_weight};
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
@@ -23,7 +24,7 @@ pub const STRENGTHS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
 pub const LEAST_GAIN: f64 = 1e-6;
 
 /// Rows whose products are computed at once, and added in f32.
-const BLOCK: usize = 256;
+const BLOCK: usize = 1_024;
 /// Of the mean loss: a problem without a label of its own class is solved at once.
 const GRADIENT_TOLERANCE: f64 = 1e-9;
 /// Of the mean loss, from products in f32.
@@ -118,8 +119,9 @@ struct Problem {
     /// The mean of p·(1 − p) of each class at the last point.
     uncertainty: Vec<f64>,
     weights: Vec<f32>,
+    /// Those of a block, and then the gradient by them.
     logits: Vec<f32>,
-    by_logits: Vec<f32>,
+    sums: BlockSums,
     product: Vec<f32>,
 }
 
@@ -152,7 +154,7 @@ impl Problem {
             uncertainty: vec![equal * (1.0 - equal); shape.classes],
             weights: Vec::new(),
             logits: Vec::new(),
-            by_logits: Vec::new(),
+            sums: BlockSums { uncertainty: vec![0.0; shape.classes], slopes: vec![0.0; shape.classes] },
             product: vec![0.0; shape.width * shape.classes],
         })
     }
@@ -188,20 +190,11 @@ impl Problem {
             // An iteration over many rows and classes takes minutes.
             progress.check_stop()?;
             affine_into(vectors, weight, bias, &mut self.logits);
-            self.by_logits.resize(self.logits.len(), 0.0);
-            let rows = self.logits.chunks_exact(classes).zip(self.by_logits.chunks_exact_mut(classes));
-            for ((logits, p), &label) in rows.zip(labels) {
-                loss += log_sum_exp(logits, p) - logits.get(label).copied().map_or(0.0, f64::from);
-                for (uncertainty, &p) in self.uncertainty.iter_mut().zip(&*p) {
-                    *uncertainty += f64::from(p * (1.0 - p));
-                }
-                if let Some(p) = p.get_mut(label) {
-                    *p -= 1.0;
-                }
-                by_bias.iter_mut().zip(&*p).for_each(|(by, &slope)| *by += f64::from(slope));
-            }
-            by_weight(&self.by_logits, vectors, classes, &mut self.product);
-            by_weights.iter_mut().zip(&self.product).for_each(|(by, &sum)| *by += f64::from(sum));
+            loss += self.sums.slopes(&mut self.logits, labels);
+            add(&self.sums.uncertainty, &mut self.uncertainty);
+            add(&self.sums.slopes, by_bias);
+            by_weight(&self.logits, vectors, classes, &mut self.product);
+            add(&self.product, by_weights);
         }
         self.uncertainty.iter_mut().for_each(|uncertainty| *uncertainty *= share);
         for by in by_bias {
@@ -226,4 +219,49 @@ impl Problem {
         }
         numbers
     }
+}
+
+/// Sums over the rows of a block, by class.
+struct BlockSums {
+    /// p·(1 − p).
+    uncertainty: Vec<f32>,
+    /// The gradients by the logits.
+    slopes: Vec<f32>,
+}
+
+impl BlockSums {
+    /// Replaces the logits of some rows by the gradient of the summed cross entropy by them, which is returned.
+    fn slopes(&mut self, logits: &mut [f32], labels: &[usize]) -> f64 {
+        let classes = self.slopes.len().max(1);
+        self.uncertainty.fill(0.0);
+        self.slopes.fill(0.0);
+        let mut loss = 0.0;
+        for (row, &label) in logits.chunks_exact_mut(classes).zip(labels) {
+            let top = lanes::max(row);
+            row.iter_mut().for_each(|z| *z -= top);
+            loss -= row.get(label).copied().map_or(0.0, f64::from);
+        }
+        // All rows at once: a row of few classes does not fill a vector unit.
+        for z in &mut *logits {
+            *z = exp_of_negative(*z);
+        }
+        for (row, &label) in logits.chunks_exact_mut(classes).zip(labels) {
+            let sum = lanes::sum(row, f64::from);
+            loss += libm::log(sum);
+            let scale = (1.0 / sum) as f32;
+            for (p, uncertainty) in row.iter_mut().zip(&mut self.uncertainty) {
+                *p *= scale;
+                *uncertainty += *p * (1.0 - *p);
+            }
+            if let Some(p) = row.get_mut(label) {
+                *p -= 1.0;
+            }
+            self.slopes.iter_mut().zip(&*row).for_each(|(sum, slope)| *sum += slope);
+        }
+        loss
+    }
+}
+
+fn add(numbers: &[f32], to: &mut [f64]) {
+    to.iter_mut().zip(numbers).for_each(|(to, &number)| *to += f64::from(number));
 }

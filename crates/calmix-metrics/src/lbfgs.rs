@@ -187,8 +187,20 @@ fn remember(history: &mut VecDeque<CurvaturePair>, points: [&[f64]; 2], gradient
     }
 }
 
+/// The number of partial sums of a product, which a vector unit adds side by side.
+const LANES: usize = 16;
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let mut lanes = [0.0; LANES];
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a_blocks.iter().zip(b_blocks) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.into_iter().sum::<f64>() + rest
 }
 
 fn add(to: &mut [f64], factor: f64, what: &[f64]) {
