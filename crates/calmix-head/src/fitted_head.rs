@@ -47,22 +47,22 @@ impl FittedHead {
         let stop = || progress.check_stop().is_err();
         let labels = predictions.group_count();
         let least = least_labels();
-        let calibrator = if labels < least {
+        let calibrator;
+        let nll;
+        if labels < least {
             let training_labels = TrainingLabels::TooFew;
-            Fitted::Nothing(Uncalibrated { held_out: labels as u64, least: least as u64, training_labels })
+            let why = Uncalibrated { held_out: labels as u64, least: least as u64, training_labels };
+            calibrator = Fitted::Nothing(why);
+            nll = nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?;
         } else if predictions.split == EvalSet::Validation {
-            Fitted::Map(Box::new(FittedCalibrator::fit_unless(
-                &predictions,
-                FittedOn::ValidationSplit,
-                &stop,
-            )?))
+            let fitted = FittedCalibrator::fit_unless(&predictions, FittedOn::ValidationSplit, &stop)?;
+            nll = fitted.cross_fit_unless(&predictions, &stop)?.nll;
+            calibrator = Fitted::Map(Box::new(fitted));
         } else {
-            Fitted::Map(Box::new(FittedCalibrator::fit_out_of_fold_unless(&predictions, &stop)?))
-        };
-        let nll = match calibrator.map() {
-            Some(calibrator) => calibrator.cross_fit_unless(&predictions, &stop)?.nll,
-            None => nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?,
-        };
+            let (fitted, cross_fit) = FittedCalibrator::cross_fitted_out_of_fold(&predictions, &stop)?;
+            nll = cross_fit.nll;
+            calibrator = Fitted::Map(Box::new(fitted));
+        }
         Ok(Self { candidate, trained, predictions, calibrator, nll, unseen })
     }
 

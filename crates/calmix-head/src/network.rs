@@ -200,28 +200,21 @@ impl Head {
 
 /// `vectors·weightᵀ + bias`.
 fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
-    let mut outputs = Vec::new();
-    affine_into(vectors, weight, bias, &mut outputs);
-    outputs
-}
-
-/// Replaces `outputs` by `vectors·weightᵀ + bias`.
-pub(crate) fn affine_into(vectors: &[f32], weight: &[f32], bias: &[f32], outputs: &mut Vec<f32>) {
     let to = bias.len();
     let width = weight.len() / to.max(1);
     let rows = vectors.len() / width.max(1);
-    outputs.clear();
-    outputs.reserve(rows * to);
+    let mut outputs = Vec::with_capacity(rows * to);
     if to <= FEW {
         for vector in vectors.chunks_exact(width) {
             let each = weight.chunks_exact(width).zip(bias);
             outputs.extend(each.map(|(weight, bias)| dot(vector, weight) + bias));
         }
-        return;
+        return outputs;
     }
     (0..rows).for_each(|_| outputs.extend_from_slice(bias));
     let weight = Operand::new(weight, to, width).transposed();
-    multiply(Operand::new(vectors, rows, width), weight, 1.0, outputs);
+    multiply(Operand::new(vectors, rows, width), weight, 1.0, &mut outputs);
+    outputs
 }
 
 /// `byᵀ·vectors`: the gradient by a weight, from that by its outputs.

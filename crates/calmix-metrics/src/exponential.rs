@@ -8,6 +8,8 @@ use calmix_core::number::Number;
 
 /// The exponentials that are computed before they are added: enough for long vectors, few enough for the stack.
 const BLOCK: usize = 64;
+/// The same for a row that is not longer: preparing room for more would take as long as the exponentials.
+const SHORT: usize = 16;
 
 /// The number of partial sums.
 const LANES: usize = 8;
@@ -42,9 +44,13 @@ impl<'a, T: Number> RelativeRow<'a, T> {
 
     /// Computes Σ exp(β·d), at least one, from the largest logit itself; zero for an empty row.
     pub(crate) fn mass(&self, beta: f64) -> f64 {
+        if self.row.len() <= SHORT { self.mass_by::<SHORT>(beta) } else { self.mass_by::<BLOCK>(beta) }
+    }
+
+    fn mass_by<const PART: usize>(&self, beta: f64) -> f64 {
         let mut sums = [0.0; LANES];
-        let mut weights = [0.0; BLOCK];
-        for part in self.row.chunks(BLOCK) {
+        let mut weights = [0.0; PART];
+        for part in self.row.chunks(PART) {
             self.weights(part, beta, &mut weights);
             add(&mut sums, &weights[..part.len()]);
         }
@@ -53,13 +59,17 @@ impl<'a, T: Number> RelativeRow<'a, T> {
 
     /// Computes the mass, the mean and the variance of d under softmax(β·row).
     pub(crate) fn moments(&self, beta: f64) -> Moments {
+        if self.row.len() <= SHORT { self.moments_by::<SHORT>(beta) } else { self.moments_by::<BLOCK>(beta) }
+    }
+
+    fn moments_by<const PART: usize>(&self, beta: f64) -> Moments {
         let mut mass = [0.0; LANES];
         let mut first = [0.0; LANES];
         let mut second = [0.0; LANES];
-        let mut weights = [0.0; BLOCK];
-        let mut products = [0.0; BLOCK];
-        let mut squares = [0.0; BLOCK];
-        for part in self.row.chunks(BLOCK) {
+        let mut weights = [0.0; PART];
+        let mut products = [0.0; PART];
+        let mut squares = [0.0; PART];
+        for part in self.row.chunks(PART) {
             self.weights(part, beta, &mut weights);
             let products = &mut products[..part.len()];
             let squares = &mut squares[..part.len()];
@@ -92,9 +102,9 @@ impl<'a, T: Number> RelativeRow<'a, T> {
         }
     }
 
-    /// Writes exp(β·d) of a part of the row, of at most [`BLOCK`] numbers, into the beginning of `weights`.
+    /// Writes exp(β·d) of a part of the row into the beginning of `weights`, which has room for it.
     #[inline]
-    fn weights(&self, part: &[T], beta: f64, weights: &mut [f64; BLOCK]) {
+    fn weights(&self, part: &[T], beta: f64, weights: &mut [f64]) {
         for (weight, z) in weights.iter_mut().zip(part) {
             *weight = exp_of_negative(beta * z.below(self.top));
         }

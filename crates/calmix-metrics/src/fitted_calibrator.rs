@@ -280,12 +280,24 @@ impl FittedCalibrator {
         predictions: &Predictions,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
+        Ok(Self::cross_fitted_out_of_fold(predictions, stop)?.0)
+    }
+
+    /// Fits as [`fit_out_of_fold_unless`](Self::fit_out_of_fold_unless) does, and returns the cross-fit of the labels too:
+    /// computing it again takes as long as the fit.
+    ///
+    /// # Errors
+    /// As [`fit_out_of_fold_unless`](Self::fit_out_of_fold_unless).
+    pub fn cross_fitted_out_of_fold(
+        predictions: &Predictions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(Self, CrossFit), MetricsError> {
         let rows = predictions.labelled()?;
         let rule = FitRule::ClearGain;
         let fit = |rows: LabelledLogits<'_>| rule.fit(CalibratorKind::Temperature, rows, stop);
         let folds = CrossFit::in_five(fit, rows)?;
         let map = Self::with(predictions, fit(rows)?, &folds, FittedOn::OutOfFold)?;
-        Ok(Self { rule, ..map })
+        Ok((Self { rule, ..map }, folds))
     }
 
     fn with(
