@@ -198,10 +198,10 @@ impl Problem {
             by_weight(&self.logits, vectors, classes, &mut self.product);
             add(&self.product, by_weights);
         }
-        self.uncertainty.iter_mut().for_each(|uncertainty| *uncertainty *= share);
-        for by in by_bias {
-            *by *= share;
+        for uncertainty in &mut self.uncertainty {
+            *uncertainty *= share;
         }
+        by_bias.iter_mut().for_each(|by| *by *= share);
         let mut squares = 0.0;
         for (by, w) in by_weights.iter_mut().zip(point) {
             *by = share * *by + self.penalty * w;
