@@ -41,11 +41,12 @@ pub(crate) struct Classifier {
 }
 
 /// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number of a
-/// group or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a description of the fit as JSON, and the out-of-fold predictions: the
-/// rows of `vectors`, and their calibrated probabilities.
+/// group for each row or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a description of
+/// the fit as JSON, and the out-of-fold predictions: the rows of `vectors`, and their calibrated probabilities.
 #[pyfunction]
 #[pyo3(signature = (vectors, views, labels, classes, groups, settings, threads))]
 #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
+#[expect(clippy::too_many_arguments, reason = "Python passes them from one place")]
 pub(crate) fn fit_classifier<'py>(
     py: Python<'py>,
     vectors: PyReadonlyArray2<'py, f32>,

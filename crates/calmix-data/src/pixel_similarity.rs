@@ -184,8 +184,8 @@ mod tests {
             let radius = 4.0 + stream.uniform() * 20.0;
             let colour = [0, 1, 2].map(|_| (stream.uniform() * 255.0) as u8);
             for (n, pixel) in image.pixels_mut().chunks_exact_mut(3).enumerate() {
-                let down = (n as u32 / WIDE) as f64 - place[0];
-                let right = (n as u32 % WIDE) as f64 - place[1];
+                let down = f64::from(n as u32 / WIDE) - place[0];
+                let right = f64::from(n as u32 % WIDE) - place[1];
                 if down * down + right * right < radius * radius {
                     pixel.copy_from_slice(&colour);
                 }

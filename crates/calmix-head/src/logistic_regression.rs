@@ -201,7 +201,9 @@ impl Problem {
         for uncertainty in &mut self.uncertainty {
             *uncertainty *= share;
         }
-        by_bias.iter_mut().for_each(|by| *by *= share);
+        for by in by_bias {
+            *by *= share;
+        }
         let mut squares = 0.0;
         for (by, w) in by_weights.iter_mut().zip(point) {
             *by = share * *by + self.penalty * w;

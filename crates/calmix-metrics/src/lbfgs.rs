@@ -54,7 +54,7 @@ pub struct Search<'a> {
     pub tolerance: f64,
     /// Converged when the next step is expected to lower the function by no more.
     pub least_gain: f64,
-    /// Two values of the function that differ by less may be in the wrong order. A step between them is judged by the slope at
+    /// Two values of the function that differ by less may be in the wrong order. A step between them is decided by the slope at
     /// its end.
     pub noise: f64,
     /// The most iterations.

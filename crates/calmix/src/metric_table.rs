@@ -14,8 +14,8 @@ use calmix_run::events::Event;
 use calmix_run::result::RunResult;
 
 use crate::format::{
-    confidence_in_words, counted, counted_in_groups, decimal, ece_in_words, grouped, over_or_under, percent, pseudo_in_words,
-    signed_gap,
+    confidence_in_words, counted, counted_in_groups, decimal, ece_in_words, grouped, over_or_under, percent,
+    pseudo_in_words, signed_gap,
 };
 use crate::model_options::ModelOptions;
 use crate::predict::input_kind::InputKind;
@@ -115,10 +115,9 @@ pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
     let precision = 100.0 * precision;
     let unseen = match held_out.unseen_classes().len() as u64 {
         0 => String::new(),
-        classes => format!(
-            "  the only labels of {} count as wrong and uncovered\n",
-            counted(classes, "class")
-        ),
+        classes => {
+            format!("  the only labels of {} count as wrong and uncovered\n", counted(classes, "class"))
+        }
     };
     format!(
         "`calmix predict` by default, based on {labels}:\n  \

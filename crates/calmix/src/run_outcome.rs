@@ -86,24 +86,20 @@ fn result(run: &Path) -> Result<String> {
     let kind = InputKind::of(&model);
     // The test split, if any.
     let evaluation = metric_table::of_result(&result, &events).pop();
-    let assessment = match evaluation {
-        Some(seen) => {
-            let verdict = sentence(&verdict(seen, kind));
-            let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)));
-            // Without a calibrator there are too few labels to compare heads, too.
-            let is_calibrated = seen.calibrated.is_some();
-            let why = (!is_calibrated).then(|| metric_table::without_map(result.uncalibrated.as_ref()));
-            let reason = why.or(heads).map(|reason| reason + "\n").unwrap_or_default();
-            let left_out = model.held_out.as_ref().filter(|_| seen.split == EvalSet::OutOfFold);
-            let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
-            let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
-            format!("{verdict}\n\n{}{left_out}{reason}", metric_table::short_table(seen, kind))
-        }
-        None => {
-            let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
-            let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)) + "\n");
-            text + &heads.unwrap_or_default()
-        }
+    let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)));
+    let assessment = if let Some(seen) = evaluation {
+        let verdict = sentence(&verdict(seen, kind));
+        // Without a calibrator there are too few labels to compare heads, too.
+        let is_calibrated = seen.calibrated.is_some();
+        let why = (!is_calibrated).then(|| metric_table::without_map(result.uncalibrated.as_ref()));
+        let reason = why.or(heads).map(|reason| reason + "\n").unwrap_or_default();
+        let left_out = model.held_out.as_ref().filter(|_| seen.split == EvalSet::OutOfFold);
+        let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
+        let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
+        format!("{verdict}\n\n{}{left_out}{reason}", metric_table::short_table(seen, kind))
+    } else {
+        let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
+        text + &heads.map(|heads| heads + "\n").unwrap_or_default()
     };
     let written = format!(
         "{} written to {}; `calmix inspect {}` shows more",

@@ -40,9 +40,7 @@ fn labels_in_words(seen: &Evaluation, kind: InputKind) -> String {
         EvalSet::OutOfFold => {
             format!("{} out of fold", counted_in_groups(seen.samples, "label", seen.groups))
         }
-        split => {
-            counted_in_groups(seen.samples, &format!("{} {}", split.name(), kind.word()), seen.groups)
-        }
+        split => counted_in_groups(seen.samples, &format!("{} {}", split.name(), kind.word()), seen.groups),
     }
 }
 

@@ -119,6 +119,7 @@ fn run_files() -> std::io::Result<()> {
         ids: vec![7, 8, 9],
         labels: vec![0, 1, 1],
         logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
+        groups: vec![0, 1, 1],
     };
     put("predictions", "three", &predictions_file::to_bytes(&predictions).map_err(std::io::Error::other)?)?;
     let map = FittedCalibrator::fit(&predictions, FittedOn::HeldOut).map_err(std::io::Error::other)?;

@@ -78,6 +78,7 @@ fn sets_by_class_name_the_classes_with_too_few_labels() {
         lac: vec![0.0; 15],
         aps: vec![0.0; 15],
         label,
+        ..HeldOut::default()
     });
     info.seal().unwrap();
     fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();

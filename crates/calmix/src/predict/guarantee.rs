@@ -133,16 +133,19 @@ impl Guarantee {
                 "{} are too few for a coverage of {coverage}: every prediction set contains all classes",
                 kept.counted()
             )),
-            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::HIGHEST_SCORE) => Some(format!(
-                "too many of the {} are the only ones of their class, which was unknown when they were predicted, for a \
+            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::HIGHEST_SCORE) => {
+                Some(format!(
+                    "too many of the {} are the only ones of their class, which was unknown when they were predicted, for a \
                  coverage of {coverage}: every prediction set contains all classes; label another sample{} of {}",
-                kept.counted(),
-                kept.other_group(),
-                listed(&kept.unseen)
-            )),
+                    kept.counted(),
+                    kept.other_group(),
+                    listed(&kept.unseen)
+                ))
+            }
             PredictionSets::ByClass(rule) if !kept.scarce.is_empty() => {
                 let named = kept.scarce.iter();
-                let named = named.map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels));
+                let named =
+                    named.map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels));
                 let what = if kept.is_grouped() { "groups of held-out labels" } else { "held-out labels" };
                 Some(format!(
                     "a coverage of {coverage} for each class needs {} {what} per class; classes with fewer are in \
@@ -214,7 +217,7 @@ pub(crate) fn unseen_classes(held_out: &HeldOut, classes: &[String]) -> Vec<Stri
 
 /// The first names, and a mark if there are more.
 pub(crate) fn listed(classes: &[String]) -> String {
-    joined(classes.iter().map(|class| shown(class)), classes.len())
+    joined(classes.iter().map(shown), classes.len())
 }
 
 fn joined(names: impl Iterator<Item = String>, count: usize) -> String {
@@ -374,7 +377,11 @@ mod tests {
             labels.lac[row] = HeldOut::HIGHEST_SCORE;
             labels.aps[row] = HeldOut::HIGHEST_SCORE;
         }
-        let guarantee = guarantee(&labels, 5, &ModelOptions { coverage: 0.91, precision: 0.95, ..ModelOptions::default() });
+        let guarantee = guarantee(
+            &labels,
+            5,
+            &ModelOptions { coverage: 0.91, precision: 0.95, ..ModelOptions::default() },
+        );
         assert_eq!(
             guarantee.missing(),
             [
@@ -411,6 +418,11 @@ mod tests {
             ]
         );
         let by_class = ModelOptions { sets: SetRule::LacByClass, ..ModelOptions::default() };
-        assert!(guarantee(&labels, 1, &by_class).missing_sets().unwrap().contains("9 groups of held-out labels per class"));
+        assert!(
+            guarantee(&labels, 1, &by_class)
+                .missing_sets()
+                .unwrap()
+                .contains("9 groups of held-out labels per class")
+        );
     }
 }

@@ -63,7 +63,7 @@ impl ImageColumns {
         let label = label_at.and_then(|column| others.get(column).cloned());
         // The user may have named it as the column of the labels.
         let group_at = group_column(&names)?.filter(|column| Some(*column) != label_at);
-        // It is no longer among those that may be of labels.
+        // Then it cannot be of labels.
         let group = group_at.map(|column| others.remove(column));
         match &label {
             Some(label) if !is_whole(label) => Err(DataProblem::Ambiguous {
