@@ -59,19 +59,6 @@ impl FitRule {
             Self::ClearGain => temperature_where_it_helps(rows, TemperaturePrior::HEADS, stop),
         }
     }
-
-    /// Cross-fits labels with calibrators of this kind, unless `stop` returns true.
-    ///
-    /// # Errors
-    /// If labels and logits do not match, or there are fewer than two, and [`MetricsError::Stopped`].
-    pub fn cross_fit_unless(
-        self,
-        kind: CalibratorKind,
-        predictions: &Predictions,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<CrossFit, MetricsError> {
-        CrossFit::in_five(|rows| self.fit(kind, rows, stop), predictions.labelled()?)
-    }
 }
 
 /// The origin of labels that were given after training.
@@ -343,7 +330,8 @@ impl FittedCalibrator {
         predictions: &Predictions,
         stop: &dyn Fn() -> bool,
     ) -> Result<CrossFit, MetricsError> {
-        self.rule.cross_fit_unless(self.calibrator.kind(), predictions, stop)
+        let kind = self.calibrator.kind();
+        CrossFit::in_five(|rows| self.rule.fit(kind, rows, stop), predictions.labelled()?)
     }
 
     /// Returns the temperature, if the calibrator is one.

@@ -41,8 +41,9 @@ section! {
         #[when(train is TrainedPart::Head)]
         fixed dimensions: u32 = 256, from(0.0).to(65_536.0);
         /// The number of cross-validation folds: one more head per fold is trained at the end, without the fold's labels, and
-        /// its predictions on them fit the calibrator, the prediction sets and the threshold for abstaining. 0 for none. If
-        /// the dataset has its own validation split, its labels are used instead and no more heads are trained.
+        /// its predictions on them fit the calibrator, the prediction sets and the threshold for abstaining. 0 for none;
+        /// at least 10,000 labels are divided into at most 5. If the dataset has its own validation split, its labels are used
+        /// instead and no more heads are trained.
         #[when(train is TrainedPart::Head)]
         fixed folds: u32 = 10, from(0.0).to(1_000.0);
         /// Whether to train and evaluate a second head in the same way on the labels alone; it becomes the model if it does

@@ -21,9 +21,10 @@ pub(crate) fn verdict(seen: &Evaluation, kind: InputKind) -> String {
     let Interval { low, high } = intervals.error;
     if seen.observations() < ENOUGH_TO_JUDGE {
         let missing = grouped(ENOUGH_TO_JUDGE - seen.observations());
+        let groups = if seen.groups.is_some() { " groups" } else { "" };
         return format!(
             "Too few labels for an estimate: the error may be anywhere from {:.0}% to {:.0}% ({labels}); {missing} \
-             more would make {ENOUGH_TO_JUDGE}.",
+             more{groups} would make {ENOUGH_TO_JUDGE}.",
             100.0 * low,
             100.0 * high
         );
@@ -86,6 +87,26 @@ mod tests {
             groups: Vec::new(),
         };
         evaluate(&predictions, None, None).unwrap()
+    }
+
+    #[test]
+    fn groups_are_the_observations() {
+        let grouped = |samples: usize, groups: u64| {
+            let seen = made(samples, 0.9, 5, EvalSet::OutOfFold);
+            verdict(&Evaluation { groups: Some(groups), ..seen }, InputKind::Vector)
+        };
+        assert_eq!(
+            grouped(60, 12),
+            "Too few labels for an estimate: the error may be anywhere from 2% to 48% (60 labels in 12 groups out of fold); 38 \
+             more groups would make 50."
+        );
+        let many = grouped(600, 60);
+        assert!(
+            many.starts_with(
+                "Expect 20.0% errors (95% CI 10.8 to 32.3, from 600 labels in 60 groups out of fold)"
+            ),
+            "{many}"
+        );
     }
 
     #[test]

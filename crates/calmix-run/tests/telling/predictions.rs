@@ -182,11 +182,25 @@ fn size_limit_grows_with_samples_and_classes() {
     let length = predictions_file::to_bytes(&said).unwrap().len() as u64;
     assert!(length <= predictions_file::longest(60, 7));
     let of_samples = predictions_file::longest(1_000, 7) - predictions_file::longest(0, 7);
-    assert_eq!(of_samples, 1_000 * (4 * 7 + 4 + 8));
+    // Logits, a label, an id and a group.
+    assert_eq!(of_samples, 1_000 * (4 * 7 + 4 + 8 + 4));
     let of_classes = predictions_file::longest(0, 7) - predictions_file::longest(0, 0);
     assert_eq!(of_classes, 7 * 16 * 1_024);
     assert_eq!(predictions_file::longest(0, 0), 64 * 1_024);
     assert_eq!(predictions_file::longest(u64::MAX, usize::MAX), u64::MAX, "it does not overflow");
+}
+
+#[test]
+fn groups_are_in_the_file() {
+    let alone = made::predictions(5, EvalSet::Test, EvalModel::Ema);
+    let groups: Vec<u32> = (0..60).map(|row| row / 2).collect();
+    let grouped = Predictions { groups, ..alone.clone() };
+    let bytes = predictions_file::to_bytes(&grouped).unwrap();
+    assert_eq!(predictions_file::from_bytes(&bytes).unwrap(), grouped);
+    // Without groups the file is as it was before there were any.
+    let bytes = predictions_file::to_bytes(&alone).unwrap();
+    assert!(!bytes.windows(6).any(|name| name == b"groups"));
+    assert_eq!(predictions_file::from_bytes(&bytes).unwrap(), alone);
 }
 
 #[test]
@@ -199,6 +213,7 @@ fn contradictions_are_not_written() {
         change(&mut predictions);
         refused(predictions)
     };
+    assert!(refusal_of(|predictions| predictions.groups.push(1)).contains("groups"));
     assert!(refusal_of(|predictions| predictions.ids.truncate(59)).ends_with("59 ids and 60 labels"));
     assert!(refusal_of(|predictions| predictions.logits.truncate(5)).contains("60 samples of 7 classes"));
     assert!(refusal_of(|predictions| predictions.labels[3] = 7).ends_with("row 3 has label 7, of 7 classes"));
