@@ -1,4 +1,4 @@
-# calmix with the libtorch it was built with, and torchrun. docs/launching.md has the commands that build it.
+# calmix with ONNX Runtime, the libtorch it was built with, and torchrun. docs/launching.md has the commands that build it.
 
 FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update \
@@ -8,6 +8,7 @@ RUN apt-get update \
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/torch \
     && /opt/torch/bin/pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch==2.13.0
+RUN /opt/torch/bin/pip install --no-cache-dir onnxruntime==1.31.1
 # Several GPUs need `nccl`, and that needs headers that PyTorch's package does not bring.
 ARG FEATURES=raster
 RUN case ",$FEATURES," in *,nccl,*) \
@@ -30,7 +31,9 @@ RUN apt-get update \
 # At the same path: calmix-torch looks for libtorch where it was when it was linked.
 COPY --from=build /opt/torch /opt/torch
 COPY --from=build /usr/local/bin/calmix /usr/local/bin/calmix-torch /usr/local/bin/
-ENV PATH=/opt/torch/bin:$PATH
+ENV PATH=/opt/torch/bin:$PATH \
+    ORT_DYLIB_PATH=/opt/torch/lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1 \
+    ORT_DISABLE_TELEMETRY=1
 RUN useradd --uid 1000 --create-home calmix
 USER 1000:1000
 WORKDIR /home/calmix

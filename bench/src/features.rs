@@ -10,18 +10,17 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail, ensure};
 use calmix_core::rng::Seed;
 use calmix_data::prepare::prepare as prepare_table;
-use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, Settings};
-use calmix_engine::frozen_backbone::FrozenBackbone;
-use calmix_engine::precision;
-use calmix_engine::predictor::PredictorSettings;
+use calmix_ort::image_network::ImageNetwork;
+use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{Sink, Work, WorkProgress};
-use calmix_train::trainer::{PageShard, Trainer};
+use calmix_vectors::head_trainer::HeadTrainer;
+use calmix_vectors::images::PageShard;
 
 use crate::step::settings;
 
@@ -31,7 +30,7 @@ const VIEWS: usize = 640;
 const VIEWS_OF_IMAGE: usize = 5;
 /// Images with a label, one of a class; none of them is drawn among the others too.
 const LABELLED: usize = 10;
-/// Of libtorch.
+/// Of ONNX Runtime.
 const THREADS: usize = 2;
 const NETWORK: &str = "tf_efficientnet_lite0";
 const SIZE: u32 = 160;
@@ -49,15 +48,20 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
     // With its first weights: which ones does not matter for how fast it is.
     let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;
     if what == "backbone" {
-        set_threads(THREADS);
-        let backbone = backbone(&settings, &weights)?;
+        let model = ModelSpec { mean: [0.5; 3], std: [0.5; 3], ..model };
+        let run_on = RunOn { threads: THREADS, device: Device::Cpu };
+        let backbone = ImageNetwork::backbone(&model, &weights, run_on)?;
         let images: Vec<u8> = (0..VIEWS * model.image_bytes()).map(|n| (n * 7 % 251) as u8).collect();
-        return Ok(Box::new(move || Ok(backbone.features(&images)?.len() / (2 * backbone.width()))));
+        return Ok(Box::new(
+            move || Ok(backbone.outputs(&images)?.features.len() / backbone.feature_width()),
+        ));
     }
     let temp = tempfile::tempdir()?;
-    let (file, table) = (temp.path().join("model.safetensors"), temp.path().join("prepared"));
+    let file = temp.path().join("model.safetensors");
+    let table = temp.path().join("prepared");
     std::fs::write(&file, weights)?;
-    let (root, mut repetition) = (PathBuf::from(folder), 0);
+    let root = PathBuf::from(folder);
+    let mut repetition = 0;
     let first = recipe(&root, &table, &file, &temp.path().join("0"))?.recipe;
     prepare_table(&first.dataset.source_spec(), &root, &table)?;
     Ok(Box::new(move || {
@@ -65,16 +69,10 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
         let cache = temp.path().join(repetition.to_string());
         let recipe = recipe(&root, &table, &file, &cache)?;
         let mut views = 0;
-        Trainer::new(&NEVER).sink(ViewCount(&mut views)).make_features(&recipe, PageShard::WHOLE)?;
+        HeadTrainer::new(&NEVER).sink(ViewCount(&mut views)).make_features(&recipe, PageShard::WHOLE)?;
         ensure!(views == VIEWS as u64, "made {views} views, expected {VIEWS}");
         Ok(VIEWS)
     }))
-}
-
-fn backbone(settings: &Settings, weights: &[u8]) -> Result<FrozenBackbone> {
-    let model = ModelSpec { mean: [0.5; 3], std: [0.5; 3], ..settings.model };
-    let settings = PredictorSettings { model, classes: settings.classes, device: Device::Cpu };
-    Ok(FrozenBackbone::new(&settings, precision::best(Device::Cpu), weights)?)
 }
 
 /// All images are trained on, and none is used for evaluation.

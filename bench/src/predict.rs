@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use calmix::model::{Model, ModelOptions};
 use calmix_core::rng::Seed;
+use calmix_data::augment::Augment;
+use calmix_data::image_list::{ImageList, ListedImages};
+use calmix_data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 use calmix_engine::engine::Engine;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::model_info::{FORMAT, ModelInfo};
-use calmix_torch::data::image_list::{ImageList, ListedImages};
-use calmix_torch::data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
-use calmix_torch::model::{Model, ModelOptions};
 
 use crate::step::settings;
 
-/// Of libtorch, and workers.
+/// Of ONNX Runtime, and workers.
 const THREADS: usize = 2;
 const BATCH: usize = 64;
 const SIZE: u32 = 32;
@@ -57,11 +58,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f32>>> 
     }))
 }
 
-fn loader(
-    model: &Model,
-    paths: &[PathBuf],
-    side: u32,
-) -> Result<EvalLoader<ImageViews<calmix_torch::data::augment::Augment>>> {
+fn loader(model: &Model, paths: &[PathBuf], side: u32) -> Result<EvalLoader<ImageViews<Augment>>> {
     let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
     let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
     let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };

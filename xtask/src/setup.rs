@@ -2,6 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod libtorch;
+mod onnxruntime;
 mod tool;
 pub(crate) mod venv;
 
@@ -48,7 +49,8 @@ pub(crate) const TORCHMETRICS: &[&str] =
 
 /// The runtime of exported models.
 pub(crate) const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
-/// The Python packages that run exported models in the tests of calmix-onnx and calmix-torch, which find them in the cache.
+/// The Python packages that run exported models in the tests of calmix-onnx and calmix-torch, which find them in the cache. Their
+/// library is also the one that calmix runs in a clone.
 pub(crate) const ONNX: &[&str] = &[ONNXRUNTIME, "onnx==1.23.2", "pillow==13.0.0"];
 
 /// Disk space that compiling a tool takes at most.
@@ -102,7 +104,7 @@ fn install_environments() -> Result<()> {
     println!("setup: pyarrow is installed: {}", venv::python(&[PYARROW])?.display());
     println!("setup: DuckDB is installed: {}", venv::python(&[DUCKDB])?.display());
     println!("setup: moto is installed: {}", venv::python(&[MOTO])?.display());
-    println!("setup: onnxruntime is installed: {}", venv::python(ONNX)?.display());
+    onnxruntime::install()?;
     println!("setup: scikit-learn is installed: {}", venv::python(python::TESTS)?.display());
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! The weights of the backbone are fixed, so its output for a view of an image never changes. A few views of every image pass
 //! the backbone once ([`ViewPixels`] loads them), and the vectors go into a [`FeatureCache`] that runs share.
 //!
-//! A vector is f16 numbers, as little-endian bytes; [`widened`] makes f32 of them.
+//! A vector is f16 numbers, as little-endian bytes: [`narrowed`] makes them of f32, and [`widened`] the reverse.
 
 mod cache;
 mod page;
@@ -23,6 +23,13 @@ pub fn widened(vectors: &[u8]) -> Vec<f32> {
     let mut numbers = vec![0.0; halves.len()];
     halves.convert_to_f32_slice(&mut numbers);
     numbers
+}
+
+/// Numbers as vectors of the cache, rounded to the nearest f16.
+pub fn narrowed(numbers: &[f32]) -> Vec<u8> {
+    let mut halves = vec![f16::ZERO; numbers.len()];
+    halves.convert_from_f32_slice(numbers);
+    halves.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 /// A view of a sample.
@@ -71,8 +78,12 @@ pub struct FeatureIdentity {
     pub dataset: String,
     /// What makes the views, as JSON.
     pub views: String,
-    /// The backbone, its weights and how it runs, as JSON.
+    /// The backbone and its weights, as JSON.
     pub backbone: String,
+    /// What runs the backbone, with its version: its last bits depend on it. Empty in caches of earlier versions, which used
+    /// libtorch.
+    #[serde(default)]
+    pub runtime: String,
     /// The length of a vector, in numbers.
     pub width: u32,
 }
@@ -87,4 +98,17 @@ impl FeatureIdentity {
         let text = serde_json::to_string(self).unwrap_or_default();
         blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect()
     }
+
+    /// Whether another cache differs from this one only in what ran the backbone.
+    fn is_of_other_runtime(&self, other: &Self) -> bool {
+        let is_same = self.dataset == other.dataset && self.views == other.views && self.width == other.width;
+        is_same && self.runtime != other.runtime && weights(&self.backbone) == weights(&other.backbone)
+    }
+}
+
+/// A backbone without its precision, which earlier versions wrote there.
+fn weights(backbone: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let mut backbone: serde_json::Map<String, serde_json::Value> = serde_json::from_str(backbone).ok()?;
+    backbone.remove("precision");
+    Some(backbone)
 }

@@ -11,7 +11,7 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::error::{DataError, DataProblem};
 use calmix_data::features::{
-    FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, widened,
+    FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, narrowed, widened,
 };
 use calmix_data::image::Image;
 use calmix_data::loader::{ImageSource, ViewKey, Views};
@@ -31,6 +31,7 @@ fn identity(weights: &str) -> FeatureIdentity {
         dataset: "abc".into(),
         views: "{}".into(),
         backbone: weights.into(),
+        runtime: "some 1.0".into(),
         width: BYTES as u32 / 2,
     }
 }
@@ -102,11 +103,58 @@ fn another_backbone_dataset_or_view_is_another_cache() {
         FeatureIdentity { dataset: "xyz".into(), ..identity("a") },
         FeatureIdentity { views: "{1}".into(), ..identity("a") },
         FeatureIdentity { width: 4, ..identity("a") },
+        FeatureIdentity { runtime: "some 1.1".into(), ..identity("a") },
     ];
     for other in others {
         let cache = FeatureCache::open(temp.path(), &other).unwrap();
         assert_eq!(cache.missing(0..10, &[FeatureView::Clean]).len(), 1, "{other:?}");
     }
+}
+
+#[test]
+fn cache_of_another_runtime_is_named_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let of = |weights: &str, runtime: &str| FeatureIdentity {
+        runtime: runtime.into(),
+        ..identity(&format!("{{\"weights\":\"{weights}\"}}"))
+    };
+    let open = |identity: &FeatureIdentity| FeatureCache::open(temp.path(), identity).unwrap();
+    let first = open(&of("a", "some 1.0"));
+    assert_eq!(first.of_other_runtime(), None);
+    assert_eq!(open(&of("b", "some 1.1")).of_other_runtime(), None, "other weights");
+    let other_views = FeatureIdentity { views: "{1}".into(), ..of("a", "some 1.1") };
+    assert_eq!(open(&other_views).of_other_runtime(), None, "other views");
+    let newer = of("a", "some 1.1");
+    assert_eq!(open(&newer).of_other_runtime(), Some(first.folder()));
+    assert_eq!(open(&newer).of_other_runtime(), None, "it is not new any more");
+    // What another process left there is passed over.
+    let sibling = temp.path().join("0000000000000000");
+    fs::create_dir(&sibling).unwrap();
+    fs::write(sibling.join("cache.json"), vec![b'['; 1 << 20]).unwrap();
+    assert!(open(&of("a", "some 1.2")).of_other_runtime().is_some());
+}
+
+/// A cache that an earlier version filled by libtorch has no runtime in its identity, and a precision.
+#[test]
+fn cache_of_an_earlier_version_is_one_of_another_runtime() {
+    let temp = tempfile::tempdir().unwrap();
+    let old = temp.path().join("0123456789abcdef");
+    fs::create_dir(&old).unwrap();
+    let text = r#"{"format":2,"dataset":"abc","views":"{}","backbone":"{\"precision\":\"bf16\",\"weights\":\"a\"}",
+        "width":3}"#;
+    fs::write(old.join("cache.json"), text).unwrap();
+    let cache = FeatureCache::open(temp.path(), &identity(r#"{"weights":"a"}"#)).unwrap();
+    assert_eq!(cache.of_other_runtime(), Some(old.as_path()));
+}
+
+#[test]
+fn numbers_are_rounded_to_the_nearest_f16() {
+    let numbers = [0.0, 1.0, -2.5, 1.000_1, 1.000_6, 65_504.0, 1e-8, f32::INFINITY];
+    let rounded = [0.0, 1.0, -2.5, 1.0, 1.000_976_6, 65_504.0, 0.0, f32::INFINITY];
+    assert_eq!(widened(&narrowed(&numbers)), rounded);
+    let bits: Vec<u8> =
+        (0..=u16::MAX).filter(|bits| bits & 0x7FFF <= 0x7C00).flat_map(u16::to_le_bytes).collect();
+    assert_eq!(narrowed(&widened(&bits)), bits, "every f16 stays itself");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::loss_scale::LossScale;
 use crate::network::{Layout, Network};
 use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
-use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
+use crate::placed_network::{PlacedNetwork, Placement};
 use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
@@ -165,7 +165,7 @@ impl Engine {
             Weights::Live => &self.model.parameters,
             Weights::Ema => &self.average,
         };
-        self.model.predict(parameters, pixels, PredictPass::EVALUATION)
+        self.model.predict(parameters, pixels)
     }
 
     /// A checksum of the weights, their average and their momentum: any single changed bit changes it.

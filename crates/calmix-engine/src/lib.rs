@@ -69,7 +69,6 @@ pub mod batch;
 pub mod device;
 pub mod engine;
 pub mod error;
-pub mod frozen_backbone;
 mod host_rows;
 mod images;
 pub mod learn;

@@ -15,7 +15,6 @@ use calmix_recipe::network::operations::NetworkOutput;
 use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};
 
-use crate::error::EngineError;
 use crate::weights;
 
 use pass::Pass;
@@ -66,14 +65,6 @@ impl Network {
     /// Bytes of the longest file of weights that can be of this network.
     pub fn longest_weights(&self) -> u64 {
         weights::longest(&self.layout)
-    }
-
-    /// Refuses a safetensors file that does not hold this network's backbone; its classifier may be any or none.
-    ///
-    /// # Errors
-    /// If it is not safetensors, or names, shapes or types differ.
-    pub fn check_backbone(&self, file: &[u8]) -> Result<(), EngineError> {
-        Ok(calmix_recipe::network::weights::check_backbone(&self.layout, file)?)
     }
 
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.

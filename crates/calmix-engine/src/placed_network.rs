@@ -17,21 +17,8 @@ use crate::{device, precision};
 /// Rows of a pass on a GPU, which has no use for a few at a time. Not measured.
 const GPU_ROWS: usize = 512;
 
-/// How passes that predict are made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PredictPass {
-    /// Rows of each on a processor; fewer of large images.
-    pub(crate) rows: usize,
-    pub(crate) norm: BatchNormMode,
-    pub(crate) precision: Precision,
-}
-
-impl PredictPass {
-    /// Of evaluations.
-    pub(crate) const EVALUATION: Self =
-        Self { rows: 64, norm: BatchNormMode::Eval, precision: Precision::F32 };
-}
-
+/// Rows of an evaluation pass on a processor; fewer of large images.
+const CPU_ROWS: usize = 64;
 /// Bytes of activations of a pass, as far as fewer rows can keep to it: 64 rows of 224 pixels of any network here but the
 /// widest take less.
 const PASS_BYTES: usize = 3 << 29;
@@ -101,27 +88,17 @@ impl PlacedNetwork {
         Pass { weights, statistics, norm, momentum: self.norm_momentum, epsilon: self.norm_eps }
     }
 
-    /// Rows of a pass: always the same for this network, this size of images and this kind of device.
-    fn rows_of(&self, pass: PredictPass) -> usize {
-        let most = if self.device.is_cuda() { pass.rows.max(GPU_ROWS) } else { pass.rows };
+    /// Rows of an evaluation pass: always the same for this network, this size of images and this kind of device.
+    fn pass_rows(&self) -> usize {
+        let most = if self.device.is_cuda() { GPU_ROWS } else { CPU_ROWS };
         let size = self.input.size;
         let numbers = size.height * size.width * self.network.channels_per_pixel();
         (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, most)
     }
 
-    /// Bytes of the rows of a pass.
-    pub(crate) fn pass_bytes(&self, pass: PredictPass) -> usize {
-        (self.rows_of(pass) * self.input.bytes()).max(1)
-    }
-
-    /// Evaluates rows with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that every
+    /// Evaluates rows in f32 with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that every
     /// pass has the same shape: the outputs of an image depend neither on the other images nor on their number.
-    pub(crate) fn predict(
-        &self,
-        parameters: &Flat,
-        pixels: &[u8],
-        pass: PredictPass,
-    ) -> Result<Outputs, EngineError> {
+    pub(crate) fn predict(&self, parameters: &Flat, pixels: &[u8]) -> Result<Outputs, EngineError> {
         let each = self.input.bytes();
         if each == 0 || !pixels.len().is_multiple_of(each) {
             let rows = pixels.len() / each.max(1);
@@ -129,17 +106,16 @@ impl PlacedNetwork {
         }
         let _no_gradient = tch::no_grad_guard();
         let mut outputs = Outputs::default();
-        let kind: Kind = precision::kind(pass.precision);
         // Once for all passes: a large backbone has more weights than a pass has pixels.
-        let weights = parameters.weights(self.network.layout(), kind)?;
-        let evaluation = self.pass(&weights, &self.statistics, pass.norm);
-        let pass_rows = self.rows_of(pass);
+        let weights = parameters.weights(self.network.layout(), Kind::Float)?;
+        let evaluation = self.pass(&weights, &self.statistics, BatchNormMode::Eval);
+        let pass_rows = self.pass_rows();
         for shown in pixels.chunks(pass_rows * each) {
             let rows = shown.len() / each;
             let filling = vec![0; (pass_rows - rows) * each];
             let images = InputRows::upload(&[shown, &filling], &self.input, self.device)?;
             let images = images.read(&self.input, 0, pass_rows)?;
-            let said = self.network.forward(&images.f_to_kind(kind)?, &evaluation)?;
+            let said = self.network.forward(&images.f_to_kind(Kind::Float)?, &evaluation)?;
             for (tensor, numbers) in
                 [(&said.logits, &mut outputs.logits), (&said.features, &mut outputs.features)]
             {

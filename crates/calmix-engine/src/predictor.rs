@@ -1,9 +1,9 @@
-//! A network for prediction only: weights from a file, without the state of training.
+//! A network for prediction only: weights from a file, without the state of training. Models run on ONNX Runtime; this is the
+//! oracle that tests compare it with.
 
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
-use calmix_recipe::network::{Architecture, FirstBlock};
 use calmix_recipe::precision::Precision;
 
 use crate::device;
@@ -11,7 +11,7 @@ use crate::engine::Outputs;
 use crate::error::EngineError;
 use crate::network::Network;
 use crate::parameters::Flat;
-use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
+use crate::placed_network::{PlacedNetwork, Placement};
 use crate::weights::{self, Part};
 
 /// The properties of a network that a file of weights does not contain.
@@ -57,21 +57,11 @@ impl Predictor {
         Ok(Self { network })
     }
 
-    /// Bytes of the longest file of weights of a network, without its metadata.
-    pub fn longest_weights(architecture: Architecture, first_block: FirstBlock, classes: usize) -> u64 {
-        weights::longest(Network::new(architecture, first_block, classes).layout())
-    }
-
-    /// Bytes of the pixels of a pass. More of them at once take no less time for each.
-    pub fn pass_bytes(&self) -> usize {
-        self.network.pass_bytes(PredictPass::EVALUATION)
-    }
-
     /// As [`Engine::predict`](crate::engine::Engine::predict).
     ///
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8]) -> Result<Outputs, EngineError> {
-        self.network.predict(&self.network.parameters, pixels, PredictPass::EVALUATION)
+        self.network.predict(&self.network.parameters, pixels)
     }
 }

@@ -104,12 +104,12 @@ impl Graph {
     }
 
     /// The bytes of the file. Nodes and constants that no output depends on are left out.
-    pub fn to_bytes(&self, metadata: &[(String, String)]) -> Vec<u8> {
+    pub fn into_bytes(self, metadata: &[(String, String)]) -> Vec<u8> {
         let mut model = Message::default();
         model.integer(1, IR_VERSION);
         model.text(2, "calmix");
         model.text(3, env!("CARGO_PKG_VERSION"));
-        model.message(7, &self.to_message());
+        model.message(7, &self.into_message());
         let mut operators = Message::default();
         operators.text(1, "");
         operators.integer(2, OPSET);
@@ -123,7 +123,7 @@ impl Graph {
         model.into_bytes()
     }
 
-    fn to_message(&self) -> Message {
+    fn into_message(self) -> Message {
         let mut needed: BTreeSet<&str> = self.outputs.iter().map(|port| port.name.as_str()).collect();
         let mut nodes = Vec::new();
         // A node stands after those that it reads, so that one pass from the end finds all that are needed.
@@ -138,8 +138,11 @@ impl Graph {
             graph.message(1, &node.to_message());
         }
         graph.text(2, "calmix");
-        for constant in self.constants.iter().filter(|constant| needed.contains(constant.name())) {
-            graph.message(5, &constant.to_message());
+        // Each is dropped when it is written: together they are as large as the network.
+        for constant in self.constants {
+            if needed.contains(constant.name()) {
+                graph.message(5, &constant.to_message());
+            }
         }
         for input in &self.inputs {
             graph.message(11, &input.to_message());

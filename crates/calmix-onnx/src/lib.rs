@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what does a file contain, from input to outputs? | [`model`] |
 //! | how is a network's `forward` recorded? | [`network`] |
+//! | which graph runs a network alone? | [`network_graph`] |
 //! | how does a head read features? | [`head`] |
 //! | how does a calibrator become nodes? | [`calibrator`] |
 //! | how are labels, prediction sets and abstention computed? | [`decision`] |
@@ -18,4 +19,5 @@ pub mod graph;
 pub mod head;
 pub mod model;
 pub mod network;
+pub mod network_graph;
 pub mod tensor;

@@ -63,7 +63,7 @@ impl OnnxModel<'_> {
             }
         };
         add_decision(&mut graph, self.calibrator, self.thresholds, &logits, self.classes);
-        Ok(graph.to_bytes(self.metadata))
+        Ok(graph.into_bytes(self.metadata))
     }
 
     fn check(&self) -> Result<(), OnnxError> {

@@ -93,10 +93,11 @@ section! {
         fixed ratio: u32 = 7, from(0.0).to(1024.0);
         /// The forward passes of a step. They decide which images share batch statistics, so this changes results.
         fixed step: StepKind = StepKind::Concat;
-        /// The number format. A head is always trained in f32; this is then the format of its frozen backbone. `auto` is
-        /// resolved at the first launch and stored with the run.
+        /// The number format of a network; a head and its frozen backbone are always in f32. `auto` is resolved at the first
+        /// launch and stored with the run.
         fixed precision: OrAuto<Precision> = OrAuto::AUTO;
-        /// The device to train on. `auto` is the first GPU, otherwise the CPU; the choice is stored with the run.
+        /// The device to train on. `auto` is the first GPU, otherwise the CPU; for a head it is the CPU. The choice is stored with
+        /// the run.
         free device: OrAuto<Device> = OrAuto::AUTO;
         /// CPU threads for computation; 0 for one per core, counted when the run starts. The last bits of the results
         /// depend on it.

@@ -87,6 +87,9 @@ pub struct HeadInfo {
     pub kind: HeadKind,
     /// The number format that the backbone computes in.
     pub precision: Precision,
+    /// What ran the backbone, with its version; empty if there is no backbone, or libtorch of an earlier version of calmix did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub runtime: String,
     /// The number of features of the backbone.
     pub features: u32,
     /// The number of features after the projection.
@@ -101,6 +104,11 @@ impl HeadInfo {
     /// The sizes of the head, for that many classes.
     pub fn shape(&self, classes: usize) -> HeadShape {
         HeadShape { width: self.dimensions as usize, hidden: self.kind.hidden(), classes }
+    }
+
+    /// Whether both describe the same head. Versions of a runtime differ in the last bits of features: that is the same head.
+    fn is_same(&self, other: &Self) -> bool {
+        *self == Self { runtime: self.runtime.clone(), ..other.clone() }
     }
 }
 
@@ -226,8 +234,11 @@ impl ModelInfo {
             .or_else(|| of_spec(|model| ("mean of pixels", format!("{:?}", model.mean))))
             .or_else(|| of_spec(|model| ("standard deviation of pixels", format!("{:?}", model.std))))
             .or_else(|| {
-                (head != &found.head)
-                    .then(|| "the head or its backbone differs from that of the run".to_owned())
+                let is_same = match (head, &found.head) {
+                    (Some(head), Some(found)) => head.is_same(found),
+                    (head, found) => head == found,
+                };
+                (!is_same).then(|| "the head or its backbone differs from that of the run".to_owned())
             })
     }
 }
@@ -352,6 +363,7 @@ mod tests {
                     head: Some(HeadInfo {
                         kind: HeadKind::Linear,
                         precision: Precision::Bf16,
+                        runtime: String::new(),
                         features: 1_280,
                         dimensions: 256,
                         backbone: String::new(),

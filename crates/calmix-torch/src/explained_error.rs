@@ -2,21 +2,17 @@
 
 use anyhow::Error;
 use calmix::error::{CliError, PreparationStopped, sentence};
-use calmix::explained_error::explain;
+use calmix::explained_error::{self, explain};
 use calmix_io::error::ErrorKind;
 use calmix_train::trainer::TrainError;
 
-/// Replaces an error of training by one that the command line can report. Others stay as they are.
+/// Replaces an error of training by one that the command line can report.
 pub(crate) fn explained(error: Error) -> Error {
     let error = match error.downcast::<TrainError>() {
         Ok(error) => error,
-        Err(error) => return error,
+        Err(error) => return explained_error::explained(error),
     };
     let is_mistake = error.kind() == ErrorKind::Mistake;
-    let hint = match &error {
-        TrainError::Start(start) => Some(start.hint()),
-        _ => None,
-    };
     let error = match error {
         TrainError::PreparationStopped => return PreparationStopped.into(),
         TrainError::Data(error) => return error.into(),
@@ -26,9 +22,5 @@ pub(crate) fn explained(error: Error) -> Error {
         error => Error::from(error),
     };
     let message = sentence(&error);
-    let refusal = if is_mistake { CliError::invalid(message) } else { CliError::failed(message) };
-    match hint {
-        Some(hint) => refusal.hint(hint).into(),
-        None => refusal.into(),
-    }
+    if is_mistake { CliError::invalid(message).into() } else { CliError::failed(message).into() }
 }

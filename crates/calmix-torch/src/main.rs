@@ -1,11 +1,11 @@
-//! The executable that links libtorch: `calmix` replaces itself by it for work on images, and it runs every command itself.
+//! The executable that links libtorch: `calmix` replaces itself by it to train a network, and it runs every command itself.
 #![forbid(unsafe_code)]
 
 use std::panic;
 use std::process::ExitCode;
 
 use calmix::command::Calmix;
-use calmix::{error, processor, torch_program};
+use calmix::{error, processor, telemetry, torch_program};
 use calmix_torch::engine::scalar::PANICKING_FILE;
 use calmix_torch::run_command;
 use clap::Parser;
@@ -31,6 +31,7 @@ fn run() -> ExitCode {
     }
     silence_handled_panics();
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
+    telemetry::restart_without(&calmix.command);
     match run_command(calmix.command) {
         Ok(exit) => exit.into(),
         Err(error) => error::report(&error).into(),

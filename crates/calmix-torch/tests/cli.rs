@@ -78,6 +78,8 @@ mod metrics;
 mod model;
 #[path = "cli/moved_dataset.rs"]
 mod moved_dataset;
+#[path = "cli/near.rs"]
+mod near;
 #[path = "cli/one_clean_view.rs"]
 mod one_clean_view;
 #[path = "../../calmix-onnx/tests/runtime/onnxruntime.rs"]

@@ -1,17 +1,17 @@
-//! Training runs: from a dataset and a recipe to a calibrated model, with every failure on the way handled.
+//! Training runs of whole networks: from a dataset and a recipe to a calibrated model, with every failure on the way handled.
 //!
 //! | question | module |
 //! |---|---|
 //! | how does it train, and how is a run resumed? | [`trainer`] |
-//! | which keys of a recipe do pretrained weights set? | [`pretrained_layer`] |
+//! | how does a program train on a folder of images, with one call? | [`train_folder`] |
 //! | which processes of a run did a launcher start? | [`launch`] |
 //!
-//! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. The files of a run are in [`calmix_run`].
+//! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. [`calmix_vectors`] prepares runs
+//! ([`calmix_vectors::start`]) and trains heads. The files of a run are in [`calmix_run`].
 #![forbid(unsafe_code)]
 
-pub mod pretrained_layer;
-pub mod start;
+mod train_folder;
 pub mod trainer;
 
 pub use calmix_dist::launch;
-pub use start::train_folder;
+pub use train_folder::{TrainedRun, train_folder};

@@ -1,4 +1,4 @@
-//! From a recipe and a dataset to a calibrated model.
+//! From a recipe and a dataset to a calibrated network.
 //!
 //! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the end what it
 //! would have been. What decides that is in the checkpoints (`trainer/lifecycle/checkpoint_files.rs` lists it), and everything
@@ -28,7 +28,6 @@
 mod data;
 mod error;
 mod eval;
-mod head_run;
 mod lifecycle;
 mod mistake;
 mod ranks;
@@ -39,9 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use calmix_data::error::DataError;
 use calmix_data::loader::Warn;
-use calmix_data::split::LabelSplit;
 use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 
@@ -50,28 +47,24 @@ use calmix_run::read;
 use calmix_run::run::{Build, Paths, Run};
 use calmix_run::sink::Sink;
 
-use calmix_vectors::VectorsError;
-
 pub use calmix_run::outcome::Outcome;
 pub use calmix_vectors::evaluation::EvalOutput;
-pub use calmix_vectors::splits::{draw_split, own_validation};
 pub use calmix_vectors::threads::threads;
-pub use data::feature_work::PageShard;
 pub use error::{StateProblem, TrainError};
 pub use eval::reevaluate::evaluate_run;
 pub use ranks::step_phase::StepPhase;
 pub use step::step_traffic::StepTraffic;
 
-use crate::start::PreparedRun;
 use calmix_recipe::{Recipe, Resolved};
-use data::make_features::{FeatureWatch, make_features};
+use calmix_vectors::splits::same_list;
+use calmix_vectors::start::PreparedRun;
 use lifecycle::open_run::{NewRun, RankZeroRun, RunBroadcast};
 use ranks::collect_results::broadcast_result;
 use ranks::find_checkpoint::find_checkpoint;
 use ranks::layout::LocalProcesses;
 use ranks::step_phase::Watch;
 
-/// Starts and resumes runs.
+/// Starts and resumes runs of whole networks.
 pub struct Trainer<'a> {
     sinks: Vec<Box<dyn Sink + 'a>>,
     stop: &'a AtomicBool,
@@ -175,7 +168,7 @@ impl<'a> Trainer<'a> {
         self.go(claimed, Some(recipe), folder)
     }
 
-    /// Starts a run that [`prepare_run`](crate::start::prepare_run) has prepared, or resumes it if it has begun.
+    /// Starts a run that [`prepare_run`](calmix_vectors::start::prepare_run) has prepared, or resumes it if it has begun.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`resume`](Self::resume).
@@ -187,6 +180,7 @@ impl<'a> Trainer<'a> {
                 self.open_new(resolved.clone(), from, self.processes.size()).map(Claimed::New)
             }
             None => same_list(&resolved, &split, folder.path())
+                .map_err(TrainError::from)
                 .and_then(|()| self.lock(folder.path()).map(Claimed::Begun)),
         };
         // `folder` lives until here, and is removed if the run has not begun.
@@ -234,17 +228,6 @@ impl<'a> Trainer<'a> {
         Ok(folder.path().to_owned())
     }
 
-    /// Computes the features of the frozen backbone that a run with this recipe needs, or this process's part of them. The
-    /// dataset has to be prepared.
-    ///
-    /// # Errors
-    /// If the recipe has no head, or its dataset or its backbone cannot be used; [`TrainError::Abandoned`] if it has to stop,
-    /// and the cache keeps what was computed.
-    pub fn make_features(mut self, recipe: &Resolved, part: PageShard) -> Result<(), TrainError> {
-        let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
-        make_features(recipe.clone(), part, self.local.processes, watch)
-    }
-
     fn leads(&self) -> bool {
         self.processes.rank() == 0
     }
@@ -282,28 +265,8 @@ impl<'a> Trainer<'a> {
             }
             (None, None) => self.follow(&received.recipe, found, asked, folder)?,
         };
-        if opened.recipe.recipe.has_head() {
-            return match self.run_head(opened) {
-                Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step: 0 }),
-                ran => ran,
-            };
-        }
         self.begin(opened)?.run()
     }
-}
-
-/// Refuses to continue a run by a command whose list of unlabelled samples has changed since the run started: the run would
-/// use the samples that it stored, not those that the user lists now.
-fn same_list(resolved: &Resolved, split: &LabelSplit, folder: &Path) -> Result<(), TrainError> {
-    if !split.is_listed() {
-        return Ok(());
-    }
-    let now = split.hash().map_err(|problem| DataError::new(folder, problem))?;
-    if read::environment(folder)?.split == now {
-        return Ok(());
-    }
-    let list = PathBuf::from(&resolved.recipe.labels.unlabelled_file);
-    Err(VectorsError::OtherList { path: folder.to_owned(), list }.into())
 }
 
 /// What rank 0 has claimed: the folder of a run that has begun, or a new run.

@@ -3,12 +3,6 @@
 
 #[path = "../../calmix-run/tests/checkpoint/faulty.rs"]
 mod faulty;
-#[path = "training/feature_cache.rs"]
-mod feature_cache;
-#[path = "training/head.rs"]
-mod head;
-#[path = "training/image_copies.rs"]
-mod image_copies;
 #[path = "training/left_out.rs"]
 mod left_out;
 #[path = "training/made.rs"]
@@ -17,8 +11,6 @@ mod made;
 mod methods;
 #[path = "training/pretrained.rs"]
 mod pretrained;
-#[path = "training/pretrained_layer.rs"]
-mod pretrained_layer;
 #[path = "training/pseudo_labels.rs"]
 mod pseudo_labels;
 #[path = "training/refused.rs"]

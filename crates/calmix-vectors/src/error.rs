@@ -1,4 +1,4 @@
-//! The error of this crate: why a head cannot be trained on vectors.
+//! The error of this crate: why a run cannot be prepared, or a head cannot be trained.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,12 @@ use calmix_head::HeadError;
 use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
+use calmix_ort::error::OrtError;
+use calmix_recipe::precision::Precision;
 use calmix_recipe::{Difference, RecipeError};
 use calmix_run::error::RunError;
 
+use crate::start::StartError;
 use crate::table_error::TableError;
 
 /// Why a run stopped, or did not start.
@@ -41,6 +44,15 @@ pub enum VectorsError {
     /// The table of the dataset cannot be used.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// The run that the user requested cannot be prepared.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A file of pretrained weights cannot be used.
+    #[error(transparent)]
+    Pretrained(FileError),
+    /// ONNX Runtime cannot be used, or cannot run the backbone.
+    #[error(transparent)]
+    Ort(#[from] OrtError),
     /// The preparation of the dataset was stopped.
     #[error("interrupted; the partly prepared dataset was deleted")]
     PreparationStopped,
@@ -135,6 +147,17 @@ pub enum VectorsError {
         /// The folder of the run.
         path: PathBuf,
     },
+    /// A run whose features an earlier version computed in another precision.
+    #[error(
+        "{}: the features of this run were computed in {precision}, which this version does not do; train it again, in \
+         f32, with `calmix train` and without train.precision", shown(.path.display())
+    )]
+    OtherPrecision {
+        /// The folder of the run.
+        path: PathBuf,
+        /// The precision of its features.
+        precision: Precision,
+    },
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),
@@ -156,7 +179,11 @@ impl VectorsError {
             Self::Run(error) => error.kind(),
             Self::Data(error) => error.kind(),
             Self::Recipe(error) => error.kind(),
+            Self::Pretrained(error) => error.kind(),
+            Self::Ort(error) => error.kind(),
             Self::Table(_)
+            | Self::Start(_)
+            | Self::OtherPrecision { .. }
             | Self::NotBegun { .. }
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
@@ -171,6 +198,11 @@ impl VectorsError {
             Self::File(error) if error.is_transient() => ErrorKind::Transient,
             _ => ErrorKind::Failure,
         }
+    }
+
+    /// Returns the error for a file of pretrained weights, which the user chose: whatever is wrong with it is a mistake.
+    pub fn pretrained(error: FileError) -> Self {
+        Self::Pretrained(error.unless_transient(ErrorKind::Mistake))
     }
 }
 
@@ -203,6 +235,9 @@ mod tests {
             (file(io::ErrorKind::NotFound).into(), ErrorKind::Failure),
             (file(io::ErrorKind::TimedOut).into(), ErrorKind::Transient),
             (HeadError::Stopped.into(), ErrorKind::Failure),
+            (StartError::Nothing.into(), ErrorKind::Mistake),
+            (VectorsError::pretrained(file(io::ErrorKind::NotFound)), ErrorKind::Mistake),
+            (VectorsError::pretrained(file(io::ErrorKind::TimedOut)), ErrorKind::Transient),
         ];
         for (error, kind) in kinds {
             assert_eq!(error.kind(), kind, "{error}");

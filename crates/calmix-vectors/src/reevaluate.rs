@@ -7,8 +7,6 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::predictions::EvalSet;
-use calmix_recipe::device::Device;
-use calmix_recipe::precision::Precision;
 use calmix_recipe::{CorruptPolicy, Recipe, Resolved, differences};
 use calmix_run::head_files::{longest_head, read_head};
 use calmix_run::inspect;
@@ -21,20 +19,22 @@ use calmix_run::sink::Work;
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;
 use crate::evaluation::EvalOutput;
+use crate::head_runtime::{check_head_of, decide_head};
+use crate::images::make_features::vectors_to_evaluate;
 use crate::read_vectors::read_vectors;
 use crate::run_samples::{BeganWith, RunSamples};
 use crate::threads::threads;
 use crate::vector_table::TablePlace;
 use crate::work_count::{WorkCount, ignore_progress};
 
-/// Evaluates a finished run on vectors again, on the splits of its own dataset. Nothing is written.
+/// Evaluates the head of a finished run again, on the splits of its own dataset. Nothing is written.
 ///
 /// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
 ///
 /// # Errors
-/// If the run has not finished, the recipe has changed, or the vectors are not those it was trained on;
+/// If the run has not finished, the recipe has changed, or the vectors or images are not those it was trained on;
 /// [`VectorsError::Stopped`] if `stop` becomes true.
-pub fn evaluate_vector_run(
+pub fn evaluate_head_run(
     folder: &Path,
     recipe: Option<Resolved>,
     stop: &AtomicBool,
@@ -43,15 +43,20 @@ pub fn evaluate_vector_run(
     if let Some(changed) = recipe {
         resolved = same_run(&resolved, changed, folder)?;
     }
+    check_head_of(folder, &resolved.recipe)?;
     let result = finished(folder)?;
     let threads = threads(resolved.recipe.train.threads, 1);
-    resolved.decide(Device::Cpu, Precision::F32, threads, 1)?;
+    decide_head(&mut resolved, threads)?;
     let recipe = &resolved.recipe;
     let paths = Paths::new(folder);
     let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
     let samples = RunSamples::open(recipe, &paths, Some(&BeganWith { dataset, split }))?;
-    let needed = samples.needed_to_evaluate();
-    let vectors = read_vectors(recipe, &samples.dataset, &needed, &paths, TablePlace::MEMORY, stop)?;
+    let vectors = if recipe.has_vectors() {
+        let needed = samples.needed_to_evaluate();
+        read_vectors(recipe, &samples.dataset, &needed, &paths, TablePlace::MEMORY, stop)?
+    } else {
+        vectors_to_evaluate(recipe, &samples, &paths, stop)?
+    };
     let evaluator = HeadEvaluator { recipe, samples: &samples, vectors: &vectors, stop };
     evaluate_again(folder, &result, evaluator)
 }
@@ -60,7 +65,7 @@ pub fn evaluate_vector_run(
 ///
 /// # Errors
 /// If the run has not finished, or the result cannot be read.
-pub fn finished(folder: &Path) -> Result<RunResult, VectorsError> {
+fn finished(folder: &Path) -> Result<RunResult, VectorsError> {
     read::result(folder)?.ok_or_else(|| VectorsError::Unfinished { path: folder.to_owned() })
 }
 
@@ -68,7 +73,7 @@ pub fn finished(folder: &Path) -> Result<RunResult, VectorsError> {
 ///
 /// # Errors
 /// If the files of its model are not those that the run wrote, or its vectors cannot be evaluated.
-pub fn evaluate_again(
+fn evaluate_again(
     folder: &Path,
     result: &RunResult,
     evaluator: HeadEvaluator<'_>,

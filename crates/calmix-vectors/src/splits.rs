@@ -1,7 +1,7 @@
 //! Splits the labels for training and evaluation; uses the validation split of the dataset if it has one.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_data::dataset::Dataset;
@@ -10,8 +10,10 @@ use calmix_data::loader::SampleIds;
 use calmix_data::prepare::copies_of;
 use calmix_data::sample_list::SampleList;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
+use calmix_recipe::{Keep, Recipe, Resolved};
+use calmix_run::read;
 
-use calmix_recipe::{Keep, Recipe};
+use crate::error::VectorsError;
 
 /// The names that a validation split may have.
 const VALIDATION: [&str; 2] = ["validation", "val"];
@@ -84,4 +86,21 @@ pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, Data
     let root = Path::new(&recipe.dataset.path);
     let list = SampleList::read(Path::new(&labels.unlabelled_file), dataset, root)?;
     split.only(&list, dataset)
+}
+
+/// Refuses to continue a run by a command whose list of unlabelled samples has changed since the run started: the run would
+/// use the samples that it stored, not those that the user lists now.
+///
+/// # Errors
+/// [`VectorsError::OtherList`], or what cannot be read of the run.
+pub fn same_list(resolved: &Resolved, split: &LabelSplit, folder: &Path) -> Result<(), VectorsError> {
+    if !split.is_listed() {
+        return Ok(());
+    }
+    let now = split.hash().map_err(|problem| DataError::new(folder, problem))?;
+    if read::environment(folder)?.split == now {
+        return Ok(());
+    }
+    let list = PathBuf::from(&resolved.recipe.labels.unlabelled_file);
+    Err(VectorsError::OtherList { path: folder.to_owned(), list })
 }

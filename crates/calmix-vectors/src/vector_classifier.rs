@@ -26,8 +26,8 @@ use crate::head_settings::head_settings;
 use crate::label_copies::{CopySearch, LabelCopies};
 use crate::run_samples::NeededSamples;
 use crate::splits::drawn_unlabelled;
+use crate::start::{FILE_CONTENTS, view_settings};
 use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
-use crate::vector_run::{FILE_CONTENTS, view_settings};
 
 /// Vectors and labels to train a classifier on.
 #[derive(Debug, Clone, Copy)]
@@ -203,6 +203,7 @@ fn model_info(
         features: projection.width() as u32,
         dimensions: projection.dimensions() as u32,
         backbone: String::new(),
+        runtime: String::new(),
         projection: ModelInfo::hash(&projection_bytes(projection)?),
     });
     if let Some(calibrator) = kept.calibrator.map() {

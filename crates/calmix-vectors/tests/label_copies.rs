@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_core::matrix::Matrix;
@@ -14,8 +13,9 @@ use calmix_recipe::Layers;
 use calmix_run::events::Event;
 use calmix_run::read;
 use calmix_run::run_folder::RunPlace;
+use calmix_vectors::head_trainer::HeadTrainer;
+use calmix_vectors::start::{StartContext, prepare_vectors};
 use calmix_vectors::vector_classifier::{LabelledVectors, VectorClassifier, recipe};
-use calmix_vectors::vector_run::{VectorTrainer, prepare_vectors};
 
 const ROWS: usize = 300;
 const LABELS: usize = 60;
@@ -74,9 +74,8 @@ fn trained(folder: &Path, name: &str, settings: &[&str]) -> (Vec<String>, Vec<u3
     let run = folder.join(name);
     let stop = AtomicBool::new(false);
     let place = RunPlace::New(run.clone());
-    let prepared =
-        prepare_vectors(&layers, &place, &stop, &(Arc::new(|_: &str| {}) as _), &mut |_| {}).unwrap();
-    VectorTrainer::new(&stop).start(prepared).unwrap();
+    let prepared = prepare_vectors(&layers, &place, StartContext::quiet(&stop)).unwrap();
+    HeadTrainer::new(&stop).start(prepared).unwrap();
     let mut notes = Vec::new();
     for event in read::events(&run).unwrap() {
         if let Event::Note(note) = event {

@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_core::rng::{Domain, Seed};
@@ -13,7 +12,8 @@ use calmix_run::outcome::Outcome;
 use calmix_run::read;
 use calmix_run::run_folder::RunPlace;
 use calmix_vectors::VectorsError;
-use calmix_vectors::vector_run::{VectorTrainer, prepare_vectors};
+use calmix_vectors::head_trainer::HeadTrainer;
+use calmix_vectors::start::{StartContext, prepare_vectors};
 
 const ROWS: usize = 300;
 const WIDTH: usize = 16;
@@ -60,8 +60,8 @@ fn layers(folder: &Path) -> Layers {
 fn train(layers: &Layers, run: &Path, stop: &AtomicBool) -> Result<Outcome, VectorsError> {
     let quiet = AtomicBool::new(false);
     let place = RunPlace::New(run.to_owned());
-    let prepared = prepare_vectors(layers, &place, &quiet, &(Arc::new(|_: &str| {}) as _), &mut |_| {})?;
-    VectorTrainer::new(stop).start(prepared)
+    let prepared = prepare_vectors(layers, &place, StartContext::quiet(&quiet))?;
+    HeadTrainer::new(stop).start(prepared)
 }
 
 /// The files of a run whose bytes do not depend on the clock.
@@ -103,7 +103,7 @@ fn vectors_become_a_calibrated_model() {
         let environment = read::environment(&run).unwrap();
         assert_eq!((environment.engine.as_str(), environment.device.as_str()), ("no libtorch", "cpu"));
         assert!(!run.join("backbone.safetensors").exists() && !run.join("thumbnails.safetensors").exists());
-        let again = VectorTrainer::new(&go).resume(&run, None).unwrap();
+        let again = HeadTrainer::new(&go).resume(&run, None).unwrap();
         assert!(matches!(again, Outcome::AlreadyFinished(_)));
     }
 }
@@ -119,11 +119,11 @@ fn stopped_run_resumes_to_the_same_bytes() {
     let run = temp.path().join("stopped");
     let stopped = train(&layers, &run, &AtomicBool::new(true)).unwrap();
     assert_eq!(stopped, Outcome::Stopped { step: 0 });
-    assert!(matches!(VectorTrainer::new(&go).resume(&run, None).unwrap(), Outcome::Finished(_)));
+    assert!(matches!(HeadTrainer::new(&go).resume(&run, None).unwrap(), Outcome::Finished(_)));
     assert!(files(&run) == files(&whole));
     // A run that was killed before its last file trains its heads again.
     fs::remove_file(run.join("result.json")).unwrap();
-    assert!(matches!(VectorTrainer::new(&go).resume(&run, None).unwrap(), Outcome::Finished(_)));
+    assert!(matches!(HeadTrainer::new(&go).resume(&run, None).unwrap(), Outcome::Finished(_)));
     assert!(files(&run) == files(&whole));
     // With other labels it is another run.
     fs::remove_file(run.join("result.json")).unwrap();
@@ -131,7 +131,7 @@ fn stopped_run_resumes_to_the_same_bytes() {
     let mut split = fs::read_to_string(run.join("split.json")).unwrap();
     split = split.replacen("58,", "", 1);
     fs::write(run.join("split.json"), split).unwrap();
-    assert!(VectorTrainer::new(&go).resume(&run, None).is_err());
+    assert!(HeadTrainer::new(&go).resume(&run, None).is_err());
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod sweep;
 pub mod sweep_args;
 mod train;
 pub mod train_args;
+mod train_features;
 mod weights;
 
 use anyhow::Result;
@@ -37,6 +38,7 @@ use clap::{Parser, Subcommand};
 use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::explained_error::explained;
+use crate::runs_here::FastestDevice;
 use crate::version;
 
 /// Semi-supervised image classification with calibrated confidence
@@ -95,12 +97,12 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs a command that needs no libtorch.
-    pub fn run(self) -> Result<Exit> {
+    /// Runs a command that needs no libtorch; `fastest` is asked if a folder of images is given without a recipe.
+    pub fn run(self, fastest: FastestDevice) -> Result<Exit> {
         match self {
             Self::Prepare(command) => command.run(),
-            Self::Predict(args) => predict::run(&args),
-            Self::Export(args) => export::run(&args),
+            Self::Predict(args) => predict::run(&args).map_err(explained),
+            Self::Export(args) => export::run(&args).map_err(explained),
             Self::Inspect(command) => command.run(),
             Self::Compare(command) => command.run(),
             Self::Push(command) => command.run(),
@@ -110,7 +112,7 @@ impl Command {
             Self::Completions(command) => command.run(),
             #[cfg(feature = "man")]
             Self::Man(command) => command.run(),
-            Self::Train(args) => train::run(&args).map_err(explained),
+            Self::Train(args) => train::run(&args, fastest).map_err(explained),
             Self::Resume(args) => resume::run(&args).map_err(explained),
             Self::Calibrate(args) => calibrate::run(&args).map_err(explained),
             Self::Evaluate(args) => evaluate::run(&args).map_err(explained),

@@ -3,9 +3,13 @@
 pub mod on_samples;
 mod votes;
 
+use std::io::ErrorKind;
+
 use anyhow::Result;
+use calmix_data::error::{DataError, DataProblem};
+use calmix_io::shown::shown;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
-use calmix_recipe::Resolved;
+use calmix_recipe::{Recipe, Resolved};
 use calmix_run::inspect;
 use calmix_vectors::evaluation::EvalOutput;
 use serde_json::json;
@@ -14,6 +18,7 @@ use crate::command::evaluate_args::EvaluateArgs;
 use crate::error::CliError;
 use crate::format::shell_quoted;
 use crate::metric_table::{self, CalibratorState};
+use crate::moved_data::moved;
 use crate::predict::input_kind::InputKind;
 use crate::run_files;
 use crate::terminal::{print, print_json, warn};
@@ -21,6 +26,23 @@ use crate::terminal::{print, print_json, warn};
 /// The command that evaluates the run, for hints.
 pub fn command(args: &EvaluateArgs) -> String {
     format!("calmix evaluate {}", shell_quoted(&args.run))
+}
+
+/// The clearer error about data that cannot be read: the folder of `--data` is not the dataset of the run, or the dataset has
+/// moved.
+pub fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> Option<CliError> {
+    let command = command(args);
+    let data = args.data.named().filter(|data| data.is_dir() && !recipe.has_vectors());
+    let is_missing = |problem: &DataProblem| matches!(problem, DataProblem::Io(error) if error.kind() == ErrorKind::NotFound);
+    match data.filter(|_| problem.problem().is_some_and(is_missing)) {
+        Some(data) => {
+            let place = shown(data.display());
+            let message = format!("{place}: not the dataset that the run was trained on: {problem}");
+            let hint = format!("{command} --on {}, for other labelled images", shell_quoted(data));
+            Some(CliError::invalid(message).hint(hint))
+        }
+        None => moved(problem, recipe, &command),
+    }
 }
 
 /// The recipe of the run with other settings and `--threads`; `None` if there are none.

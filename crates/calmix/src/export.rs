@@ -1,7 +1,6 @@
 //! `calmix export`: a model as files that other programs run, without calmix and nothing to configure.
 //!
-//! The graph is built from the files of the run, so that a network needs no libtorch for it; whoever exports computes the
-//! logits of the examples, with the same code that predicts.
+//! The graph is built from the files of the run; the logits of the example come from the code that predicts.
 
 pub mod card;
 pub mod example;
@@ -53,7 +52,7 @@ pub struct Exported<'a> {
     /// The coverage and the precision that were asked for.
     pub options: &'a ModelOptions,
     /// The inputs of the example.
-    pub input: ExampleInput<'a>,
+    pub input: &'a ExampleInput,
     /// The logits that calmix computes for them, in f32.
     pub logits: &'a [f32],
 }

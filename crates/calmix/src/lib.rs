@@ -1,7 +1,7 @@
 //! Semi-supervised image classification with calibrated confidence.
 //!
-//! This crate is the binary `calmix` and its command line, without libtorch. `calmix-torch` has what needs libtorch: the
-//! commands that work on images, and `Model`, a trained model in use. It re-exports the libraries it consists of:
+//! This crate is the binary `calmix`, its command line, and [`Model`], a trained model in use; networks run on ONNX Runtime.
+//! `calmix-torch` trains whole networks, on libtorch. It re-exports the libraries it consists of:
 //!
 //! | module | crate | what it does |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
-//! | [`vectors`] | `calmix-vectors` | runs that train heads on vectors |
+//! | [`vectors`] | `calmix-vectors` | runs that train heads, on images or vectors |
 //! | [`run`] | `calmix-run` | the files of a run: folder, events, checkpoints, predictions |
 //!
 //! ```
@@ -24,6 +24,11 @@
 //!
 //! The other modules are the command line, which `calmix-torch` shares; they are not an API.
 #![forbid(unsafe_code)]
+
+/// Compiles the example of this page as a doctest of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/use-the-model.md")]
+struct UseTheModel;
 
 #[doc(hidden)]
 pub mod calibration;
@@ -49,23 +54,28 @@ pub mod format;
 pub mod head_table;
 #[doc(hidden)]
 pub mod input_shard;
+mod labelled_images;
 #[doc(hidden)]
 pub mod labelled_samples;
 mod labelled_vectors;
 #[doc(hidden)]
 pub mod launched;
+mod loaded_model;
 #[doc(hidden)]
 pub mod metric_table;
 #[cfg(feature = "mlflow")]
 mod mlflow;
+pub mod model;
 #[doc(hidden)]
 pub mod model_files;
 #[doc(hidden)]
 pub mod model_folder;
 pub mod model_options;
-mod moved_vectors;
+#[doc(hidden)]
+pub mod moved_data;
 #[doc(hidden)]
 pub mod notice_printer;
+mod precision_difference;
 pub mod predict;
 #[doc(hidden)]
 pub mod processor;
@@ -89,9 +99,13 @@ pub mod runs_here;
 #[doc(hidden)]
 pub mod same_command;
 #[doc(hidden)]
+pub mod start_notice;
+#[doc(hidden)]
 pub mod stop;
 #[doc(hidden)]
 pub mod sweep;
+#[doc(hidden)]
+pub mod telemetry;
 #[doc(hidden)]
 pub mod terminal;
 #[doc(hidden)]
@@ -115,3 +129,4 @@ pub use calmix_recipe as recipe;
 pub use calmix_report as report;
 pub use calmix_run as run;
 pub use calmix_vectors as vectors;
+pub use model::Model;

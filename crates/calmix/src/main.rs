@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use calmix::command::Calmix;
 use calmix::runs_here::runs_here;
-use calmix::{error, processor, torch_program};
+use calmix::{error, processor, telemetry, torch_program};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -19,9 +19,10 @@ fn main() -> ExitCode {
 #[inline(never)]
 fn run() -> ExitCode {
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
+    telemetry::restart_without(&calmix.command);
     // Before any signal handler, lock, thread or output: the other program takes this process over as it is.
-    let done = if runs_here(&calmix.command) {
-        calmix.command.run()
+    let done = if runs_here(&calmix.command, torch_program::fastest_device) {
+        calmix.command.run(torch_program::fastest_device)
     } else {
         Err(torch_program::replace_process().into())
     };

@@ -6,11 +6,13 @@ use anyhow::Result;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
 use calmix_run::overview::is_run;
+use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
 
 use crate::command::data_args::existing_folder;
 use crate::error::CliError;
 use crate::format::shell_quoted;
+use crate::predict::input_kind::InputKind;
 use crate::run_files;
 
 /// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in
@@ -42,8 +44,18 @@ pub fn has_model(folder: &Path) -> bool {
     has(folder, RunFile::ModelInfo) || has(folder, RunFile::Model)
 }
 
+/// What the model of a folder reads.
+pub fn input_kind(folder: &Path) -> InputKind {
+    match read::model_info(folder) {
+        Ok(info) => InputKind::of(&info),
+        // A damaged model.json does not say what the model reads; its other files do.
+        Err(_) if has_vector_head(folder) => InputKind::Vector,
+        Err(_) => InputKind::Image,
+    }
+}
+
 /// Whether a folder has the files of a head on vectors: one on images also has a backbone.
-pub fn has_vector_head(folder: &Path) -> bool {
+fn has_vector_head(folder: &Path) -> bool {
     has(folder, RunFile::Projection) && !has(folder, RunFile::Backbone)
 }
 

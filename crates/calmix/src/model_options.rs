@@ -6,12 +6,12 @@ use calmix_recipe::device::Device;
 /// Options for loading a model and for its predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelOptions {
-    /// The device of the model; `None` for the fastest one of this machine.
+    /// The device of the model; `None` for the CPU.
     pub device: Option<Device>,
-    /// CPU threads of the network; `None` for one per core. The last bits of a result may depend on it.
+    /// CPU threads of the network; `None` for one per core. Results do not depend on it.
     pub threads: Option<usize>,
-    /// Whether the backbone below a head computes in f32, whatever the run was trained in.
-    pub backbone_in_f32: bool,
+    /// Whether a head of an earlier version may read features in f32, whatever precision it was trained in.
+    pub accept_f32: bool,
     /// Images in memory at a time, fewer if they are large. Results do not depend on it.
     pub batch: usize,
     /// The probability with which a prediction set must contain the true class, between 0 and 1.
@@ -27,7 +27,7 @@ impl Default for ModelOptions {
         Self {
             device: None,
             threads: None,
-            backbone_in_f32: false,
+            accept_f32: false,
             batch: 256,
             coverage: 0.9,
             sets: SetRule::default(),

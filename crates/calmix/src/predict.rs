@@ -5,10 +5,12 @@
 
 mod foreign_file;
 pub mod guarantee;
+pub(crate) mod image_batches;
 #[doc(hidden)]
 pub mod input_kind;
 #[doc(hidden)]
 pub mod job;
+pub(crate) mod list_reader;
 #[doc(hidden)]
 pub mod logit_batch;
 mod out_path;

@@ -3,9 +3,11 @@
 use std::env;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use calmix_io::shown::shown;
+use calmix_recipe::device::Device;
+use serde_json::Value;
 
 use crate::error::CliError;
 use crate::version::COMMIT;
@@ -32,7 +34,7 @@ const INSTALL_BOTH: &str = "in a clone of calmix, `cargo install --locked --path
 /// Replaces this process by `calmix-torch` with the same arguments. Returns only if that fails.
 pub fn replace_process() -> CliError {
     let Some(program) = find() else {
-        let message = "this command works on images and needs calmix-torch, which is not installed: it is neither beside \
+        let message = "this command needs calmix-torch, which trains networks and is not installed: it is neither beside \
                        calmix, nor in $CALMIX_TORCH, nor on PATH";
         return CliError::invalid(message).hint(INSTALL);
     };
@@ -45,6 +47,18 @@ pub fn replace_process() -> CliError {
     }
     let error = command.exec();
     CliError::invalid(format!("{}: cannot be started: {error}", shown(program.display()))).hint(INSTALL)
+}
+
+/// The fastest device that `calmix-torch` sees; the CPU if it is not there or does not say.
+pub fn fastest_device() -> Device {
+    let ask = |program: &Path| -> Option<Device> {
+        let mut command = Command::new(program);
+        command.args(["doctor", "--seconds", "0", "--json"]).env(CALLER, COMMIT);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        let said: Value = serde_json::from_slice(&output.stdout).ok()?;
+        said.get("device")?.as_str()?.parse().ok()
+    };
+    find().and_then(|program| ask(&program)).unwrap_or(Device::Cpu)
 }
 
 /// Refuses to run for a `calmix` of another commit: its arguments may mean something else.

@@ -299,7 +299,6 @@ fn output_is_continued_with_its_own_options_only() {
         (&["--sets", "aps"], "sets \"lac\", not \"aps\""),
         (&["--probabilities"], "probabilities false, not true"),
         (&["--format", "csv"], "format \"jsonl\", not \"csv\""),
-        (&["--f32"], "f32 false, not true"),
     ] {
         scene.refuses(&[&resume[..], options].concat(), &["it was written with ", what]);
     }

@@ -63,7 +63,7 @@ fn libtorch_gets_the_environment_that_gpus_need() {
         let output = command.env("CALMIX_TORCH", &program).output().unwrap();
         text(&output.stdout)
     };
-    let mut command = place.command(&["train", "--data", "photos"]);
+    let mut command = place.command(&["doctor"]);
     command.env_remove("CUBLAS_WORKSPACE_CONFIG").env_remove("TORCH_NCCL_ASYNC_ERROR_HANDLING");
     assert_eq!(output(&mut command), ":4096:8 0\n");
     // What the user sets is kept.
@@ -72,13 +72,14 @@ fn libtorch_gets_the_environment_that_gpus_need() {
 
 #[test]
 fn missing_program_is_named_in_a_sentence() {
-    let output = Place::new().command(&["train", "--data", "photos"]).output().unwrap();
+    let output = Place::new().command(&["doctor"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert!(
         error.starts_with(
-            "error: this command works on images and needs calmix-torch, which is not installed"
-        )
+            "error: this command needs calmix-torch, which trains networks and is not installed"
+        ),
+        "{error}"
     );
     assert!(error.contains("\ntry: in a clone of calmix, `cargo xtask setup && cargo install"), "{error}");
     assert!(error.contains("`pip install --find-links DIST \"calmix[cpu]\"`"), "{error}");
@@ -88,11 +89,7 @@ fn missing_program_is_named_in_a_sentence() {
 fn process_and_standard_input_stay_the_same() {
     let place = Place::new();
     place.script(".");
-    // A run with a model, which is not one of vectors.
-    let run = place.folder.path().join("runs/a b");
-    fs::create_dir_all(&run).unwrap();
-    fs::write(run.join("model.json"), "{}").unwrap();
-    let mut command = place.command(&["predict", "runs/a b", "-"]);
+    let mut command = place.command(&["doctor", "--threads", "3"]);
     command.current_dir(&place.folder);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let process = child.id();
@@ -100,16 +97,39 @@ fn process_and_standard_input_stay_the_same() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(75), "the exit code is that of calmix-torch");
     let printed = text(&output.stdout);
-    assert!(printed.starts_with(&format!(". {process} predict runs/a b - ")), "{printed}");
+    assert!(printed.starts_with(&format!(". {process} doctor --threads 3 ")), "{printed}");
     assert!(printed.ends_with("\nphoto.jpg\n"), "{printed}");
+}
+
+/// With weights, a folder of images is a head's unless `calmix-torch` sees a GPU.
+#[test]
+fn gpu_of_the_other_program_decides_the_recipe() {
+    let place = Place::new();
+    let weights = place.folder.path().join("weights");
+    for folder in ["weights/tiny", "photos/cat"] {
+        fs::create_dir_all(place.folder.path().join(folder)).unwrap();
+    }
+    fs::write(weights.join("tiny/model.safetensors"), "").unwrap();
+    let program = place.script(".");
+    for (device, is_there) in [("cpu", false), ("cuda:0", true)] {
+        let answers = format!(
+            "#!/bin/sh\ncase $1 in doctor) echo '{{\"device\": \"{device}\"}}';; *) echo . \"$@\"; exit 75;; esac\n"
+        );
+        fs::write(&program, answers).unwrap();
+        let mut command = place.command(&["train", "--data", "photos"]);
+        let output = command.current_dir(&place.folder).env("CALMIX_WEIGHTS", &weights).output().unwrap();
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(if is_there { 75 } else { 2 }), "{device}: {error}");
+        assert_eq!(error.contains("tiny"), !is_there, "{error}");
+    }
 }
 
 #[test]
 fn variable_wins_over_neighbour_and_neighbour_over_path() {
     let place = Place::new();
     let path = place.script("path");
-    let train = ["train", "--data", "photos"];
-    let mut on_path = place.command(&train);
+    let doctor = ["doctor"];
+    let mut on_path = place.command(&doctor);
     on_path.env("PATH", format!("{}:/usr/bin:/bin", path.parent().unwrap().display()));
     assert_eq!(started(&on_path.output().unwrap()), "path");
     place.script(".");
@@ -124,7 +144,7 @@ fn working_folder_on_path_is_ignored() {
     let place = Place::new();
     let working = place.script("working").parent().unwrap().to_owned();
     for path in ["", ":/usr/bin", "/usr/bin::/bin", ".", "../working:/bin"] {
-        let mut command = place.command(&["train", "--data", "photos"]);
+        let mut command = place.command(&["doctor"]);
         let output = command.current_dir(&working).env("PATH", path).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{path}: {}", text(&output.stdout));
         assert!(text(&output.stderr).contains("nor on PATH"), "{path}");

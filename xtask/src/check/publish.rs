@@ -20,6 +20,7 @@ const CRATES: &[&str] = &[
     "calmix-data",
     "calmix-recipe",
     "calmix-onnx",
+    "calmix-ort",
     "calmix-run",
     "calmix-vectors",
     "calmix-report",

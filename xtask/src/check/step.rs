@@ -218,6 +218,7 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-head",
     "--package=calmix-recipe",
     "--package=calmix-onnx",
+    "--package=calmix-ort",
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-vectors",

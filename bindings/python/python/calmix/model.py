@@ -37,7 +37,7 @@ class Answers:
 class Model:
     """A model that `calmix export` wrote, on onnxruntime and without PyTorch.
 
-    Images are decoded and resized by the code that trained the model, so that the answers are those of `calmix predict --f32`.
+    Images are decoded and resized by the code that trained the model, so that the answers are those of `calmix predict`.
 
     A model that reads other files, or that has loops or functions, is refused. Beyond that a file decides how much memory and time
     it takes, as programs do: open models of others with the limits that you would give to a program of theirs.
@@ -61,6 +61,8 @@ class Model:
     precision: float | None
 
     def __init__(self, folder: _Path, *, threads: int | None = None) -> None:
+        # Versions from 1.31 on would otherwise make an identifier of the device and a database when they are loaded.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         try:
             import onnxruntime
         except ImportError as error:

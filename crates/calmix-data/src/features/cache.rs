@@ -23,6 +23,10 @@ use crate::error::{DataError, DataProblem};
 
 /// What the cache is of, beside its pages.
 const IDENTITY: &str = "cache.json";
+/// Bytes of the longest [`IDENTITY`].
+const MAX_IDENTITY: u64 = 64 << 10;
+/// The most caches beside a new one that are looked at.
+const MAX_OTHERS: usize = 1_000;
 /// The prefix of page names.
 const PAGE: &str = "page-";
 
@@ -37,6 +41,8 @@ pub struct FeatureCache {
     damaged: u64,
     /// A folder or page that is not used because it belongs to another user.
     foreign: Option<ConfinedPath>,
+    /// The cache of the same features, computed by another runtime, if this one is new.
+    of_other_runtime: Option<ConfinedPath>,
 }
 
 /// Samples that lack the same views: what one page is going to hold.
@@ -73,6 +79,9 @@ impl FeatureCache {
         if safe_open::is_foreign(&cache.folder) {
             let own = format!("{}-{}", identity.folder_name(), safe_open::user());
             cache.foreign = Some(std::mem::replace(&mut cache.folder, parent.join(own)));
+        }
+        if !safe_open::exists(&cache.folder) {
+            cache.of_other_runtime = other_runtime(parent, identity);
         }
         safe_open::make_folder(&cache.folder)?;
         safe_open::check_own_folder(&cache.folder)?;
@@ -112,6 +121,7 @@ impl FeatureCache {
             pages: PageMap::default(),
             damaged: 0,
             foreign: None,
+            of_other_runtime: None,
         }
     }
 
@@ -128,6 +138,12 @@ impl FeatureCache {
     /// A folder with features of another user, which are not used; `None` if there are none.
     pub fn foreign(&self) -> Option<&Path> {
         self.foreign.as_deref()
+    }
+
+    /// The folder with the same features as another runtime or another version computed them, which are not used; `None` if
+    /// there is none, or if this cache is not new.
+    pub fn of_other_runtime(&self) -> Option<&Path> {
+        self.of_other_runtime.as_deref()
     }
 
     /// A file that [`keep_checked`](Self::keep_checked) kept under this name; `None` if there is none or it is damaged.
@@ -274,6 +290,17 @@ pub fn by_page(ids: &[u64]) -> impl Iterator<Item = &[u64]> {
     ids.chunk_by(|&a, &b| number(a) == number(b))
 }
 
+/// A cache below `parent` that differs from this identity only in what ran the backbone. Only a message depends on it, so
+/// what cannot be read is passed over.
+fn other_runtime(parent: &ConfinedPath, identity: &FeatureIdentity) -> Option<ConfinedPath> {
+    let folders = atomic_file::names(parent).ok()?.into_iter().take(MAX_OTHERS).map(|(_, folder)| folder);
+    folders.into_iter().find(|folder| {
+        let text = safe_open::read(folder.join(IDENTITY), MAX_IDENTITY).unwrap_or_default();
+        let other = serde_json::from_slice::<FeatureIdentity>(&text);
+        other.is_ok_and(|other| identity.is_of_other_runtime(&other))
+    })
+}
+
 /// Whether a file has exactly these bytes.
 fn has_bytes(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
     let mut piece = vec![0; 256 << 10];
@@ -297,8 +324,14 @@ mod tests {
     fn page_of_unordered_samples_counts_as_damaged() {
         let temp = tempfile::tempdir().unwrap();
         let text = String::new;
-        let identity =
-            FeatureIdentity { format: FORMAT, dataset: text(), views: text(), backbone: text(), width: 1 };
+        let identity = FeatureIdentity {
+            format: FORMAT,
+            dataset: text(),
+            views: text(),
+            backbone: text(),
+            runtime: text(),
+            width: 1,
+        };
         let folder = FeatureCache::open(temp.path(), &identity).unwrap().folder.clone();
         for (ids, damaged) in [([7, 8], 0), ([8, 7], 1)] {
             let index = PageIndex { width: 1, views: vec![FeatureView::Clean], ids: ids.to_vec() };

@@ -2,7 +2,7 @@
 
 use calmix_recipe::network::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
 use calmix_recipe::network::operations::{LEAKY_SLOPE, Operations};
-use tch::{Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use crate::parameters::PassWeights;
 use crate::scalar::guarded;
@@ -32,8 +32,6 @@ pub(crate) enum BatchNormMode {
     TrainFrozen,
     /// By the running statistics: evaluation.
     Eval,
-    /// The same, with the layers behind convolutions folded into them ([`ConvNorm`]).
-    Folded,
 }
 
 impl Operations for &Pass<'_> {
@@ -63,7 +61,7 @@ impl Operations for &Pass<'_> {
         let (running, training) = match self.norm {
             BatchNormMode::Train => (Some((mean, variance)), true),
             BatchNormMode::TrainFrozen => (None, true),
-            BatchNormMode::Eval | BatchNormMode::Folded => (Some((mean, variance)), false),
+            BatchNormMode::Eval => (Some((mean, variance)), false),
         };
         x.f_batch_norm(
             Some(self.weights.at(layer.weight)),
@@ -79,9 +77,6 @@ impl Operations for &Pass<'_> {
     }
 
     fn conv_norm(&mut self, x: &Tensor, layer: &ConvNorm) -> Result<Tensor, TchError> {
-        if self.norm == BatchNormMode::Folded {
-            return self.conv(x, &Conv { bias: Some(layer.norm.bias), ..layer.conv });
-        }
         let convolved = self.conv(x, &layer.conv)?;
         self.batch_norm(&convolved, &layer.norm)
     }
@@ -91,17 +86,11 @@ impl Operations for &Pass<'_> {
     }
 
     fn relu(&mut self, mut x: Tensor) -> Result<Tensor, TchError> {
-        match self.bits(&x)? {
-            Some(mut bits) => guarded(|| bits.f_clamp_min_(0).map(|_| ())).map(|()| x),
-            None => x.f_relu_(),
-        }
+        x.f_relu_()
     }
 
     fn relu6(&mut self, mut x: Tensor) -> Result<Tensor, TchError> {
-        match self.bits(&x)? {
-            Some(mut bits) => guarded(|| bits.f_clamp_(0, SIX).map(|_| ())).map(|()| x),
-            None => x.f_relu6_(),
-        }
+        x.f_relu6_()
     }
 
     /// Of the output of BatchNorm, which it consumes: only the result stays in memory.
@@ -128,44 +117,5 @@ impl Operations for &Pass<'_> {
 
     fn mean_of_pixels(&mut self, x: &Tensor) -> Result<Tensor, TchError> {
         x.f_mean_dim([2_i64, 3].as_slice(), false, Kind::Float)
-    }
-}
-
-/// 6 in bf16.
-const SIX: i64 = 0x40C0;
-
-impl Pass<'_> {
-    /// A view of bf16 numbers as integers, where nothing is differentiated. Numbers that are not negative have the order of
-    /// their bits, and negative ones are negative integers; ATen clamps integers six times as fast as bf16.
-    fn bits(&self, x: &Tensor) -> Result<Option<Tensor>, TchError> {
-        let is_fit = self.norm == BatchNormMode::Folded && x.device() == Device::Cpu;
-        let is_fit = is_fit && x.f_kind()? == Kind::BFloat16;
-        is_fit.then(|| x.f_view_dtype(Kind::Int16)).transpose()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::Layout;
-    use crate::parameters::Flat;
-
-    /// Every number of bf16 except NaNs.
-    #[test]
-    fn the_bits_of_bf16_are_clamped_as_its_numbers_are() {
-        let layout = Layout::default();
-        let parameters = Flat::zeros(&layout, Device::Cpu).unwrap();
-        let weights = parameters.weights(&layout, Kind::BFloat16).unwrap();
-        let statistics = RunningStatistics::initial(&layout, Device::Cpu).unwrap();
-        let (norm, momentum, epsilon) = (BatchNormMode::Folded, None, None);
-        let pass = Pass { weights: &weights, statistics: &statistics, norm, momentum, epsilon };
-        let eval = Pass { norm: BatchNormMode::Eval, ..pass };
-        let bits: Vec<i16> = (i16::MIN..=i16::MAX).filter(|bits| bits & 0x7FFF <= 0x7F80).collect();
-        let numbers = || Tensor::from_slice(&bits).view_dtype(Kind::BFloat16);
-        assert!(pass.bits(&numbers()).unwrap().is_some() && eval.bits(&numbers()).unwrap().is_none());
-        assert!((&pass).relu(numbers()).unwrap().equal(&(&eval).relu(numbers()).unwrap()));
-        assert!((&pass).relu6(numbers()).unwrap().equal(&(&eval).relu6(numbers()).unwrap()));
-        let six = (&pass).relu6(numbers()).unwrap().max().double_value(&[]);
-        assert_eq!(six, 6.0);
     }
 }

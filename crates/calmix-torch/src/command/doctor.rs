@@ -13,13 +13,13 @@ use calmix::io::shown::shown;
 use calmix::recipe::device::Device;
 use calmix::run::weights_folder::WeightsFolder;
 use calmix::terminal::{print, print_json, status};
+use calmix::vectors::VectorsError;
 use calmix::version::{COMMIT, TARGET, VERSION};
 use calmix::weights_hint;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
 use calmix_engine::precision;
 use calmix_train::trainer;
-use calmix_train::trainer::TrainError;
 use serde_json::json;
 
 use crate::build_info::{features, features_shown};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
     let (cores, threads) = (cores::available(), trainer::threads(args.threads.unwrap_or(0), 1));
     let precision = format!("{:?}", precision::best(best)).to_lowercase();
     let folder = WeightsFolder::of_user();
-    let weights = folder.names().map_err(TrainError::pretrained)?;
+    let weights = folder.names().map_err(VectorsError::pretrained)?;
     print_text(
         args,
         &format!(

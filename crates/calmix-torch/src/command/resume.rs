@@ -1,27 +1,24 @@
-//! `calmix resume`: continues a run from its newest checkpoint.
+//! `calmix resume` of a whole network, from its newest checkpoint.
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use calmix::command::resume_args::ResumeArgs;
 use calmix::exit::Exit;
 use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
+use calmix::moved_data::moved;
 use calmix::progress::ProgressSink;
-use calmix::recipe::{Recipe, Resolved};
+use calmix::recipe::Recipe;
 use calmix::run::inspect;
-use calmix::run::read;
-use calmix::run::run::Paths;
-use calmix::run_files::cache_option;
 use calmix::run_outcome;
 use calmix::run_summary::resuming;
 use calmix::stop::Stop;
-use calmix::terminal::{status, warn, warn_at_once};
+use calmix::terminal::{status, warn_at_once};
 use calmix_train::launch::LaunchInfo;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::launch_args::launch_info;
-use crate::moved_dataset::explain_moved;
 use crate::supervise::{is_supervised, own_arguments, stop_when_orphaned, supervise};
 
 pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
@@ -31,7 +28,6 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
     if !args.recipe.quiet && launch.is_none() {
         status(&resuming(&args.run, &resolved.recipe));
     }
-    warn_of_cache(&args.run, &resolved)?;
     if let Some(processes) = args.processes.to_start() {
         return supervise(&own_arguments(), processes, &args.run, &Stop::listen()?);
     }
@@ -46,40 +42,26 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<Exit> {
         stop_when_orphaned();
         trainer = stop.ending_at_signal(|| trainer.join(launch, &resolved.recipe))?;
     }
-    let recipe = &resolved.recipe;
-    let resume = || trainer.resume(&args.run, overridden.as_ref());
-    // A head has no checkpoints: there is nothing to wait for.
-    let outcome = if launch.is_none() && recipe.has_head() {
-        stop.ending_soon(|| run_outcome::show_stopped(&args.run, recipe), resume)
-    } else {
-        resume()
-    };
+    let outcome = trainer.resume(&args.run, overridden.as_ref());
     if launch.as_ref().is_some_and(|launch| launch.rank > 0) {
         return silent_exit(outcome, stop);
     }
     let command = format!("calmix resume {}", shell_quoted(&args.run));
     show_outcome(
-        outcome.map_err(|error| explain_moved(error, &resolved.recipe, &command)),
+        outcome.map_err(|error| explained(error, &resolved.recipe, &command)),
         &args.run,
         stop,
         launch.as_ref(),
     )
 }
 
-/// Warns that features are computed again, because only the user decides where calmix writes.
-fn warn_of_cache(run: &Path, resolved: &Resolved) -> Result<()> {
-    let written = inspect::recipe(run)?.recipe;
-    let is_other = written.has_head() && written.network.cache != resolved.recipe.network.cache;
-    if is_other && resolved.recipe.network.cache.is_empty() && read::result(run)?.is_none() {
-        let own = Paths::new(run).features();
-        let cache = cache_option(&written);
-        warn(&format!(
-            "features are computed again and written to {}, because only you decide where calmix writes; to use the cache \
-             that the run's recipe names, add{cache}",
-            shown(own.display())
-        ));
-    }
-    Ok(())
+/// Replaces an error by a clearer one if the dataset is not where the recipe says.
+fn explained(error: TrainError, recipe: &Recipe, command: &str) -> Error {
+    let clearer = match &error {
+        TrainError::Data(problem) => moved(problem, recipe, command),
+        _ => None,
+    };
+    clearer.map_or_else(|| error.into(), Error::from)
 }
 
 /// Returns the exit of a process that is not rank 0 and prints nothing.

@@ -1,40 +1,39 @@
-//! `calmix train`: trains a model from a recipe and a dataset.
+//! `calmix train` of a whole network.
 
 use std::path::Path;
 
 use anyhow::{Error, Result};
 use calmix::command::data_args::{existing_data, on_file_system};
 use calmix::command::train_args::TrainArgs;
+use calmix::cores;
 use calmix::data_warnings::warn_about_labels;
 use calmix::error::CliError;
 use calmix::exit::Exit;
-use calmix::format::shell_quoted;
-use calmix::io::shown::shown;
-use calmix::launched::shard_of_launch;
+use calmix::format::counted;
 use calmix::notice_printer::NoticePrinter;
 use calmix::progress::ProgressSink;
-use calmix::recipe::{OrAuto, Resolved, builtin, detect_source, is_own_format, recipe_for};
+use calmix::recipe::device::Device;
+use calmix::recipe::{OrAuto, Resolved};
 use calmix::recipe_warnings::warn_about_recipe;
-use calmix::run_outcome::show_stopped;
+use calmix::run_summary::summary;
+use calmix::start_notice::{chosen_recipe, start_context};
 use calmix::stop::Stop;
 use calmix::terminal::{status, warn_at_once};
-use calmix_engine::device;
+use calmix::vectors::start::{Draft, PreparedRun, RunPlace, prepare_run};
+use calmix_engine::{device, precision};
 use calmix_train::launch::LaunchInfo;
-use calmix_train::start::{Draft, PreparedRun, RunPlace, prepare_run};
-use calmix_train::trainer::Trainer;
+use calmix_train::trainer::{self, Trainer};
 
-use super::features::make_features;
 use super::resume::{show_outcome, silent_exit};
+use crate::build_info;
 use crate::launch_args::launch_info;
-use crate::start_notice::{chosen_backbone, chosen_recipe, start_context};
 use crate::supervise::supervise;
-use crate::{build_info, summary};
 
 pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
-    refuse_path_as_recipe(args)?;
+    args.refuse_path_as_recipe()?;
     on_file_system(args.run_dir.as_deref(), "a run folder")?;
     args.overrides.data_folder()?;
-    let draft = Draft::new(args.layers()?)?;
+    let draft = Draft::new(args.layers()?, device::fastest)?;
     draft.resolved.ready()?;
     existing_data(Path::new(&draft.resolved.recipe.dataset.path))?;
     if let OrAuto::Is(device) = draft.resolved.recipe.train.device {
@@ -46,13 +45,9 @@ pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
     if let Some(chosen) = draft.chosen_recipe.filter(|_| leads && !is_quiet) {
         status(&chosen_recipe(chosen));
     }
-    if args.features_only {
-        let shard = args.shard.or_else(|| launch.as_ref().and_then(shard_of_launch));
-        return make_features(shard, draft, is_quiet);
-    }
     let requested = draft.resolved.hash();
     if let Some(launch) = launch.as_ref().filter(|launch| launch.rank > 0) {
-        return follow(launch, &draft.resolved, requested, required_run_dir(args)?);
+        return follow(launch, &draft.resolved, requested, args.required_run_dir()?);
     }
     let stop = Stop::listen()?;
     let prepared = prepare(args, &draft, launch.is_some(), &stop)?;
@@ -74,11 +69,6 @@ pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
         Some(launch) => stop
             .ending_at_signal(|| trainer.join(launch, &prepared.resolved.recipe))
             .and_then(|trainer| trainer.asked(requested).start_prepared(prepared)),
-        // A head has no checkpoints: there is nothing to wait for.
-        None if recipe.has_head() => {
-            let recipe = recipe.clone();
-            stop.ending_soon(|| show_stopped(&run, &recipe), || trainer.start_prepared(prepared))
-        }
         None => trainer.start_prepared(prepared),
     };
     show_outcome(outcome.map_err(Error::from), &run, stop, launch.as_ref())
@@ -87,7 +77,7 @@ pub(crate) fn run(args: &TrainArgs) -> Result<Exit> {
 fn prepare(args: &TrainArgs, draft: &Draft, is_launched: bool, stop: &Stop) -> Result<PreparedRun> {
     let place = match &args.run_dir {
         // A launcher may start the same command again.
-        _ if is_launched => RunPlace::NewOrBegun(required_run_dir(args)?.to_owned()),
+        _ if is_launched => RunPlace::NewOrBegun(args.required_run_dir()?.to_owned()),
         Some(folder) => RunPlace::New(folder.clone()),
         None => RunPlace::Next { name: Some(args.run_name(draft.base())) },
     };
@@ -102,46 +92,32 @@ fn announce(
     prepared: &PreparedRun,
     launch: Option<&LaunchInfo>,
 ) -> Result<()> {
-    if let Some(choice) = prepared.backbone.as_ref().filter(|_| !args.overrides.quiet) {
-        status(&chosen_backbone(choice));
-    }
     warn_about_recipe(&prepared.resolved);
     warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
     if !args.overrides.quiet {
         let processes = launch.map(|launch| launch.local_world).or(args.processes.to_start());
-        summary::show(&args.run_name(draft.base()), prepared, processes.unwrap_or(1))?;
+        show_summary(&args.run_name(draft.base()), prepared, processes.unwrap_or(1))?;
     }
     Ok(())
 }
 
-/// The folder of the run: a launcher may start the same command again, so the user has to name it.
-fn required_run_dir(args: &TrainArgs) -> Result<&Path> {
-    args.run_dir.as_deref().ok_or_else(|| {
-        let message = "a launcher started this process and may start it again, so it needs --run-dir";
-        CliError::invalid(message).hint("--run-dir FOLDER, a folder that all processes share").into()
-    })
-}
-
-/// Refuses a dataset or a file in the place of the recipe.
-fn refuse_path_as_recipe(args: &TrainArgs) -> Result<()> {
-    let Some(name) = args.recipe.as_deref().filter(|name| !is_builtin(name)) else { return Ok(()) };
-    let path = Path::new(name);
-    let quoted = shell_quoted(path);
-    let (what, meant) = if path.is_dir() {
-        let source = detect_source(path, false);
-        let recipe = if is_own_format(source) { String::new() } else { format!("{} ", recipe_for(source)) };
-        ("a folder", format!("calmix train {recipe}--data {quoted}"))
-    } else if path.is_file() {
-        ("a file", format!("calmix train --file {quoted}"))
-    } else {
-        return Ok(());
+/// Shows the summary of a run, with the number of processes on this machine.
+fn show_summary(name: &str, prepared: &PreparedRun, processes: usize) -> Result<()> {
+    let train = &prepared.resolved.recipe.train;
+    let device = train.device.or_else(device::fastest);
+    let precision = train.precision.or_else(|| precision::best(device));
+    let each = if processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
+    let threads = trainer::threads(train.threads, processes);
+    let shared = match device {
+        Device::Cpu => format!(", {}{each}", counted(threads.into(), "thread")),
+        Device::Cuda(_) | Device::Mps => each,
     };
-    let message = format!("{} is {what}, not a recipe; did you mean `{meant}`?", shown(name));
-    Err(CliError::invalid(message).hint("`calmix recipes` lists the recipes").into())
-}
-
-fn is_builtin(name: &str) -> bool {
-    builtin().iter().any(|recipe| recipe.name == name)
+    let precision = format!("{precision:?}").to_lowercase();
+    status(&summary(name, prepared, &format!("{device}{shared}, {precision}"))?);
+    if device == Device::Cpu {
+        cores::warn_if_oversubscribed(threads, processes);
+    }
+    Ok(())
 }
 
 /// Trains on a rank other than 0, which neither prepares the dataset nor prints.

@@ -46,8 +46,7 @@ fn check(workspace: &Workspace, run_folder: &str, images: &str, more: &[&str], m
         is_near(&found, output, 0.0);
     }
     let out = format!("{run_folder}.jsonl");
-    let predict =
-        ["predict", run_folder, images, "--f32", "--probabilities", "--threads", "1", "--out", &out];
+    let predict = ["predict", run_folder, images, "--probabilities", "--threads", "1", "--out", &out];
     workspace.run(&predict).with_code(0);
     let script = workspace.path("answers.py");
     fs::write(&script, ANSWERS).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use calmix_torch::Model;
+use calmix::Model;
 use calmix_torch::run::model_info::ModelInfo;
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Instant;
 
-use calmix_torch::Model;
-use calmix_torch::model::ModelOptions;
+use calmix::Model;
+use calmix::model::ModelOptions;
 use calmix_torch::report::report::RunsReport;
 use calmix_torch::run::inspect;
 use calmix_torch::run::read;

@@ -2,18 +2,19 @@
 
 use std::fs;
 
-use calmix_torch::Model;
+use calmix::Model;
 use calmix_torch::data::image::Image;
 use calmix_torch::metrics::fitted_calibrator::FittedCalibrator;
 use calmix_torch::metrics::held_out::HeldOut;
 
-use calmix_torch::model::ModelOptions;
+use calmix::model::ModelOptions;
 use calmix_torch::recipe::model_spec::ModelSpec;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::run::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
+use crate::near::assert_near;
 use crate::workspace::Workspace;
 
 #[test]
@@ -87,10 +88,9 @@ fn a_model_alone_says_what_the_run_said() {
 
     let images = test_images();
     let predictions = model.predict(&images).unwrap();
-    let bits = |numbers: &[f32]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
     for (row, prediction) in predictions.iter().enumerate() {
         let expected = &expected[10 * row..10 * (row + 1)];
-        assert_eq!(bits(&prediction.probabilities), bits(expected), "row {row}");
+        assert_near(&prediction.probabilities, expected, &format!("row {row}"));
         assert_eq!(prediction.confidence, prediction.probabilities[prediction.label]);
         let set = prediction.set.as_ref().unwrap();
         assert_eq!(set[0] as usize, prediction.label);

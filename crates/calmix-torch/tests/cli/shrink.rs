@@ -8,6 +8,7 @@ use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::run::predictions_file;
 use serde_json::Value;
 
+use crate::near::assert_near;
 use crate::predict::rows;
 use crate::workspace::Workspace;
 
@@ -58,15 +59,14 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     ]);
     let found = rows(&found.with_code(0).stdout);
     assert!(!said.ids.is_empty());
-    let bits = |row: &Value| -> Vec<u32> {
+    let probabilities = |row: &Value| -> Vec<f32> {
         let all = row["probabilities"].as_array().unwrap();
-        all.iter().map(|p| (p.as_f64().unwrap() as f32).to_bits()).collect()
+        all.iter().map(|p| p.as_f64().unwrap() as f32).collect()
     };
     for (&id, logits) in said.ids.iter().zip(said.matrix().unwrap().iter()) {
         let mut expected = vec![0.0; 2];
         map.probabilities_into(logits, &mut expected).unwrap();
-        let expected: Vec<u32> = expected.iter().map(|p| p.to_bits()).collect();
-        assert_eq!(bits(&found[id as usize]), expected, "sample {id}");
+        assert_near(&probabilities(&found[id as usize]), &expected, &format!("sample {id}"));
     }
 
     // The rule shows: without it, the same image is another one to the model.
@@ -74,8 +74,8 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
         &fs::read(workspace.path("photos/cat/3.png")).unwrap(),
         &calmix_torch::data::decode::DecodeLimits::default(),
     );
-    let options = calmix_torch::model::ModelOptions { threads: Some(1), ..Default::default() };
-    let model = calmix_torch::Model::load_with(workspace.path("run"), &options).unwrap();
+    let options = calmix::model::ModelOptions { threads: Some(1), ..Default::default() };
+    let model = calmix::Model::load_with(workspace.path("run"), &options).unwrap();
     let whole = whole.unwrap();
     let (mut view, mut scratch) = (vec![0; 8 * 8 * 3], calmix_torch::data::augment::Scratch::default());
     model.transform().evaluation(&whole, &mut scratch, &mut view).unwrap();
@@ -83,7 +83,7 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     let unruled = Matrix::new(&unruled, 1, 2).unwrap().iter().next().unwrap().to_vec();
     let ruled = model.predict(&[whole]).unwrap().remove(0);
     let row = found.iter().find(|row| row["path"] == "photos/cat/3.png").unwrap();
-    assert_eq!(ruled.probabilities.iter().map(|p| p.to_bits()).collect::<Vec<_>>(), bits(row));
+    assert_eq!(ruled.probabilities, probabilities(row));
     assert_ne!(model.prediction(&unruled).unwrap().probabilities, ruled.probabilities);
 
     // Another dataset of large images, by the model's rule and not by the usual one.

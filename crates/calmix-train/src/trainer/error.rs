@@ -3,7 +3,6 @@
 use calmix_data::error::DataError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
-use calmix_head::HeadError;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
 use calmix_metrics::error::MetricsError;
@@ -11,7 +10,6 @@ use calmix_recipe::RecipeError;
 use calmix_run::error::RunError;
 use calmix_vectors::VectorsError;
 
-use crate::start::StartError;
 use calmix_core::error::CoreError;
 
 /// Why a run stopped, or did not start. Its checkpoints stay as they are.
@@ -21,9 +19,6 @@ pub enum TrainError {
     /// The recipe is invalid.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// The run that the user requested cannot be prepared.
-    #[error(transparent)]
-    Start(#[from] StartError),
     /// The preparation of the dataset was stopped.
     #[error("interrupted; the partly prepared dataset was deleted")]
     PreparationStopped,
@@ -42,10 +37,8 @@ pub enum TrainError {
     /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A head cannot be trained or used.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// The table, the recipe or the samples of a run cannot be used, or are not those it began with.
+    /// A run cannot be prepared, or its table, its recipe or its samples are not those it began with; or a head cannot be
+    /// trained.
     #[error(transparent)]
     Vectors(Box<VectorsError>),
     /// Metrics cannot be computed.
@@ -199,7 +192,7 @@ impl From<VectorsError> for TrainError {
             VectorsError::Data(error) => Self::Data(error),
             VectorsError::File(error) => Self::File(error),
             VectorsError::Method(error) => Self::Method(error),
-            VectorsError::Head(error) => Self::Head(error),
+            VectorsError::Pretrained(error) => Self::Pretrained(error),
             VectorsError::Calibration(error) => Self::Calibration(error),
             VectorsError::PreparationStopped => Self::PreparationStopped,
             VectorsError::Stopped => Self::Abandoned,

@@ -2,7 +2,7 @@
 //! dataset, so a launcher should not repeat it. Nothing has started by then.
 
 use calmix_core::error::CoreError;
-use calmix_io::error::{ErrorKind, FileError};
+use calmix_io::error::ErrorKind;
 
 use super::error::TrainError;
 
@@ -18,8 +18,7 @@ impl TrainError {
             Self::Engine(error) => error.kind(),
             Self::Processes(error) => error.kind(),
             Self::Vectors(error) => error.kind(),
-            Self::Start(_)
-            | Self::UnreadableMessage(_)
+            Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
             | Self::TooManyProcesses { .. }
             | Self::Memory { .. }
@@ -38,11 +37,6 @@ impl TrainError {
         self.kind() == ErrorKind::Mistake
     }
 
-    /// Returns the error for a file of pretrained weights, which the user chose: whatever is wrong with it is a mistake.
-    pub fn pretrained(error: FileError) -> Self {
-        Self::Pretrained(error.unless_transient(ErrorKind::Mistake))
-    }
-
     /// The same error as text, for the other processes.
     pub(super) fn as_text(&self) -> Self {
         Self::AsText { text: self.to_string(), mistake: self.is_mistake() }
@@ -59,15 +53,15 @@ mod tests {
     use calmix_dist::{DistError, Operation};
     use calmix_engine::device;
     use calmix_engine::error::EngineError;
-    use calmix_io::error::FileProblem;
+    use calmix_io::error::{FileError, FileProblem};
     use calmix_recipe::device::Device;
     use calmix_run::error::RunError;
     use calmix_vectors::VectorsError;
 
     use super::super::StateProblem;
     use super::*;
-    use crate::start::StartError;
     use calmix_recipe::Layers;
+    use calmix_vectors::start::StartError;
 
     fn path() -> PathBuf {
         PathBuf::from("here")
@@ -90,7 +84,7 @@ mod tests {
         let words = "wrong".to_owned();
         let mut mistakes = vec![
             Layers::new().set("train.stpes=1").resolve().unwrap_err().into(),
-            StartError::Nothing.into(),
+            VectorsError::from(StartError::Nothing).into(),
             RunError::Exists { path: path() }.into(),
             RunError::NotEmpty { path: path(), found: words.clone() }.into(),
             RunError::NoRun { path: path() }.into(),
@@ -123,8 +117,8 @@ mod tests {
             },
             TrainError::TooManyProcesses { processes: 3, groups: 1, shards: 2 },
             TrainError::Memory { samples: 1, classes: 1, state: 1, network: 1, needed: 1, available: 1 },
-            TrainError::pretrained(file(io::ErrorKind::NotFound)),
-            TrainError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))),
+            VectorsError::pretrained(file(io::ErrorKind::NotFound)).into(),
+            VectorsError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))).into(),
             TrainError::Unsupported(words),
         ];
         let kinds = [
@@ -181,7 +175,7 @@ mod tests {
             TrainError::TooManySkips { step: 1, problem: words(), skips: 1 },
             TrainError::Diverged { step: 1, what: "step", processes: vec![1], of: 2 },
             RunError::Backlog { bytes: 1, problem: damage() }.into(),
-            TrainError::pretrained(file(io::ErrorKind::TimedOut)),
+            VectorsError::pretrained(file(io::ErrorKind::TimedOut)).into(),
             TrainError::PreparationStopped,
             TrainError::Abandoned,
         ]

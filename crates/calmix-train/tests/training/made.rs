@@ -1,19 +1,22 @@
 //! A dataset, recipes for it, and what can be compared of two runs.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use calmix_core::rng::{Domain, Seed};
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::Sink;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
-/// Pixels a side.
-const SIDE: usize = 8;
+#[path = "../../../calmix-vectors/tests/fixture/run_bytes.rs"]
+mod run_bytes;
+#[path = "../../../calmix-vectors/tests/fixture/tiny_images.rs"]
+mod tiny_images;
+
+#[allow(unused_imports, reason = "not every test uses both")]
+pub(crate) use run_bytes::{bytes, differing};
+pub(crate) use tiny_images::dataset;
 
 /// A folder of its own for a test, with a dataset in it.
 pub(crate) struct Bench {
@@ -104,39 +107,6 @@ pub(crate) fn stopping<'a>(trainer: Trainer<'a>, steps: u64, stop: &'a AtomicBoo
     trainer.sink(StopAt { steps, stop })
 }
 
-/// Everything of a run that must not depend on what happened to it: all files but the lock, what depends on the
-/// clock, and checkpoints before the last.
-pub(crate) fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    collect(folder, "", &mut found);
-    let last = found.keys().filter_map(|name| name.strip_prefix("checkpoints/")?.split('/').next()).max();
-    let last = format!("checkpoints/{}/", last.unwrap_or_default());
-    found.retain(|name, _| {
-        let timed = name.starts_with("tensorboard/") || name == "timing.jsonl" || name == "calmix.lock";
-        !timed && (!name.starts_with("checkpoints/") || name.starts_with(&last))
-    });
-    found
-}
-
-fn collect(folder: &Path, prefix: &str, into: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let entry = entry.unwrap();
-        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            collect(&entry.path(), &format!("{name}/"), into);
-        } else {
-            into.insert(name, fs::read(entry.path()).unwrap());
-        }
-    }
-}
-
-/// The names of files that differ.
-pub(crate) fn differing(a: &Path, b: &Path) -> Vec<String> {
-    let (a, b) = (bytes(a), bytes(b));
-    let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
-    names.into_iter().filter(|&name| a.get(name) != b.get(name)).cloned().collect()
-}
-
 /// The checkpoint of a step.
 pub(crate) fn checkpoint(folder: &Path, step: u64) -> PathBuf {
     folder.join(format!("checkpoints/step-{step:09}"))
@@ -183,30 +153,4 @@ impl Sink for Notes<'_> {
     fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
-}
-
-/// Ten classes that differ by brightness and by a bright corner, as idx files.
-pub(crate) fn dataset(folder: &Path) {
-    fs::create_dir_all(folder).unwrap();
-    for (name, samples, domain) in [("train", 120_u64, Domain::Weak), ("t10k", 40, Domain::Strong)] {
-        let mut pixels = Vec::new();
-        for sample in 0..samples {
-            let class = (sample % 10) as usize;
-            let mut noise = Seed(1).stream(domain, 0, sample);
-            pixels.extend((0..SIDE * SIDE).map(|at| {
-                let corner = at % SIDE / 4 == class % 2 && at / SIDE / 4 == class / 2 % 2;
-                (class * 15 + if corner { 90 } else { 0 }) as u8 + (noise.next_u32() % 16) as u8
-            }));
-        }
-        let labels: Vec<u8> = (0..samples).map(|sample| (sample % 10) as u8).collect();
-        let samples = samples as u32;
-        let images = idx(3, &[samples, SIDE as u32, SIDE as u32], &pixels);
-        fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images).unwrap();
-        fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), idx(1, &[samples], &labels)).unwrap();
-    }
-}
-
-fn idx(axes: u8, sizes: &[u32], bytes: &[u8]) -> Vec<u8> {
-    let sizes = sizes.iter().flat_map(|size| size.to_be_bytes());
-    [0, 0, 8, axes].into_iter().chain(sizes).chain(bytes.iter().copied()).collect()
 }

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_io::error::ErrorKind;
+use calmix_recipe::device::Device;
 use calmix_run::error::RunError;
-use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run, train_folder};
+use calmix_train::train_folder;
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
 use calmix_vectors::VectorsError;
+use calmix_vectors::start::{Draft, RunPlace, StartContext, prepare_run};
 use serde_json::Value;
 
 use crate::made::{Bench, bytes, dataset, differing, layers, resume};
@@ -119,14 +120,10 @@ fn changed_split_is_refused() {
     let created = bench.folder("created");
     let stop = AtomicBool::new(false);
     // An empty file is a recipe of the user's.
-    let draft = Draft::new(layers(&bench.data(), &settings).text(Path::new("mine.toml"), "")).unwrap();
-    let context = StartContext {
-        stop: &stop,
-        warn: Arc::new(|_| {}),
-        measure_rate: &measure_rate,
-        notify: Box::new(|_| {}),
-    };
-    let prepared = prepare_run(&draft, &RunPlace::New(created.clone()), context).unwrap();
+    let layers = layers(&bench.data(), &settings).text(Path::new("mine.toml"), "");
+    let draft = Draft::new(layers, || Device::Cpu).unwrap();
+    let place = RunPlace::New(created.clone());
+    let prepared = prepare_run(&draft, &place, StartContext::quiet(&stop)).unwrap();
     Trainer::new(&stop).create(prepared, 1).unwrap();
     for folder in [stopped, created] {
         let whole = fs::read(folder.join("split.json")).unwrap();
@@ -182,6 +179,9 @@ fn folders_without_runs_or_in_use_are_refused() {
     let synchronised = bench.recipe(&["train.shards=2", "train.batch_norm=sync"]);
     let error = Trainer::new(&stop).start(&synchronised, &bench.folder("new")).unwrap_err();
     assert!(error.to_string().contains("is not supported with several shards"), "{error}");
+    let head = bench.recipe(&["network.train=head", "network.weights=some"]);
+    let error = Trainer::new(&stop).start(&head, &bench.folder("new")).unwrap_err();
+    assert!(error.to_string().contains("`calmix train` or `calmix resume`"), "{error}");
     // Killed before its recipe was written: begun again, but not resumed.
     fs::remove_file(folder.join("recipe.toml")).unwrap();
     let error = resume(&folder).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! `calmix calibrate` of a run on vectors, which needs no libtorch.
+//! `calmix calibrate`: refits the calibration of a model on new labels.
 
 use std::path::Path;
 
@@ -6,34 +6,37 @@ use anyhow::Result;
 use calmix_run::run::{Run, RunFile};
 
 use super::calibrate_args::CalibrateArgs;
-use super::data_args::existing_dataset;
+use super::data_args::existing_labelled;
 use crate::calibration::Calibration;
 use crate::exit::Exit;
 use crate::labelled_samples::scratch_folder;
-use crate::labelled_vectors;
 use crate::launched::threads_of_process;
-use crate::model_folder::with_model;
+use crate::loaded_model::LoadedModel;
+use crate::model_folder::{input_kind, with_model};
 use crate::model_options::ModelOptions;
-use crate::predict::input_kind::InputKind;
 use crate::stop::{Stop, remove_scratch};
 use crate::vector_model::VectorModel;
 
 pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
     let run = with_model(&args.run, "calibrate", &[])?;
-    let path = std::path::absolute(existing_dataset(&args.on)?)?;
-    let model = VectorModel::load(run, &ModelOptions { device: args.device, ..ModelOptions::default() })?;
-    let stop = Stop::listen()?;
-    let scratch = scratch_folder()?;
-    let dataset = labelled_vectors::open(run, &model, &path, &args.reading, scratch.path(), &stop)?;
-    let calibration = Calibration::new(args, &path, InputKind::Vector, &dataset)?;
+    let path = std::path::absolute(existing_labelled(&args.on, input_kind(run))?)?;
     let threads = threads_of_process(args.threads, None);
+    let options =
+        ModelOptions { device: args.device, threads: Some(threads.get()), ..ModelOptions::default() };
+    let stop = Stop::listen()?;
+    let Some(model) = LoadedModel::load(run, &options, &stop)? else { return Ok(stop.exit()) };
+    let scratch = scratch_folder()?;
+    let dataset = model.open_labelled(run, &path, &args.reading, scratch.path(), &stop)?;
+    let calibration = Calibration::new(args, &path, model.kind(), &dataset)?;
     let calibrate = || -> Result<Option<Exit>> {
         let ids = calibration.ids();
-        let Some(later) = labelled_vectors::predict(&model, &path, &dataset, ids, threads, &stop)? else {
+        let Some(later) = model.predict_labelled(&path, dataset, ids, threads, &stop)? else {
             return Ok(None);
         };
         let exit = calibration.finish(model.rule().info(), &later)?;
-        fold_again(run)?;
+        if let LoadedModel::Vectors(_) = model {
+            fold_again(run)?;
+        }
         Ok(Some(exit))
     };
     let exit = stop.ending_soon(|| remove_scratch(scratch.path()), calibrate)?;

@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::error::CliError;
 use crate::format::shell_quoted;
+use crate::predict::input_kind::InputKind;
 use crate::runs_here::is_vector_file;
 
 /// The location of the dataset.
@@ -93,6 +94,14 @@ pub fn existing_dataset(path: &Path) -> Result<&Path> {
         return Ok(path);
     }
     Err(unusable(path, |entry| entry.is_file() || entry.is_dir()))
+}
+
+/// The path of labelled samples, if they exist: images are in a folder.
+pub fn existing_labelled(path: &Path, kind: InputKind) -> Result<&Path> {
+    match kind {
+        InputKind::Image => existing_folder(path),
+        InputKind::Vector => existing_dataset(path),
+    }
 }
 
 /// The path, if something exists there.

@@ -34,9 +34,6 @@ pub struct ExportArgs {
     /// Share of the answers that must be right; the model abstains from less confident ones
     #[arg(long, default_value_t = ModelOptions::default().precision)]
     pub precision: f64,
-    /// Export although the graph, which computes in f32, answers differently from the run, which computes in bf16 or f16
-    #[arg(long)]
-    pub accept_precision: bool,
     /// Threads for the network, which computes the example [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub threads: Option<u16>,
@@ -59,7 +56,7 @@ Outputs:
 thresholds and the hashes of the weights are in the metadata of the file.";
 
 impl ExportArgs {
-    /// The options of the model: the backbone computes in f32, as the graph does.
+    /// The options of the model.
     ///
     /// # Errors
     /// If an option is out of range, or the folder exists already.
@@ -73,7 +70,6 @@ impl ExportArgs {
             coverage: self.coverage,
             sets,
             precision: self.precision,
-            backbone_in_f32: true,
             ..ModelOptions::default()
         })
     }

@@ -71,10 +71,7 @@ pub struct PredictArgs {
     /// Column that holds the ids of vectors [default: id, path, file, …]
     #[arg(long, value_name = "NAME")]
     pub path_column: Option<String>,
-    /// Compute the network below a head in f32, as an exported model does, even if it was trained on bf16 or f16 features
-    #[arg(long)]
-    pub f32: bool,
-    /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
+    /// Device: cpu, cuda, cuda:1 [default: cpu]
     #[arg(long)]
     pub device: Option<Device>,
     /// Threads for the network and for reading images [default: one per core]

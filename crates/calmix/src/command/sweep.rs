@@ -1,12 +1,11 @@
-//! `calmix sweep` of runs on vectors.
+//! `calmix sweep` of heads. A sweep with a whole network is trained by `calmix-torch`.
 
 use anyhow::Result;
 
 use super::sweep_args::SweepArgs;
 use crate::exit::Exit;
-use crate::sweep::{VectorRun, plan};
+use crate::sweep::{HeadCell, plan};
 
 pub(super) fn run(args: &SweepArgs) -> Result<Exit> {
-    let datasets = args.datasets.as_deref();
-    plan::run(args, |cell| Ok(Box::new(VectorRun::new(cell, &args.overrides, datasets)?)))
+    plan::run(args, |cell| Ok(Box::new(HeadCell::new(cell, &args.overrides, args.datasets.as_deref())?)))
 }

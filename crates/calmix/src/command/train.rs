@@ -1,33 +1,73 @@
-//! `calmix train --features`: trains a head on vectors that the user already has.
+//! `calmix train` of a head: on a frozen backbone for images, or on vectors that the user already has. Whole networks are
+//! trained by `calmix-torch`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use calmix_io::shown::shown;
 use calmix_recipe::VECTORS_RECIPE;
-use calmix_run::run_folder::RunPlace;
-use calmix_vectors::read_vectors::VectorShape;
+use calmix_recipe::device::Device;
+use calmix_vectors::head_trainer::HeadTrainer;
+use calmix_vectors::start::{Draft, PreparedRun, RunPlace, prepare_run, prepare_vectors};
 use calmix_vectors::threads::threads;
-use calmix_vectors::vector_run::{PreparedVectors, VectorTrainer, prepare_vectors};
 
+use super::data_args::{existing_data, on_file_system};
 use super::train_args::TrainArgs;
+use super::train_features::make_features;
 use crate::cores::warn_if_oversubscribed;
 use crate::data_warnings::warn_about_labels;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, shell_quoted};
+use crate::launched::{launch_variables, shard_of_launch};
 use crate::notice_printer::NoticePrinter;
 use crate::progress::ProgressSink;
 use crate::recipe_warnings::warn_about_recipe;
 use crate::run_outcome::{next_resume, show_outcome, show_stopped};
-use crate::run_summary::RunSummary;
-use crate::runs_here::is_vector_file;
+use crate::run_summary::summary;
+use crate::runs_here::{FastestDevice, is_vector_file, names_vectors};
+use crate::start_notice::{chosen_backbone, chosen_recipe, start_context};
 use crate::stop::Stop;
 use crate::terminal::{status, warn_at_once};
 use crate::version;
 
-pub(super) fn run(args: &TrainArgs) -> Result<Exit> {
+pub(super) fn run(args: &TrainArgs, fastest: FastestDevice) -> Result<Exit> {
+    on_file_system(args.run_dir.as_deref(), "a run folder")?;
+    if names_vectors(args) {
+        return on_vectors(args);
+    }
+    args.refuse_path_as_recipe()?;
+    args.overrides.data_folder()?;
+    let draft = Draft::new(args.layers()?, fastest)?;
+    draft.resolved.ready()?;
+    existing_data(Path::new(&draft.resolved.recipe.dataset.path))?;
+    let launch = launch_variables()?;
+    let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
+    if let Some(chosen) = draft.chosen_recipe.filter(|_| leads && !args.overrides.quiet) {
+        status(&chosen_recipe(chosen));
+    }
+    if args.features_only {
+        let shard = args.shard.or_else(|| launch.as_ref().and_then(shard_of_launch));
+        return make_features(shard, draft, args.overrides.quiet);
+    }
+    let processes = launch.as_ref().map(|launch| launch.world).or(args.processes.to_start());
+    refuse_processes(
+        processes.unwrap_or(1),
+        "several processes can only compute its features: --features-only",
+    )?;
+    let place = match &args.run_dir {
+        // A launcher may start the same command again.
+        _ if launch.is_some() => RunPlace::NewOrBegun(args.required_run_dir()?.to_owned()),
+        Some(folder) => RunPlace::New(folder.clone()),
+        None => RunPlace::Next { name: Some(args.run_name(draft.base())) },
+    };
+    let stop = Stop::listen()?;
+    let mut printer = NoticePrinter::new(args.overrides.quiet, "image");
+    let prepared = prepare_run(&draft, &place, start_context(&mut printer, &stop))?;
+    train(args, &args.run_name(draft.base()), prepared, stop)
+}
+
+fn on_vectors(args: &TrainArgs) -> Result<Exit> {
     if let Some(file) = args.recipe.as_deref().map(Path::new).filter(|file| is_vector_file(file)) {
         let message = format!("{} is a file of vectors, not a recipe", shown(file.display()));
         let hint = format!("calmix train --features {} --labels FILE", shell_quoted(file));
@@ -45,49 +85,40 @@ pub(super) fn run(args: &TrainArgs) -> Result<Exit> {
         Some(folder) => RunPlace::New(folder.clone()),
         None => RunPlace::Next { name: Some(name.clone()) },
     };
-    let is_quiet = args.overrides.quiet;
     let stop = Stop::listen()?;
-    let mut printer = NoticePrinter::new(is_quiet, "vector");
-    let prepared =
-        prepare_vectors(&layers, &place, stop.flag(), &(Arc::new(warn_at_once) as _), &mut |notice| {
-            printer.show(&notice);
-        })?;
+    let mut printer = NoticePrinter::new(args.overrides.quiet, "vector");
+    let prepared = prepare_vectors(&layers, &place, start_context(&mut printer, &stop))?;
+    train(args, &name, prepared, stop)
+}
+
+/// Trains a head that is ready to start, after saying what will be trained.
+fn train(args: &TrainArgs, name: &str, prepared: PreparedRun, stop: Stop) -> Result<Exit> {
+    let is_quiet = args.overrides.quiet;
+    if let Some(choice) = prepared.backbone.as_ref().filter(|_| !is_quiet) {
+        status(&chosen_backbone(choice));
+    }
     warn_about_recipe(&prepared.resolved);
     warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
+    let recipe = prepared.resolved.recipe.clone();
     if !is_quiet {
-        show(&name, &prepared)?;
+        let threads = threads(recipe.train.threads, 1);
+        let device = recipe.train.device.or_else(|| Device::Cpu);
+        status(&summary(name, &prepared, &format!("{device}, {}", counted(threads.into(), "thread")))?);
+        warn_if_oversubscribed(threads, 1);
     }
     let stop = stop.announced();
     let run = prepared.folder.path().to_owned();
-    let progress = ProgressSink::new(&prepared.resolved.recipe, is_quiet);
-    let trainer = VectorTrainer::new(stop.flag()).built_from(version::build()).warning(warn_at_once);
+    let progress = ProgressSink::new(&recipe, is_quiet);
+    let trainer = HeadTrainer::new(stop.flag()).built_from(version::build()).warning(warn_at_once);
     let trainer = trainer.taking_over(args.processes.take_over).sink(progress);
-    let recipe = prepared.resolved.recipe.clone();
     let outcome = stop.ending_soon(|| show_stopped(&run, &recipe), || trainer.start(prepared));
     show_outcome(outcome.map_err(Error::from), &run, stop, |recipe| next_resume(&run, recipe))
 }
 
-/// Shows what will be trained.
-fn show(name: &str, prepared: &PreparedVectors) -> Result<()> {
-    let PreparedVectors { resolved, dataset, split, folder } = prepared;
-    let network = &resolved.recipe.network;
-    let shape = VectorShape::of(dataset)?;
-    let views = match shape.views {
-        1 => String::new(),
-        _ => format!(": {} weak and {} strong views", network.weak_views, network.strong_views),
-    };
-    let threads = threads(resolved.recipe.train.threads, 1);
-    let summary = RunSummary {
-        name,
-        resolved,
-        dataset,
-        split,
-        run: folder.path(),
-        network: format!("a {} head on vectors of {} numbers{views}", network.head, shape.width),
-        samples: "vectors",
-        device: format!("cpu, {}", counted(threads.into(), "thread")),
-    };
-    status(&summary.text()?);
-    warn_if_oversubscribed(threads, 1);
-    Ok(())
+/// Refuses to train a head in more than one process; `instead` says what to do.
+pub(super) fn refuse_processes(processes: usize, instead: &str) -> Result<(), CliError> {
+    if processes <= 1 {
+        return Ok(());
+    }
+    Err(CliError::invalid("a head is trained in one process, within seconds").hint(instead))
 }

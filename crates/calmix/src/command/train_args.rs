@@ -1,15 +1,18 @@
 //! The arguments of `calmix train`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix_recipe::{Layers, VECTORS_RECIPE};
+use calmix_io::shown::shown;
+use calmix_recipe::{Layers, VECTORS_RECIPE, builtin, detect_source, is_own_format, recipe_for};
 use clap::Args;
 
 use super::data_args::{absolute, existing, existing_dataset, on_file_system};
 use super::process_args::ProcessArgs;
 use super::recipe_args::RecipeArgs;
 use super::source_args::SourceArgs;
+use crate::error::CliError;
+use crate::format::shell_quoted;
 use crate::input_shard::InputShard;
 
 /// Train a model from a recipe and a dataset
@@ -105,6 +108,40 @@ impl TrainArgs {
             layers = layers.set_to("dataset.vector_column", column.clone());
         }
         Ok(layers)
+    }
+
+    /// Refuses a dataset or a file in the place of the recipe.
+    ///
+    /// # Errors
+    /// Names the command that was most likely meant.
+    pub fn refuse_path_as_recipe(&self) -> Result<(), CliError> {
+        let is_builtin = |name: &str| builtin().iter().any(|recipe| recipe.name == name);
+        let Some(name) = self.recipe.as_deref().filter(|name| !is_builtin(name)) else { return Ok(()) };
+        let path = Path::new(name);
+        let quoted = shell_quoted(path);
+        let (what, meant) = if path.is_dir() {
+            let source = detect_source(path, false);
+            let recipe =
+                if is_own_format(source) { String::new() } else { format!("{} ", recipe_for(source)) };
+            ("a folder", format!("calmix train {recipe}--data {quoted}"))
+        } else if path.is_file() {
+            ("a file", format!("calmix train --file {quoted}"))
+        } else {
+            return Ok(());
+        };
+        let message = format!("{} is {what}, not a recipe; did you mean `{meant}`?", shown(name));
+        Err(CliError::invalid(message).hint("`calmix recipes` lists the recipes"))
+    }
+
+    /// The folder of the run: a launcher may start the same command again, so the user has to name it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn required_run_dir(&self) -> Result<&Path, CliError> {
+        self.run_dir.as_deref().ok_or_else(|| {
+            let message = "a launcher started this process and may start it again, so it needs --run-dir";
+            CliError::invalid(message).hint("--run-dir FOLDER, a folder that all processes share")
+        })
     }
 
     /// The name of the run: that of its recipe or of its file, or else of the recipe that calmix chose.

@@ -14,12 +14,12 @@ pub const FOLDER: &str = "test_data_set_0";
 pub const ROWS: usize = 4;
 
 /// The inputs of an example.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ExampleInput<'a> {
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExampleInput {
     /// The pixels of images, and their side.
-    Images(&'a [u8], usize),
+    Images(Vec<u8>, usize),
     /// Vectors, and their length.
-    Vectors(&'a [f32], usize),
+    Vectors(Vec<f32>, usize),
 }
 
 /// The pixels of [`ROWS`] synthetic images: a coloured slope and noise. The same for every model of this size.
@@ -59,7 +59,7 @@ pub fn vectors(head: &HeadModel) -> Vec<f32> {
 /// # Errors
 /// If the calibrator is for another number of classes.
 pub fn files(
-    input: ExampleInput<'_>,
+    input: &ExampleInput,
     logits: &[f32],
     rule: &PredictionRule,
 ) -> Result<Vec<(String, Vec<u8>)>, MetricsError> {
@@ -84,8 +84,8 @@ pub fn files(
         outputs.push(Tensor::bool("abstain", &[rows], &abstentions));
     }
     let input = match input {
-        ExampleInput::Images(pixels, side) => Tensor::u8("images", &[rows, side, side, 3], pixels),
-        ExampleInput::Vectors(numbers, width) => Tensor::f32("vectors", &[rows, width], numbers),
+        ExampleInput::Images(pixels, side) => Tensor::u8("images", &[rows, *side, *side, 3], pixels),
+        ExampleInput::Vectors(numbers, width) => Tensor::f32("vectors", &[rows, *width], numbers),
     };
     let file = |name: String, tensor: &Tensor| (name, tensor.to_message().into_bytes());
     let mut files = vec![file("input_0.pb".to_owned(), &input)];

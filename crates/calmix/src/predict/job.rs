@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 use calmix_data::cloud::CloudUrl;
 use calmix_metrics::held_out::HeldOut;
+use calmix_ort::library;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -92,7 +93,7 @@ impl<'a> PredictJob<'a> {
         ModelOptions {
             device: self.args.device,
             threads: Some(threads.get()),
-            backbone_in_f32: self.args.f32,
+            accept_f32: false,
             batch: self.args.batch as usize,
             coverage: self.args.coverage,
             sets: self.args.sets.rule(),
@@ -247,6 +248,10 @@ impl<'a> PredictJob<'a> {
         let args = self.args;
         let info = rule.info();
         let names: Vec<_> = args.paths.iter().map(|path| path_text(path)).collect();
+        let runtime = match self.input {
+            InputKind::Image => library::version().ok(),
+            InputKind::Vector => None,
+        };
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "model": info.blake3,
@@ -259,7 +264,8 @@ impl<'a> PredictJob<'a> {
             "precision": args.precision,
             "probabilities": args.probabilities,
             "features": args.features,
-            "f32": args.f32,
+            // The same network has other last bits in another runtime.
+            "runtime": runtime,
             // Their order, for rows that are lists.
             "classes": info.classes,
             "shard": self.shard.map(InputShard::word),

@@ -62,13 +62,19 @@ pub fn run(args: &SweepArgs, plan: impl Fn(SweepCell) -> Result<Box<dyn SweepRun
     worker.run()
 }
 
-/// Whether all runs of a sweep are on vectors, by what its file says, or it says nothing: either program reports that.
-pub(crate) fn is_of_vectors(args: &SweepArgs) -> bool {
-    read(args).map_or(true, |sweep| sweep.cells.iter().all(is_on_vectors))
+/// Whether all runs of a sweep train heads, by what its file says, or it says nothing: either program reports that.
+pub(crate) fn has_only_heads(args: &SweepArgs) -> bool {
+    read(args).map_or(true, |sweep| sweep.cells.iter().all(|cell| trains_head(cell, &args.overrides)))
+}
+
+/// Whether a run of a sweep trains a head.
+pub fn trains_head(cell: &SweepCell, overrides: &RecipeArgs) -> bool {
+    let layers = || overrides.apply(cell.layers());
+    is_on_vectors(cell) || layers().is_ok_and(|layers| layers.word("network.train") == Some("head"))
 }
 
 /// Whether a run of a sweep is on vectors.
-pub fn is_on_vectors(cell: &SweepCell) -> bool {
+pub(super) fn is_on_vectors(cell: &SweepCell) -> bool {
     match cell.settings.get("dataset.source") {
         Some(source) => source.as_str() == Some("vectors"),
         None => cell.recipe == VECTORS_RECIPE,

@@ -32,6 +32,7 @@ pub(crate) fn write_model(
         head: Some(HeadInfo {
             kind: HeadKind::Linear,
             precision: Precision::F32,
+            runtime: String::new(),
             features: projection.width() as u32,
             dimensions: projection.dimensions() as u32,
             backbone: String::new(),

@@ -10,13 +10,14 @@ use calmix_data::augment::Augment;
 use calmix_data::cloud::CACHE_LIMIT;
 use calmix_data::error::{DataError, DataProblem};
 use calmix_data::loader::{
-    EvalLoader, FileBlocks, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleIds, SampleStream,
-    Training, Views, Workers,
+    EvalLoader, FileBlocks, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Training, Views,
 };
 use calmix_dist::ProcessGroup;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::{OrderName, Recipe};
 use calmix_run::run::Paths;
+use calmix_vectors::VectorsError;
+use calmix_vectors::images::run_images::RunImages;
 use calmix_vectors::run_samples::{BeganWith, RunSamples};
 
 use crate::trainer::error::TrainError;
@@ -48,10 +49,8 @@ impl EvalRounds {
 /// The samples of a run with their images.
 pub(crate) struct TrainData {
     pub(crate) samples: RunSamples,
-    pub(crate) images: Arc<dyn ImageSource>,
-    pub(crate) augment: Arc<Augment>,
+    pub(crate) images: RunImages,
     views: Arc<ImageViews<Augment>>,
-    pub(crate) workers: Workers,
     /// The processes of this machine.
     processes: usize,
 }
@@ -64,20 +63,15 @@ impl TrainData {
         paths: &Paths,
         began_with: Option<&BeganWith>,
         processes: usize,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, VectorsError> {
         Ok(Self::new(recipe, RunSamples::open(recipe, paths, began_with)?, processes))
     }
 
     /// The data of a dataset that is open and split.
     pub(crate) fn new(recipe: &Recipe, samples: RunSamples, processes: usize) -> Self {
-        let limit = recipe.loader.memory.saturating_mul(1 << 20) / processes.max(1) as u64;
-        let dataset = Arc::clone(&samples.dataset);
-        let images: Arc<dyn ImageSource> =
-            if limit == 0 { dataset } else { Arc::new(InMemory::new(dataset, limit)) };
-        let augment = Arc::new(recipe.augment.resolve());
-        let views = ImageViews::new(Arc::clone(&images), Arc::clone(&augment));
-        let workers = recipe.loader.workers(processes);
-        Self { samples, images, augment, views, workers, processes: processes.max(1) }
+        let images = RunImages::new(recipe, &samples.dataset, processes);
+        let views = ImageViews::new(Arc::clone(&images.images), Arc::clone(&images.augment));
+        Self { samples, images, views, processes: processes.max(1) }
     }
 
     /// Bytes of a view.
@@ -117,7 +111,7 @@ impl TrainData {
             corrupt,
             ..Training::new(Seed(train.seed), steps)
         };
-        Ok(Loader::new(Arc::clone(&self.views), training, self.workers)?)
+        Ok(Loader::new(Arc::clone(&self.views), training, self.images.workers)?)
     }
 
     /// The files of the unlabelled samples, if they come by block.
@@ -189,7 +183,7 @@ impl TrainData {
         let ids = samples.slice(cut(rank)..cut(rank + 1));
         let stream = SampleStream { ids, batch: recipe.evaluate.batch };
         let views = Arc::clone(&self.views);
-        let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
+        let (corrupt, workers) = (recipe.loader.corrupt(), self.images.workers);
         let rounds = samples.len().div_ceil(batch).div_ceil(size);
         let batches = EvalLoader::new(views, stream, corrupt, workers)?;
         Ok(Some(EvalRounds { batches, rounds, samples: samples.len() }))

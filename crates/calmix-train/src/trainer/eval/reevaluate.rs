@@ -12,24 +12,20 @@ use calmix_engine::engine::{Engine, EngineSnapshot};
 use calmix_engine::loss_scale::LossScale;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedOn};
 use calmix_metrics::predictions::EvalModel;
+use calmix_recipe::Resolved;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
-use calmix_recipe::{Recipe, Resolved};
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
 use calmix_run::error::RunError;
 use calmix_run::inspect;
 use calmix_run::read;
-use calmix_run::run::{Paths, RunEnvironment};
-use calmix_vectors::evaluate_head::HeadEvaluator;
+use calmix_run::run::Paths;
 use calmix_vectors::evaluation::EvalOutput;
-use calmix_vectors::head_vectors::HeadVectors;
-use calmix_vectors::reevaluate::{evaluate_again, evaluate_vector_run, finished, model_of, same_run};
+use calmix_vectors::reevaluate::{evaluate_head_run, model_of, same_run};
 use calmix_vectors::run_samples::BeganWith;
 use calmix_vectors::work_count::ignore_progress;
 
 use super::evaluate::{EvalMode, evaluate_model};
-use crate::trainer::data::feature_work::{FeaturePlace, FeatureWork, PageShard};
-use crate::trainer::data::frozen_features::FrozenFeatures;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::eval_stop::EvalStop;
@@ -54,14 +50,11 @@ pub fn evaluate_run(
     device: Option<Device>,
 ) -> Result<EvalOutput, TrainError> {
     let mut resolved = inspect::recipe(folder)?;
-    if resolved.recipe.has_vectors() {
-        return Ok(evaluate_vector_run(folder, recipe, &AtomicBool::new(false))?);
+    if resolved.recipe.has_head() {
+        return Ok(evaluate_head_run(folder, recipe, &AtomicBool::new(false))?);
     }
     if let Some(changed) = recipe {
         resolved = same_run(&resolved, changed, folder)?;
-    }
-    if resolved.recipe.has_head() {
-        return evaluate_head_run(folder, resolved, device);
     }
     let paths = Paths::new(folder);
     let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints().to_path_buf() });
@@ -89,36 +82,6 @@ pub fn evaluate_run(
     engine.restore(&weights)?;
     let mode = fitted.as_ref().map_or(EvalMode::Final, EvalMode::With);
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
-}
-
-/// Evaluates the head of a finished run again.
-fn evaluate_head_run(
-    folder: &Path,
-    mut resolved: Resolved,
-    device: Option<Device>,
-) -> Result<EvalOutput, TrainError> {
-    let result = finished(folder)?;
-    decide(&mut resolved, device)?;
-    let recipe = &resolved.recipe;
-    let paths = Paths::new(folder);
-    let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
-    let data = TrainData::open(recipe, &paths, Some(&BeganWith { dataset, split }), 1)?;
-    let vectors = own_vectors(recipe, &data, &paths)?;
-    let stop = AtomicBool::new(false);
-    let evaluator = HeadEvaluator { recipe, samples: &data.samples, vectors: &vectors, stop: &stop };
-    Ok(evaluate_again(folder, &result, evaluator)?)
-}
-
-/// The vectors that the head of a run is evaluated on. Features are computed in memory: those in a folder may have been
-/// written by another user.
-fn own_vectors(recipe: &Recipe, data: &TrainData, paths: &Paths) -> Result<HeadVectors, TrainError> {
-    let stop = AtomicBool::new(false);
-    let mut work = FeatureWork::new(data, &stop, Arc::new(|_| {}), |_| {});
-    let place = FeaturePlace::Memory(paths);
-    let mut frozen = FrozenFeatures::open(recipe, place, &data.samples.fingerprint, Arc::clone(&work.warn))?;
-    let needed = data.samples.needed_to_evaluate();
-    frozen.make(&needed, PageShard::WHOLE, &mut work)?;
-    frozen.load(recipe, &needed, &mut work)
 }
 
 /// Decides what the recipe of a run leaves open, for this machine.

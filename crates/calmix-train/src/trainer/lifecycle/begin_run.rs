@@ -1,12 +1,13 @@
 //! Sets up an opened run for its first step: data, network, state, events.
 
-use calmix_engine::device::set_threads;
-
-use calmix_engine::device;
+use calmix_engine::device::{self, set_threads};
+use calmix_engine::engine::Engine;
+use calmix_engine::error::EngineError;
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
 use calmix_run::run::Mark;
+use calmix_vectors::images::backbone_file::BackboneFile;
 
 use super::checkpoint_files::{self, RunProgress};
 use super::open_run::OpenedRun;
@@ -14,7 +15,6 @@ use super::run_log::RunLog;
 use super::save::CheckpointSaver;
 use super::train_loop::TrainLoop;
 use crate::trainer::Trainer;
-use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::ranks::step_signals::StepSignals;
@@ -44,9 +44,10 @@ impl<'a> Trainer<'a> {
             check_network(&found.checkpoint, &settings)?;
         }
         let mut stepper = Stepper::new(recipe.clone(), settings, data, layout, self.watch)?;
-        if found.is_none() {
-            Pretrained::read(&recipe.network)?
-                .map_or(Ok(()), |file| file.start(&mut stepper.state.engine))?;
+        if found.is_none()
+            && let Some(file) = BackboneFile::read(&recipe.network)?
+        {
+            start_from(&mut stepper.state.engine, &file)?;
         }
         let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
         if let Some(FoundCheckpoint { checkpoint, skipped }) = &found {
@@ -85,4 +86,12 @@ impl<'a> Trainer<'a> {
         let signals = StepSignals::new(self.stop);
         Ok(TrainLoop { stepper, signals, log, saver, warn: self.warn, step })
     }
+}
+
+/// Gives an engine the backbone of a file.
+fn start_from(engine: &mut Engine, file: &BackboneFile) -> Result<(), TrainError> {
+    engine.start_from(file.bytes()).map_err(|error| match error {
+        EngineError::Weights(_) => file.refused(&error).into(),
+        error => error.into(),
+    })
 }

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
 use calmix_engine::precision;
-use calmix_io::transient::BackOff;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, differences, uneven_rows};
@@ -22,13 +19,14 @@ use calmix_run::read;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use calmix_vectors::VectorsError;
 use calmix_vectors::first_files::write_first_files;
+use calmix_vectors::images::backbone_file::BackboneFile;
 use calmix_vectors::prepared_table::prepare_missing;
 use calmix_vectors::run_samples::{BeganWith, RunSamples};
+use calmix_vectors::storage_wait::open_when_available;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
 use crate::trainer::Trainer;
-use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::sync::RunFingerprint;
@@ -97,7 +95,7 @@ impl Trainer<'_> {
         let automatic = train.shards == 0;
         recipe.decide(device, precision, threads, shards)?;
         supported(&recipe, processes)?;
-        Pretrained::read(&recipe.recipe.network)?;
+        BackboneFile::read(&recipe.recipe.network)?;
         let (run, table) = match from {
             NewRun::Folder(folder) => (self.claim(folder)?, None),
             NewRun::Prepared { run, table } => (run, Some(table)),
@@ -177,8 +175,6 @@ impl Trainer<'_> {
         supported(&recipe, self.processes.size())?;
         let finished = match &found {
             Some(found) => checkpoint_files::finished(&found.checkpoint)?,
-            // It has no checkpoints, and its result is the last file that it writes.
-            None if recipe.recipe.has_head() => read::result(folder)?.map(|result| result.finished),
             None => None,
         };
         if let Some(finished) = finished {
@@ -235,21 +231,8 @@ impl Trainer<'_> {
     }
 
     /// Opens the data of a run. Waits if the storage is temporarily unavailable, unless the run has to stop.
-    fn open_data(&self, open: impl Fn() -> Result<TrainData, TrainError>) -> Result<TrainData, TrainError> {
-        let mut back_off = BackOff::default();
-        loop {
-            let error = match open() {
-                Err(TrainError::Data(error)) if error.is_transient() => error,
-                opened => return opened,
-            };
-            let wait = back_off.next().filter(|_| !self.stop.load(Ordering::Relaxed));
-            let Some(wait) = wait else { return Err(error.into()) };
-            if back_off.is_worth_a_warning(wait) {
-                let longest = BackOff::LONGEST.as_secs();
-                (self.warn)(&format!("{error}; waiting for the storage, up to {longest} s"));
-            }
-            thread::sleep(wait);
-        }
+    fn open_data(&self, open: impl Fn() -> Result<TrainData, VectorsError>) -> Result<TrainData, TrainError> {
+        Ok(open_when_available(self.stop, &self.warn, open)?)
     }
 
     pub(crate) fn fingerprint(&self, recipe: &Resolved, data: &TrainData) -> RunFingerprint {
@@ -296,9 +279,10 @@ fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
         let sentence = "dataset.source = \"vectors\" is trained by `calmix train --features VECTORS`";
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
-    if recipe.recipe.has_head() && processes > 1 {
-        let sentence = "a head is trained in one process and takes seconds; several processes can only compute its \
-                        features: calmix train --features-only";
+    if recipe.recipe.has_head() {
+        let sentence = "network.train = \"head\" is trained by `calmix`, in one process and without libtorch: `calmix train` \
+                        or `calmix resume`, without --processes and without a launcher; several processes can only compute \
+                        its features: calmix train --features-only";
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
     if u64::from(groups) * u64::from(shards) < processes as u64 {

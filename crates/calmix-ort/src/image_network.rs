@@ -1,0 +1,151 @@
+//! A network with the weights of a file: images in, logits and features out.
+
+use calmix_onnx::network_graph::network_graph;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::layers::NetworkLayers;
+use calmix_recipe::network::layout::Layout;
+use calmix_recipe::network::weights::{self, Part};
+
+use crate::error::OrtError;
+use crate::session::{Input, OnnxSession, RunOn};
+
+/// Images of a pass: as many as keep the activations in a processor's cache.
+const IMAGES: usize = 16;
+/// Bytes of activations of a pass, as far as fewer images can keep to it.
+const PASS_BYTES: usize = 3 << 29;
+/// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
+const LIVE: usize = 4;
+
+/// A network that runs on images.
+#[derive(Debug)]
+pub struct ImageNetwork {
+    session: OnnxSession,
+    side: usize,
+    image_bytes: usize,
+    pass_images: usize,
+    feature_width: usize,
+}
+
+/// What a network computes of images, row by row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ImageOutputs {
+    /// A logit for each class; empty for a backbone.
+    pub logits: Vec<f32>,
+    /// The features below the classifier.
+    pub features: Vec<f32>,
+}
+
+impl ImageNetwork {
+    /// Loads a network with its classifier from a safetensors file.
+    ///
+    /// # Errors
+    /// If the weights are not of this network, or ONNX Runtime is missing or does not run on the device.
+    pub fn whole(model: &ModelSpec, classes: usize, file: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
+        let layout = layout(model, classes);
+        // Checked before memory is allocated, because the network comes from an untrusted file.
+        weights::check(&layout, file)?;
+        Self::new(model, &layout, &network_graph(model, classes, Part::Network, file)?, run_on)
+    }
+
+    /// Loads the backbone of a safetensors file; its classifier, if it has one, is not used.
+    ///
+    /// # Errors
+    /// As [`whole`](Self::whole).
+    pub fn backbone(model: &ModelSpec, file: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
+        // A tensor is allocated only if the file has it in this shape, so that the file limits the memory.
+        let graph = network_graph(model, 1, Part::Backbone, file)?;
+        Self::new(model, &layout(model, 1), &graph, run_on)
+    }
+
+    /// The graph is not needed afterwards: the session has its own copy of the weights.
+    fn new(model: &ModelSpec, layout: &Layout, graph: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
+        Ok(Self {
+            session: OnnxSession::new(graph, run_on)?,
+            side: model.size as usize,
+            image_bytes: model.image_bytes(),
+            pass_images: pass_images(model),
+            feature_width: layout.feature_width(),
+        })
+    }
+
+    /// Checks that a file has the backbone of a network, without building it.
+    ///
+    /// # Errors
+    /// [`OrtError::Weights`].
+    pub fn check_backbone(model: &ModelSpec, file: &[u8]) -> Result<(), OrtError> {
+        Ok(weights::check_backbone(&layout(model, 1), file)?)
+    }
+
+    /// Bytes of the longest file of weights of a network, without its metadata.
+    pub fn longest_weights(model: &ModelSpec, classes: usize) -> u64 {
+        weights::longest(&layout(model, classes))
+    }
+
+    /// Bytes of the longest file that can have the backbone of a network, with room for any classifier.
+    pub fn longest_backbone(model: &ModelSpec) -> u64 {
+        weights::longest_backbone(&layout(model, 1))
+    }
+
+    /// The number of features that an image would have.
+    pub fn width_of(model: &ModelSpec) -> usize {
+        layout(model, 1).feature_width()
+    }
+
+    /// The number of features of an image.
+    pub fn feature_width(&self) -> usize {
+        self.feature_width
+    }
+
+    /// Bytes of the pixels of a pass. More of them at once take no less time for each.
+    pub fn pass_bytes(&self) -> usize {
+        self.pass_images.saturating_mul(self.image_bytes)
+    }
+
+    /// Runs images (u8, rows × side × side × 3), any number of them. The outputs of an image do not depend on the others.
+    ///
+    /// # Errors
+    /// If `pixels` are not whole images of the size, or memory is missing.
+    pub fn outputs(&self, pixels: &[u8]) -> Result<ImageOutputs, OrtError> {
+        if self.image_bytes == 0 || !pixels.len().is_multiple_of(self.image_bytes) {
+            return Err(OrtError::Input {
+                what: "bytes of pixels",
+                length: pixels.len(),
+                row: self.image_bytes,
+            });
+        }
+        let mut outputs = ImageOutputs::default();
+        for pass in pixels.chunks(self.pass_bytes()) {
+            let mut found = self.session.run(Input::Images { pixels: pass, side: self.side })?;
+            outputs.logits.extend(found.remove("logits").unwrap_or_default());
+            outputs.features.extend(found.remove("features").unwrap_or_default());
+        }
+        Ok(outputs)
+    }
+}
+
+/// Images of a pass of a network: fewer of large images.
+fn pass_images(model: &ModelSpec) -> usize {
+    let pixels = model.image_bytes() / 3;
+    let numbers = pixels.saturating_mul(model.network.channels_per_pixel());
+    let bytes = numbers.saturating_mul(LIVE * size_of::<f32>());
+    (PASS_BYTES / bytes.max(1)).clamp(1, IMAGES)
+}
+
+fn layout(model: &ModelSpec, classes: usize) -> Layout {
+    let (_, layout) = NetworkLayers::of(model, classes);
+    layout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_images_are_fewer_per_pass() {
+        let images = |name: &str, size| pass_images(&ModelSpec::new(name.parse().unwrap(), size));
+        assert_eq!(images("wrn-28-2", 32), IMAGES);
+        assert_eq!(images("resnet50", 224), IMAGES);
+        assert!((1..IMAGES).contains(&images("resnet50", 2_048)));
+        assert_eq!(images("resnet50", 60_000), 1);
+    }
+}

@@ -1,0 +1,28 @@
+//! Networks as ONNX graphs, run by ONNX Runtime: features of frozen backbones and predictions of trained networks.
+//!
+//! | question | module |
+//! |---|---|
+//! | which library is loaded, and which is refused? | [`library`] |
+//! | how does a graph run on a batch? | [`session`] |
+//! | how does a network with the weights of a file run on images? | [`image_network`] |
+//! | what can go wrong? | [`error`] |
+//!
+//! # Why ONNX Runtime
+//!
+//! tract-onnx 0.23.9 is pure Rust and needs no library to be found. On one thread it ran 18 to 21 images per second through
+//! EfficientNet-Lite0 at 160 pixels, where ONNX Runtime ran 100, and it took seven minutes more to compile. All that the other
+//! crates know of the runtime is [`session::OnnxSession`] and [`library::version`], so another one could take its place.
+//!
+//! # Bits
+//!
+//! The outputs of an image have the same bits with any number of threads and any split into batches. Another version of ONNX
+//! Runtime or another generation of processors may differ in the last bits: under qemu, features with AVX-512, with AVX2 and
+//! without either differed by up to 3e-6 of the largest feature (with AVX-512 and AVX2 those of EfficientNet-Lite0 were the same).
+//!
+//! Only graphs that calmix itself has made are run.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod image_network;
+pub mod library;
+pub mod session;

@@ -1,0 +1,152 @@
+//! ONNX Runtime, loaded once per process from an absolute path that no other user can write.
+//!
+//! The places, of which the first that has a library is taken: `ORT_DYLIB_PATH`; the Python environment of the executable,
+//! where `pip install onnxruntime` puts it; the cache that `cargo xtask setup` fills.
+
+mod places;
+mod trust;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use ort::environment::Environment;
+
+pub use places::VARIABLE;
+
+use crate::error::OrtError;
+
+/// The oldest version that has the functions that calmix calls.
+const OLDEST: &str = "1.22";
+
+/// How to install it.
+const INSTALL: &str = "`pip install onnxruntime` into the environment of calmix installs it, in a clone `cargo xtask setup`; or \
+     set ORT_DYLIB_PATH=/absolute/path/of/libonnxruntime";
+
+/// Why ONNX Runtime is not loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LibraryProblem {
+    /// No place has one.
+    Missing,
+    /// The path of `ORT_DYLIB_PATH` is not absolute.
+    NotAbsolute(PathBuf),
+    /// It cannot be read or loaded.
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// Another user could have written it.
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// The file itself, or a folder above it.
+        place: PathBuf,
+        /// What is wrong with the place.
+        why: &'static str,
+    },
+    /// It lacks functions that calmix calls.
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// The version that it names.
+        version: String,
+    },
+}
+
+impl fmt::Display for LibraryProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => write!(f, "ONNX Runtime, which runs the network, is not installed; {INSTALL}"),
+            Self::NotAbsolute(path) => {
+                write!(
+                    f,
+                    "{VARIABLE}={} is not an absolute path; name the library from the root /",
+                    path.display()
+                )
+            }
+            Self::Unusable { path, why } => {
+                write!(f, "{} cannot be loaded as ONNX Runtime: {why}; {INSTALL}", path.display())
+            }
+            Self::Untrusted { path, place, why } => write!(
+                f,
+                "{} is not loaded, because {} {why}, so another user could have replaced it; install ONNX Runtime where only \
+                 you or root can write",
+                path.display(),
+                place.display()
+            ),
+            Self::TooOld { path, version } => write!(
+                f,
+                "{} is ONNX Runtime {version}, but calmix needs {OLDEST} or newer; `pip install --upgrade onnxruntime` into the \
+                 environment of calmix installs it",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LibraryProblem {}
+
+/// The library of this process.
+pub(crate) struct Runtime {
+    /// Held for ever: ONNX Runtime has one environment per process, which cannot be made a second time.
+    pub(crate) environment: Environment,
+    path: PathBuf,
+}
+
+/// Loads ONNX Runtime, unless that has been done.
+///
+/// Whatever calls `ort` must have called this before: `ort` would otherwise look for a library by its bare name.
+pub(crate) fn runtime() -> Result<&'static Runtime, OrtError> {
+    static RUNTIME: OnceLock<Result<Runtime, LibraryProblem>> = OnceLock::new();
+    match RUNTIME.get_or_init(load) {
+        Ok(runtime) => Ok(runtime),
+        Err(problem) => Err(problem.clone().into()),
+    }
+}
+
+/// Returns the name and version of the runtime: `onnxruntime 1.31.1`. Its outputs may have other bits with another version.
+///
+/// # Errors
+/// If it is missing, too old, or could have been replaced by another user.
+pub fn version() -> Result<String, OrtError> {
+    let runtime = runtime()?;
+    if let Some(version) = places::version_in_name(&runtime.path) {
+        return Ok(format!("onnxruntime {version}"));
+    }
+    // A library of the user's own, whose file name has no version.
+    let commit = ort::info().split("git-commit-id=").nth(1);
+    let commit: String = commit.unwrap_or_default().chars().take_while(char::is_ascii_alphanumeric).collect();
+    Ok(format!("onnxruntime commit {}", if commit.is_empty() { "unknown" } else { &commit }))
+}
+
+/// Returns the file of the library, loading it if that has not been done.
+///
+/// # Errors
+/// As [`version`].
+pub fn path() -> Result<&'static Path, OrtError> {
+    Ok(&runtime()?.path)
+}
+
+fn load() -> Result<Runtime, LibraryProblem> {
+    let found = places::find()?.ok_or(LibraryProblem::Missing)?;
+    // Links are resolved first, so that what is checked is what is loaded.
+    let path = found.canonicalize().map_err(|error| unusable(&found, &error))?;
+    trust::check(&path)?;
+    let builder = ort::init_from(&path).map_err(|error| match error {
+        ort::LoadDynamicError::BadVersion { version_str, path } => {
+            LibraryProblem::TooOld { path, version: version_str }
+        }
+        ort::LoadDynamicError::Dlopen { error, .. } => unusable(&path, &error),
+        _ => unusable(&path, &"it has no OrtGetApiBase"),
+    })?;
+    let environment = builder.with_name("calmix").with_telemetry(false).build();
+    let environment = environment.map_err(|error| unusable(&path, &error.message()))?;
+    Ok(Runtime { environment, path })
+}
+
+fn unusable(path: &Path, why: &dyn fmt::Display) -> LibraryProblem {
+    LibraryProblem::Unusable { path: path.to_owned(), why: why.to_string() }
+}

@@ -1,0 +1,145 @@
+//! The places where ONNX Runtime is looked for. The working folder and the search path of the system are not among them.
+
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use super::LibraryProblem;
+
+/// The environment variable with the absolute path of the library.
+pub const VARIABLE: &str = "ORT_DYLIB_PATH";
+
+/// The first library of the places, if any.
+pub(super) fn find() -> Result<Option<PathBuf>, LibraryProblem> {
+    if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
+        let named = PathBuf::from(named);
+        // Any other place would surprise the user who named this one.
+        return if named.is_absolute() { Ok(Some(named)) } else { Err(LibraryProblem::NotAbsolute(named)) };
+    }
+    let executable = env::current_exe().and_then(|executable| executable.canonicalize()).ok();
+    let of_environment = executable.and_then(|executable| in_environment(&executable));
+    let cached = || in_cache(&cache(|name| env::var_os(name), env::home_dir())?);
+    Ok(of_environment.or_else(cached))
+}
+
+/// The library of the Python environment whose `bin` has the executable.
+fn in_environment(executable: &Path) -> Option<PathBuf> {
+    let programs = executable.parent().filter(|folder| folder.ends_with("bin"))?;
+    let environment = programs.parent()?;
+    let mut libraries = Vec::new();
+    for library in ["lib", "lib64"] {
+        for python in entries(&environment.join(library)) {
+            if !name_of(&python).starts_with("python3") {
+                continue;
+            }
+            // Debian's own Python installs into `dist-packages`.
+            for packages in ["site-packages", "dist-packages"] {
+                libraries.extend(libraries_in(&python.join(packages).join("onnxruntime").join("capi")));
+            }
+        }
+    }
+    newest(libraries)
+}
+
+/// The newest library of the cache.
+fn in_cache(cache: &Path) -> Option<PathBuf> {
+    let versions = entries(&cache.join("onnxruntime"));
+    newest(versions.iter().flat_map(|folder| libraries_in(folder)).collect())
+}
+
+/// The folder that `cargo xtask setup` fills, by the same rule; a relative one is not looked into.
+fn cache(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
+    if let Some(named) = variable("CALMIX_CACHE").filter(|named| !named.is_empty()) {
+        return Some(PathBuf::from(named)).filter(|folder| folder.is_absolute());
+    }
+    let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let caches = xdg.or_else(|| Some(home.filter(|home| home.is_absolute())?.join(".cache")));
+    Some(caches?.join("calmix"))
+}
+
+fn libraries_in(folder: &Path) -> Vec<PathBuf> {
+    entries(folder).into_iter().filter(|file| version_in_name(file).is_some()).collect()
+}
+
+/// The library with the highest version; of equals the first by its path, whatever the order of the file system.
+fn newest(libraries: Vec<PathBuf>) -> Option<PathBuf> {
+    libraries.into_iter().max_by_key(|path| {
+        let version = version_in_name(path).unwrap_or_default();
+        let numbers: Vec<u64> = version.split('.').map(|part| part.parse().unwrap_or(0)).collect();
+        (numbers, Reverse(path.clone()))
+    })
+}
+
+/// The version in the name of a library: `libonnxruntime.so.1.31.1`, on macOS `libonnxruntime.1.31.1.dylib`.
+pub(super) fn version_in_name(library: &Path) -> Option<String> {
+    let name = name_of(library);
+    let linux = name.strip_prefix("libonnxruntime.so.");
+    let macos = || name.strip_prefix("libonnxruntime.")?.strip_suffix(".dylib");
+    let version = linux.or_else(macos)?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (version.contains('.') && version.split('.').all(is_number)).then(|| version.to_owned())
+}
+
+/// The entries of a folder; none if it cannot be read, because then it has no library for this user.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_names() {
+        let version = |name: &str| version_in_name(Path::new(name));
+        assert_eq!(version("/a/libonnxruntime.so.1.31.1").as_deref(), Some("1.31.1"));
+        assert_eq!(version("/a/libonnxruntime.1.23.2.dylib").as_deref(), Some("1.23.2"));
+        for name in
+            ["libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so.1.x", "libonnxruntime.dylib"]
+        {
+            assert_eq!(version(name), None, "{name}");
+        }
+        assert_eq!(version("libonnxruntime_providers_shared.so.1.2"), None);
+    }
+
+    #[test]
+    fn newest_library_of_an_environment_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |python: &str, version: &str| {
+            let capi = folder.path().join("lib").join(python).join("site-packages/onnxruntime/capi");
+            fs::create_dir_all(&capi).unwrap();
+            let file = capi.join(format!("libonnxruntime.so.{version}"));
+            fs::write(&file, "").unwrap();
+            file
+        };
+        let executable = folder.path().join("bin/calmix");
+        assert_eq!(in_environment(&executable), None);
+        place("python3.9", "1.9.12");
+        let newest = place("python3.13", "1.31.1");
+        place("python3.11", "1.4.99");
+        assert_eq!(in_environment(&executable), Some(newest));
+        // Not a Python environment: `target/debug/calmix`.
+        assert_eq!(in_environment(&folder.path().join("debug/calmix")), None);
+    }
+
+    #[test]
+    fn cache_follows_calmix_then_xdg_then_home_and_is_absolute() {
+        let found = |set: &[(&str, &str)], home: Option<&str>| {
+            let value = |name: &str| set.iter().find(|(set, _)| *set == name).map(|(_, value)| value.into());
+            cache(value, home.map(PathBuf::from)).map(|folder| folder.display().to_string())
+        };
+        let both = [("CALMIX_CACHE", "/own"), ("XDG_CACHE_HOME", "/xdg")];
+        assert_eq!(found(&both, Some("/home/a")).as_deref(), Some("/own"));
+        assert_eq!(found(&both[1..], Some("/home/a")).as_deref(), Some("/xdg/calmix"));
+        let relative = [("XDG_CACHE_HOME", "relative")];
+        assert_eq!(found(&relative, Some("/home/a")).as_deref(), Some("/home/a/.cache/calmix"));
+        assert_eq!(found(&[("CALMIX_CACHE", "relative")], Some("/home/a")), None);
+        assert_eq!(found(&[], Some("relative")), None);
+    }
+}

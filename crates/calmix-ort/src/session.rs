@@ -1,0 +1,134 @@
+//! A graph that runs on batches: the small type behind which another runtime could stand.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use calmix_recipe::device::Device;
+use ort::ep;
+use ort::session::builder::SessionBuilder;
+use ort::session::{Session, SessionInputValue};
+use ort::value::TensorRef;
+
+use crate::error::{OrtError, first_line};
+use crate::library::runtime;
+
+/// Where a graph runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunOn {
+    /// The threads of an operation, at least one. They do not change the bits of an output.
+    pub threads: usize,
+    /// The processor, or a GPU through CUDA, which has been compiled and never run.
+    pub device: Device,
+}
+
+/// A batch of rows.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// Images of `side` × `side` × 3 bytes.
+    Images {
+        /// The pixels, row by row.
+        pixels: &'a [u8],
+        /// The side of an image.
+        side: usize,
+    },
+    /// Vectors of `width` numbers.
+    Vectors {
+        /// The numbers, row by row.
+        numbers: &'a [f32],
+        /// The numbers of a vector.
+        width: usize,
+    },
+}
+
+/// A graph with one input, ready to run.
+#[derive(Debug)]
+pub struct OnnxSession {
+    // `run` of `ort` needs it exclusively. Calls at the same time would compete for the same threads anyway.
+    session: Mutex<Session>,
+}
+
+impl OnnxSession {
+    /// Builds a session from the bytes of a graph that calmix has made. It does not need the bytes afterwards.
+    ///
+    /// # Errors
+    /// If ONNX Runtime cannot be loaded, does not run on the device, or refuses the graph.
+    pub fn new(model: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
+        // Before anything else of `ort`, which would look for a library by itself.
+        let runtime = runtime()?;
+        let builder = Session::builder(&runtime.environment)?
+            .with_intra_threads(run_on.threads.max(1))?
+            .with_inter_threads(1)?
+            .with_parallel_execution(false)?
+            .with_intra_op_spinning(false)?
+            .with_inter_op_spinning(false)?
+            .with_deterministic_compute(true)?;
+        let mut builder = on_device(builder, run_on.device)?;
+        let session = builder.commit_from_memory(model)?;
+        Ok(Self { session: Mutex::new(session) })
+    }
+
+    /// Runs a batch; returns every output of the graph by its name, row by row.
+    ///
+    /// # Errors
+    /// If the input is not a whole number of rows, the graph has another input, or memory is missing.
+    pub fn run(&self, input: Input<'_>) -> Result<BTreeMap<String, Vec<f32>>, OrtError> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if input.rows()? == 0 {
+            let outputs = session.outputs().iter();
+            return Ok(outputs.map(|output| (output.name().to_owned(), Vec::new())).collect());
+        }
+        let outputs = session.run([input.value()?])?;
+        let mut numbers = BTreeMap::new();
+        for (name, value) in &outputs {
+            let (_, values) = value.try_extract_tensor::<f32>()?;
+            numbers.insert(name.to_owned(), values.to_vec());
+        }
+        Ok(numbers)
+    }
+}
+
+impl<'a> Input<'a> {
+    /// The number of rows.
+    fn rows(self) -> Result<usize, OrtError> {
+        let (what, length, row) = match self {
+            Self::Images { pixels, side } => {
+                ("bytes of pixels", pixels.len(), side.saturating_mul(side).saturating_mul(3))
+            }
+            Self::Vectors { numbers, width } => ("numbers", numbers.len(), width),
+        };
+        if row == 0 || !length.is_multiple_of(row) {
+            return Err(OrtError::Input { what, length, row });
+        }
+        Ok(length / row)
+    }
+
+    fn value(self) -> Result<SessionInputValue<'a>, OrtError> {
+        let rows = self.rows()?;
+        Ok(match self {
+            Self::Images { pixels, side } => {
+                TensorRef::from_array_view(([rows, side, side, 3], pixels))?.into()
+            }
+            Self::Vectors { numbers, width } => TensorRef::from_array_view(([rows, width], numbers))?.into(),
+        })
+    }
+}
+
+/// Names the provider, so that ONNX Runtime chooses none by itself.
+fn on_device(builder: SessionBuilder, device: Device) -> Result<SessionBuilder, OrtError> {
+    let refused = |why: &str| OrtError::Device { device, why: why.to_owned() };
+    let provider = match device {
+        Device::Cpu => ep::CPU::default().build(),
+        Device::Cuda(number) => {
+            let number = i32::try_from(number).map_err(|_| refused("there is no GPU of this number"))?;
+            // In f32, as on the CPU.
+            ep::CUDA::default().with_device_id(number).with_tf32(false).build()
+        }
+        Device::Mps => return Err(refused("it has no provider for this GPU")),
+    };
+    // Without `error_on_failure` a missing GPU would silently mean the processor.
+    let builder = builder.with_execution_providers([provider.error_on_failure()]);
+    builder.map_err(|error| match device {
+        Device::Cpu => error.into(),
+        _ => refused(&format!("{} (`pip install onnxruntime-gpu` installs it)", first_line(error.message()))),
+    })
+}

@@ -1,0 +1,52 @@
+//! Trains on a folder of images, with one call.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use calmix_engine::device;
+use calmix_recipe::Layers;
+use calmix_vectors::VectorsError;
+use calmix_vectors::head_trainer::HeadTrainer;
+use calmix_vectors::start::{Draft, RunPlace, StartContext, StartError, prepare_run};
+
+use crate::trainer::{Outcome, TrainError, Trainer};
+
+/// The result of [`train_folder`].
+#[derive(Debug)]
+pub struct TrainedRun {
+    /// The folder of the run.
+    pub folder: PathBuf,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Trains on a folder of images as `calmix train --data FOLDER` does, without output. The run is in `runs/`.
+///
+/// ```no_run
+/// let trained = calmix_train::train_folder("photos")?;
+/// println!("{}: {:?}", trained.folder.display(), trained.outcome);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the folder is not a dataset, or the run fails.
+pub fn train_folder(folder: impl AsRef<Path>) -> Result<TrainedRun, TrainError> {
+    let folder = folder.as_ref();
+    let data = std::path::absolute(folder).map_err(|error| refused(folder, error.to_string()))?;
+    let path =
+        data.to_str().ok_or_else(|| refused(&data, "its path is not UTF-8; rename the folder".to_owned()))?;
+    let draft = Draft::new(Layers::new().set_to("dataset.path", path.to_owned()), device::fastest)?;
+    let stop = AtomicBool::new(false);
+    let prepared = prepare_run(&draft, &RunPlace::Next { name: None }, StartContext::quiet(&stop))?;
+    let folder = prepared.folder.path().to_owned();
+    let outcome = if prepared.resolved.recipe.has_head() {
+        HeadTrainer::new(&stop).start(prepared)?
+    } else {
+        Trainer::new(&stop).start_prepared(prepared)?
+    };
+    Ok(TrainedRun { folder, outcome })
+}
+
+fn refused(folder: &Path, problem: String) -> VectorsError {
+    StartError::NoFolder { folder: folder.to_owned(), problem }.into()
+}

@@ -1,0 +1,127 @@
+//! The images to predict, listed by a separate thread, so that signals are handled while a pipe has no writer or a file
+//! server hangs.
+
+use std::fs::File;
+use std::io::{self, BufReader, stdin};
+use std::iter::Fuse;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+
+use crate::input_shard::InputShard;
+use crate::stop::POLL_INTERVAL;
+use anyhow::{Context, Result};
+use calmix_data::image_list::{ImageList, ListedImage};
+use calmix_io::shown::shown;
+
+/// Images that are listed before they are needed.
+const AHEAD: usize = 1_024;
+
+/// The sources of the images to predict.
+#[derive(Debug, Clone)]
+pub(crate) struct ImageInput {
+    /// Images, folders, shards; `-` for the lines of standard input.
+    pub(crate) paths: Vec<PathBuf>,
+    /// A file with more of them.
+    pub(crate) list: Option<PathBuf>,
+    /// Only the files of this shard, if set.
+    pub(crate) shard: Option<InputShard>,
+}
+
+/// The images of an input, from the first on. Ends early once the command has to stop.
+#[derive(Debug)]
+pub(crate) struct ListReader<'a> {
+    /// Each image, then `None`.
+    images: Receiver<Result<Option<ListedImage>>>,
+    stop: &'a AtomicBool,
+}
+
+impl ImageInput {
+    /// Starts to list the images.
+    pub(crate) fn read<'a>(&self, stop: &'a AtomicBool) -> io::Result<Fuse<ListReader<'a>>> {
+        let input = self.clone();
+        let (sender, images) = mpsc::sync_channel(AHEAD);
+        // Never joined: it may wait for a line for ever.
+        thread::Builder::new().name("list".to_owned()).spawn(move || input.send_to(&sender))?;
+        Ok(ListReader { images, stop }.fuse())
+    }
+
+    /// Counts the images; `None` if a pipe names them, which can be read only once, if some are in a tar of a shard or of an
+    /// object store, or if the command has to stop.
+    pub(crate) fn count(&self, stop: &AtomicBool) -> Result<Option<u64>> {
+        let is_pipe = |list: &PathBuf| !list.is_file();
+        if self.paths.iter().any(|path| is_stdin(path)) || self.list.as_ref().is_some_and(is_pipe) {
+            return Ok(None);
+        }
+        let mut count = 0;
+        for image in self.read(stop)? {
+            let image = image?;
+            // Many processes would read the headers of many members, or fetch them, for nothing but the time that is left.
+            if image.is_remote() || (image.is_in_tar() && self.shard.is_some()) {
+                return Ok(None);
+            }
+            count += 1;
+        }
+        Ok((!stop.load(Ordering::Relaxed)).then_some(count))
+    }
+
+    fn send_to(&self, sender: &SyncSender<Result<Option<ListedImage>>>) {
+        let mut images = match self.open() {
+            Ok(images) => images,
+            Err(error) => return drop(sender.send(Err(error))),
+        };
+        for image in images.by_ref() {
+            // A reader that is gone needs no more.
+            if sender.send(Ok(Some(image))).is_err() {
+                return;
+            }
+        }
+        let end = images.take_failure().map_or(Ok(None), |error| Err(error.into()));
+        // As above.
+        let _ = sender.send(end);
+    }
+
+    /// Opens the list; waits until another process opens the other end of a pipe.
+    fn open(&self) -> Result<ImageList> {
+        let mut all = ImageList::default();
+        for path in &self.paths {
+            let more = if is_stdin(path) {
+                ImageList::of_lines(Box::new(BufReader::new(stdin())))
+            } else {
+                ImageList::of_paths(vec![path.clone()])
+            };
+            all = all.then(more);
+        }
+        if let Some(list) = &self.list {
+            let file = File::open(list).with_context(|| shown(list.display()))?;
+            all = all.then(ImageList::of_lines(Box::new(BufReader::new(file))));
+        }
+        Ok(match self.shard {
+            Some(shard) => all.only(shard.files()),
+            None => all,
+        })
+    }
+}
+
+impl Iterator for ListReader<'_> {
+    type Item = Result<ListedImage>;
+
+    fn next(&mut self) -> Option<Result<ListedImage>> {
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.images.recv_timeout(POLL_INTERVAL) {
+                Ok(image) => return image.transpose(),
+                Err(RecvTimeoutError::Timeout) => {}
+                // A panic, which was printed: an incomplete list must not look complete.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Some(Err(anyhow::anyhow!("the list of images ended unexpectedly")));
+                }
+            }
+        }
+        None
+    }
+}
+
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
