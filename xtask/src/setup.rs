@@ -2,7 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod libtorch;
-mod onnxruntime;
+pub(crate) mod onnxruntime;
 mod tool;
 pub(crate) mod venv;
 

@@ -3,7 +3,7 @@
 //! | question | module |
 //! |---|---|
 //! | how does it train, and how is a run resumed? | [`trainer`] |
-//! | how does a program train on a folder of images, with one call? | [`train_folder`] |
+//! | how does a program train on a folder of images, with one call? | [`train_folder()`] |
 //! | which processes of a run did a launcher start? | [`launch`] |
 //!
 //! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. [`calmix_vectors`] prepares runs

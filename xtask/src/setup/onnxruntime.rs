@@ -29,6 +29,11 @@ pub(super) fn install() -> Result<()> {
     Ok(())
 }
 
+/// The library that commands in a clone run.
+pub(crate) fn library() -> Result<PathBuf> {
+    library_in(&installed(ONNXRUNTIME)?.folder)
+}
+
 /// `onnxruntime/1.31.1`.
 fn installed(package: &str) -> Result<Installed> {
     Installed::named(&package.replace("==", "/"))

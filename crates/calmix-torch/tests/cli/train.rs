@@ -89,7 +89,7 @@ fn prepare_train_evaluate_inspect() {
         let from = text.find("test, 40 images").expect("no table");
         let rows = text[from..].lines().enumerate().take_while(|(n, line)| *n == 0 || line.starts_with("  "));
         // Whether a temperature is fitted, about which a sentence follows, depends on the last bits of the training.
-        rows.map(|(_, line)| format!("{line}\n")).collect::<String>()
+        rows.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     };
     let expected = table(&trained.stdout);
     let run = "runs/cpu-fashion-mnist-1";

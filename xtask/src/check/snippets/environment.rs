@@ -16,7 +16,7 @@ use super::Job;
 use super::inline::{self, Help};
 use super::scenes::Scene;
 use crate::check::python;
-use crate::setup::{DUCKDB, MOTO, ONNX, PYARROW, venv};
+use crate::setup::{DUCKDB, MOTO, ONNX, PYARROW, onnxruntime, venv};
 use crate::workspace;
 
 /// A scene of blocks that fail.
@@ -56,6 +56,8 @@ impl Environment {
         variables.insert("PATH", joined(&mut path.into_iter())?);
         variables.insert("PYTHONPATH", joined(&mut packages.into_iter())?);
         variables.insert("PYTHONDONTWRITEBYTECODE", "1".to_owned());
+        // The cache is looked for in the home folder, and scenes have one of their own.
+        variables.insert("ORT_DYLIB_PATH", onnxruntime::library()?.display().to_string());
         variables.insert("MOTO_PYTHON", venv::python(&[MOTO])?.display().to_string());
         // Scenes run beside each other, and threads of libtorch wait for each other by spinning.
         variables.insert("OMP_NUM_THREADS", "1".to_owned());
