@@ -14,7 +14,7 @@
 //! | which process of a job is this, as a launcher says? | [`launch`] |
 //! | how much memory and how many open files may a process have? | [`available_memory`], [`open_files`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
-//! | how are messages of TensorBoard and ONNX written? | [`protobuf`] |
+//! | how are messages of TensorBoard and ONNX written and read? | [`protobuf`] |
 //! | how many classes may a file name, and how long are their names? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
 //! | how does a URL appear in a message? | [`redacted`] |

@@ -178,9 +178,5 @@ fn sum(graph: &mut Graph, x: &Value) -> Value {
 
 /// The largest over the classes, (rows, 1).
 pub(crate) fn largest(graph: &mut Graph, x: &Value) -> Value {
-    graph.node_with(
-        "ReduceMax",
-        &[x],
-        vec![("axes", Attribute::Ints(vec![1])), ("keepdims", Attribute::Int(1))],
-    )
+    graph.reduce("ReduceMax", x, &[1], true)
 }

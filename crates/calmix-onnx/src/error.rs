@@ -2,6 +2,8 @@
 
 use calmix_recipe::network::weights::WeightsProblem;
 
+use crate::foreign::problem::ForeignProblem;
+
 /// Why a model has no ONNX file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -9,6 +11,9 @@ pub enum OnnxError {
     /// The weights are not those of the network.
     #[error("{0}")]
     Weights(WeightsProblem),
+    /// The encoder below the head is not one.
+    #[error("the encoder: {0}")]
+    Encoder(#[from] ForeignProblem),
     /// The parts of the model contradict each other.
     #[error("{0}")]
     Model(String),

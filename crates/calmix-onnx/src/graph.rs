@@ -1,78 +1,119 @@
-//! A graph of plain nodes that becomes the bytes of an ONNX file: opset 17, IR version 8, any number of rows.
+//! A graph of plain nodes that becomes the bytes of an ONNX file, of any number of rows unless a model in it fixes the number.
+
+mod included;
+mod node;
+mod port;
 
 use std::collections::BTreeSet;
 
 use calmix_io::protobuf::Message;
 
+use self::included::Included;
+pub(crate) use self::included::Renaming;
+pub use self::node::Attribute;
+use self::node::Node;
+use self::port::Port;
+use crate::foreign::ForeignModel;
 use crate::tensor::{ElementType, Tensor};
 
 /// The version of the operators. Nothing in the graphs needs a later one, and most runtimes have this one.
 const OPSET: i64 = 17;
 /// The version of the file format that goes with it.
 const IR_VERSION: i64 = 8;
-/// The name of the number of rows, which is any.
-const ROWS: &str = "N";
+/// The version of the operators from which on reductions have their axes as an input.
+const AXES_AS_INPUT: i64 = 18;
 
 /// The name of a value of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value(String);
 
-/// The setting of a node.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Attribute {
-    /// One integer.
-    Int(i64),
-    /// Several integers.
-    Ints(Vec<i64>),
-    /// A number.
-    Float(f32),
+/// The versions and names of a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphForm {
+    /// The version of the operators, at least 13.
+    pub opset: i64,
+    /// The version of the file format.
+    pub ir_version: i64,
+    /// The number of rows of every input and output; `None` for any.
+    pub rows: Option<usize>,
+    /// Stands before the names of values, but not before those of inputs and outputs.
+    pub prefix: &'static str,
 }
 
+/// A step of a graph.
 #[derive(Debug, Clone)]
-struct Node {
-    operator: &'static str,
-    inputs: Vec<String>,
-    output: String,
-    attributes: Vec<(&'static str, Attribute)>,
-}
-
-/// An input or an output: N rows of this shape.
-#[derive(Debug, Clone)]
-struct Port {
-    name: String,
-    element: ElementType,
-    shape: Vec<usize>,
+enum Step {
+    Own(Node),
+    /// The numbers of an included model and of its node.
+    Included(usize, usize),
 }
 
 /// A graph that is being built.
 #[derive(Debug, Default)]
-pub struct Graph {
-    nodes: Vec<Node>,
+pub struct Graph<'a> {
+    form: GraphForm,
+    steps: Vec<Step>,
     constants: Vec<Tensor>,
+    included: Vec<Included<'a>>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
 }
 
-impl Graph {
-    /// Adds an input of N rows of this shape.
+/// Opset 17, any number of rows, names as they are.
+impl Default for GraphForm {
+    fn default() -> Self {
+        Self { opset: OPSET, ir_version: IR_VERSION, rows: None, prefix: "" }
+    }
+}
+
+impl Value {
+    /// The name of a value that an included model computes.
+    pub(crate) fn of_included(name: String) -> Self {
+        Self(name)
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> Graph<'a> {
+    /// An empty graph of this form.
+    pub fn new(form: GraphForm) -> Self {
+        Self { form, ..Self::default() }
+    }
+
+    /// Adds an input of rows of this shape.
     pub fn input(&mut self, name: &str, element: ElementType, shape: &[usize]) -> Value {
-        self.inputs.push(Port { name: name.to_owned(), element, shape: shape.to_vec() });
+        let shape = shape.iter().copied().map(Some).collect();
+        self.inputs.push(Port { name: name.to_owned(), element, rows: self.form.rows, shape });
         Value(name.to_owned())
     }
 
-    /// Makes a value an output: N rows of this shape.
+    /// Makes a value an output: rows of this shape.
     pub fn output(&mut self, name: &str, value: &Value, element: ElementType, shape: &[usize]) {
-        self.nodes.push(Node {
+        self.add_output(name, value, element, shape.iter().copied().map(Some).collect());
+    }
+
+    /// Makes vectors an output; their width is `None` if it is only found when the graph runs.
+    pub fn output_vectors(&mut self, name: &str, value: &Value, element: ElementType, width: Option<usize>) {
+        self.add_output(name, value, element, vec![width]);
+    }
+
+    fn add_output(&mut self, name: &str, value: &Value, element: ElementType, shape: Vec<Option<usize>>) {
+        self.steps.push(Step::Own(Node {
             operator: "Identity",
             inputs: vec![value.0.clone()],
             output: name.to_owned(),
             attributes: Vec::new(),
-        });
-        self.outputs.push(Port { name: name.to_owned(), element, shape: shape.to_vec() });
+        }));
+        self.outputs.push(Port { name: name.to_owned(), element, rows: self.form.rows, shape });
     }
 
     /// Adds a constant. A name that is taken already stands for the constant that has it.
     pub fn constant(&mut self, tensor: Tensor) -> Value {
+        let tensor = tensor.with_prefix(self.form.prefix);
         let value = Value(tensor.name().to_owned());
         if !self.constants.iter().any(|constant| constant.name() == tensor.name()) {
             self.constants.push(tensor);
@@ -92,9 +133,9 @@ impl Graph {
         inputs: &[&Value],
         attributes: Vec<(&'static str, Attribute)>,
     ) -> Value {
-        let output = format!("{operator}_{}", self.nodes.len());
+        let output = format!("{}{operator}_{}", self.form.prefix, self.steps.len());
         let inputs = inputs.iter().map(|value| value.0.clone()).collect();
-        self.nodes.push(Node { operator, inputs, output: output.clone(), attributes });
+        self.steps.push(Step::Own(Node { operator, inputs, output: output.clone(), attributes }));
         Value(output)
     }
 
@@ -103,16 +144,42 @@ impl Graph {
         self.node_with("Cast", &[value], vec![("to", Attribute::Int(to as i64))])
     }
 
+    /// Adds a reduction over axes in the form of the graph's opset: `ReduceMax`, `ReduceMean` or `ReduceL2`. `ReduceSum` took its
+    /// axes as an input before the others did.
+    pub fn reduce(&mut self, operator: &'static str, x: &Value, axes: &[i64], keeps_axes: bool) -> Value {
+        let keepdims = ("keepdims", Attribute::Int(i64::from(keeps_axes)));
+        if self.form.opset < AXES_AS_INPUT {
+            let axes = ("axes", Attribute::Ints(axes.to_vec()));
+            return self.node_with(operator, &[x], vec![axes, keepdims]);
+        }
+        let numbers: Vec<String> = axes.iter().map(ToString::to_string).collect();
+        let name = format!("axes.{}", numbers.join("."));
+        let axes = self.constant(Tensor::i64(name, &[axes.len()], axes));
+        self.node_with(operator, &[x, &axes], vec![keepdims])
+    }
+
+    /// Adds all nodes and initialisers of a model under other names.
+    pub(crate) fn include(&mut self, model: &'a ForeignModel<'a>, renaming: Renaming) {
+        let number = self.included.len();
+        self.steps.extend((0..model.nodes().len()).map(|node| Step::Included(number, node)));
+        self.included.push(Included { model, renaming });
+    }
+
     /// The bytes of the file. Nodes and constants that no output depends on are left out.
     pub fn into_bytes(self, metadata: &[(String, String)]) -> Vec<u8> {
         let mut model = Message::default();
-        model.integer(1, IR_VERSION);
+        // At once, because a vector that grows is copied, and would be twice as large as it must be.
+        let of_included: usize = self.included.iter().map(|included| included.model.file_bytes()).sum();
+        let of_constants: usize = self.constants.iter().map(Tensor::file_bytes).sum();
+        model.reserve(of_included + of_constants);
+        model.integer(1, self.form.ir_version);
         model.text(2, "calmix");
         model.text(3, env!("CARGO_PKG_VERSION"));
-        model.message(7, &self.into_message());
+        let opset = self.form.opset;
+        model.nested(7, |graph| self.write(graph));
         let mut operators = Message::default();
         operators.text(1, "");
-        operators.integer(2, OPSET);
+        operators.integer(2, opset);
         model.message(8, &operators);
         for (key, value) in metadata {
             let mut entry = Message::default();
@@ -123,19 +190,25 @@ impl Graph {
         model.into_bytes()
     }
 
-    fn into_message(self) -> Message {
-        let mut needed: BTreeSet<&str> = self.outputs.iter().map(|port| port.name.as_str()).collect();
-        let mut nodes = Vec::new();
+    /// Writes a `GraphProto`.
+    fn write(self, graph: &mut Message) {
+        let mut needed: BTreeSet<String> = self.outputs.iter().map(|port| port.name.clone()).collect();
+        let mut steps = Vec::new();
         // A node stands after those that it reads, so that one pass from the end finds all that are needed.
-        for node in self.nodes.iter().rev() {
-            if needed.contains(node.output.as_str()) {
-                needed.extend(node.inputs.iter().map(String::as_str));
-                nodes.push(node);
+        for step in self.steps.iter().rev() {
+            let [inputs, outputs] = self.names_of(step);
+            if outputs.iter().any(|output| needed.contains(output)) {
+                needed.extend(inputs);
+                steps.push(step);
             }
         }
-        let mut graph = Message::default();
-        for node in nodes.into_iter().rev() {
-            graph.message(1, &node.to_message());
+        for step in steps.into_iter().rev() {
+            match step {
+                Step::Own(node) => graph.message(1, &node.to_message()),
+                Step::Included(number, node) => {
+                    graph.nested(1, |message| self.included[*number].write_node(*node, message));
+                }
+            }
         }
         graph.text(2, "calmix");
         // Each is dropped when it is written: together they are as large as the network.
@@ -144,80 +217,22 @@ impl Graph {
                 graph.message(5, &constant.to_message());
             }
         }
+        for included in &self.included {
+            included.write_initialisers(graph, |name| needed.contains(name));
+        }
         for input in &self.inputs {
             graph.message(11, &input.to_message());
         }
         for output in &self.outputs {
             graph.message(12, &output.to_message());
         }
-        graph
     }
-}
 
-impl Node {
-    fn to_message(&self) -> Message {
-        let mut node = Message::default();
-        for input in &self.inputs {
-            node.text(1, input);
+    /// The names of a step's inputs and outputs.
+    fn names_of(&self, step: &Step) -> [Vec<String>; 2] {
+        match step {
+            Step::Own(node) => [node.inputs.clone(), vec![node.output.clone()]],
+            Step::Included(number, node) => self.included[*number].names_of(*node),
         }
-        node.text(2, &self.output);
-        node.text(3, &self.output);
-        node.text(4, self.operator);
-        for (name, attribute) in &self.attributes {
-            node.message(5, &attribute.to_message(name));
-        }
-        node
-    }
-}
-
-impl Attribute {
-    fn to_message(&self, name: &str) -> Message {
-        /// The numbers of the types in `AttributeProto.AttributeType`.
-        const FLOAT: i64 = 1;
-        const INT: i64 = 2;
-        const INTS: i64 = 7;
-        let mut attribute = Message::default();
-        attribute.text(1, name);
-        let kind = match self {
-            Self::Float(number) => {
-                attribute.float(2, *number);
-                FLOAT
-            }
-            Self::Int(number) => {
-                attribute.integer(3, *number);
-                INT
-            }
-            Self::Ints(numbers) => {
-                for &number in numbers {
-                    attribute.integer(8, number);
-                }
-                INTS
-            }
-        };
-        attribute.integer(20, kind);
-        attribute
-    }
-}
-
-impl Port {
-    fn to_message(&self) -> Message {
-        let mut rows = Message::default();
-        rows.text(2, ROWS);
-        let mut shape = Message::default();
-        shape.message(1, &rows);
-        for &size in &self.shape {
-            let mut dimension = Message::default();
-            dimension.integer(1, size.cast_signed() as i64);
-            shape.message(1, &dimension);
-        }
-        let mut tensor = Message::default();
-        tensor.integer(1, self.element as i64);
-        tensor.message(2, &shape);
-        let mut kind = Message::default();
-        kind.message(1, &tensor);
-        let mut port = Message::default();
-        port.text(1, &self.name);
-        port.message(2, &kind);
-        port
     }
 }

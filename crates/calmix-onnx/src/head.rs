@@ -3,7 +3,7 @@
 use calmix_head::model::HeadModel;
 use calmix_head::projection::SHORTEST;
 
-use crate::graph::{Attribute, Graph, Value};
+use crate::graph::{Graph, Value};
 use crate::network::affine;
 use crate::tensor::{ElementType, Tensor};
 
@@ -19,15 +19,14 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
     let width = projection.width();
     let mean = graph.constant(Tensor::f32("features.mean", &[width], projection.mean()));
     let centred = graph.node("Sub", &[vectors, &mean]);
-    let along_row = || vec![("axes", Attribute::Ints(vec![1])), ("keepdims", Attribute::Int(1))];
     // By the largest number first: the squares of a long vector are infinite in f32. The length is then at least one, unless
     // the vector is shorter than the least length, which is the number that it was divided by.
     let sizes = graph.node("Abs", &[&centred]);
-    let largest = graph.node_with("ReduceMax", &[&sizes], along_row());
+    let largest = graph.reduce("ReduceMax", &sizes, &[1], true);
     let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[SHORTEST]));
     let largest = graph.node("Max", &[&largest, &shortest]);
     let scaled = graph.node("Div", &[&centred, &largest]);
-    let length = graph.node_with("ReduceL2", &[&scaled], along_row());
+    let length = graph.reduce("ReduceL2", &scaled, &[1], true);
     let one = graph.constant(Tensor::f32("features.one", &[], &[1.0]));
     let length = graph.node("Max", &[&length, &one]);
     let mut x = graph.node("Div", &[&scaled, &length]);

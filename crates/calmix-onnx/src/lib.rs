@@ -3,8 +3,10 @@
 //! | question | module |
 //! |---|---|
 //! | what does a file contain, from input to outputs? | [`model`] |
+//! | how do pixels become a network's input? | [`pixels`] |
 //! | how is a network's `forward` recorded? | [`network`] |
 //! | which graph runs a network alone? | [`network_graph`] |
+//! | how does a model of another program become an encoder of images? | [`foreign`] |
 //! | how does a head read features? | [`head`] |
 //! | how does a calibrator become nodes? | [`calibrator`] |
 //! | how are labels, prediction sets and abstention computed? | [`decision`] |
@@ -15,9 +17,11 @@
 pub mod calibrator;
 pub mod decision;
 pub mod error;
+pub mod foreign;
 pub mod graph;
 pub mod head;
 pub mod model;
 pub mod network;
 pub mod network_graph;
+pub mod pixels;
 pub mod tensor;

@@ -7,9 +7,11 @@ use calmix_recipe::network::weights::Part;
 
 use crate::decision::{Thresholds, add_decision};
 use crate::error::OnnxError;
+use crate::foreign::encoder_file::EncoderFile;
 use crate::graph::Graph;
 use crate::head::{add_head, rounded};
-use crate::network::{add_network, normalised_images};
+use crate::network::add_network;
+use crate::pixels::normalised_images;
 use crate::tensor::ElementType;
 
 /// What turns the input of a model into logits.
@@ -19,6 +21,10 @@ pub enum ModelBody<'a> {
     Network(&'a ModelSpec, &'a [u8]),
     /// A head on a frozen backbone, with the safetensors file of the backbone.
     HeadOnBackbone(&'a ModelSpec, &'a [u8], &'a HeadModel),
+    /// A head on an encoder of images, with the file that [`ForeignModel::encoder`] wrote.
+    ///
+    /// [`ForeignModel::encoder`]: crate::foreign::ForeignModel::encoder
+    HeadOnEncoder(&'a [u8], &'a HeadModel),
     /// A head on vectors of the user's own.
     HeadOnVectors(&'a HeadModel),
 }
@@ -45,7 +51,11 @@ impl OnnxModel<'_> {
     /// If the weights are not of the network, or the parts of the model contradict each other.
     pub fn to_bytes(&self) -> Result<Vec<u8>, OnnxError> {
         self.check()?;
-        let mut graph = Graph::default();
+        let encoder = match self.body {
+            ModelBody::HeadOnEncoder(file, _) => Some(EncoderFile::read(file)?),
+            _ => None,
+        };
+        let mut graph = encoder.as_ref().map_or_else(Graph::default, EncoderFile::new_graph);
         let logits = match self.body {
             ModelBody::Network(model, file) => {
                 let images = normalised_images(&mut graph, model);
@@ -54,6 +64,20 @@ impl OnnxModel<'_> {
             ModelBody::HeadOnBackbone(model, file, head) => {
                 let images = normalised_images(&mut graph, model);
                 let features = add_network(&mut graph, model, 1, Part::Backbone, file, &images)?.features;
+                let features = rounded(&mut graph, &features);
+                add_head(&mut graph, head, &features)
+            }
+            ModelBody::HeadOnEncoder(_, head) => {
+                let Some(encoder) = &encoder else {
+                    return Err(OnnxError::Model("it has no encoder".into()));
+                };
+                let width = head.projection().width();
+                if let Some(found) = encoder.width().filter(|&found| found != width) {
+                    return Err(OnnxError::Model(format!(
+                        "the head reads {width} features, but the encoder gives {found}; fit the head again"
+                    )));
+                }
+                let features = encoder.add(&mut graph);
                 let features = rounded(&mut graph, &features);
                 add_head(&mut graph, head, &features)
             }
@@ -70,9 +94,9 @@ impl OnnxModel<'_> {
         let classes = self.classes;
         let outputs = match self.body {
             ModelBody::Network(..) => classes,
-            ModelBody::HeadOnBackbone(_, _, head) | ModelBody::HeadOnVectors(head) => {
-                head.head().shape().classes
-            }
+            ModelBody::HeadOnBackbone(_, _, head)
+            | ModelBody::HeadOnEncoder(_, head)
+            | ModelBody::HeadOnVectors(head) => head.head().shape().classes,
         };
         let of_calibrator = match self.calibrator {
             Calibrator::Vector(map) => map.scale().len(),

@@ -12,25 +12,7 @@ use safetensors::SafeTensors;
 
 use crate::error::OnnxError;
 use crate::graph::{Attribute, Graph, Value};
-use crate::tensor::{ElementType, Tensor};
-
-/// Adds the input `images` (u8, rows × side × side × 3) and its normalisation: (rows, 3, side, side) in f32.
-pub fn normalised_images(graph: &mut Graph, model: &ModelSpec) -> Value {
-    let side = model.size as usize;
-    let images = graph.input("images", ElementType::U8, &[side, side, 3]);
-    let channel = |of: &dyn Fn(usize) -> f64| [0, 1, 2].map(|channel| of(channel) as f32);
-    let scale = channel(&|c| 1.0 / (255.0 * model.std[c]));
-    let shift = channel(&|c| -model.mean[c] / model.std[c]);
-    let scale = graph.constant(Tensor::f32("pixels.scale", &[3, 1, 1], &scale));
-    let shift = graph.constant(Tensor::f32("pixels.shift", &[3, 1, 1], &shift));
-    // Transposed first, while they are bytes: ONNX Runtime multiplies whole channels by one number, but three numbers per pixel
-    // one by one, which took a sixth of the time of EfficientNet-Lite0.
-    let channels = vec![("perm", Attribute::Ints(vec![0, 3, 1, 2]))];
-    let pixels = graph.node_with("Transpose", &[&images], channels);
-    let pixels = graph.cast(&pixels, ElementType::F32);
-    let scaled = graph.node("Mul", &[&pixels, &scale]);
-    graph.node("Add", &[&scaled, &shift])
-}
+use crate::tensor::Tensor;
 
 /// Adds a network with the weights of a safetensors file. The classifier of a backbone is neither read nor used.
 ///
@@ -98,14 +80,14 @@ struct Activations {
 }
 
 /// Records the operations of a network as nodes.
-struct Recording<'a> {
-    graph: &'a mut Graph,
+struct Recording<'a, 'g> {
+    graph: &'a mut Graph<'g>,
     layout: &'a Layout,
     weights: NetworkWeights,
     epsilon: Option<f64>,
 }
 
-impl Recording<'_> {
+impl Recording<'_, '_> {
     fn name(&self, id: ParameterId) -> &str {
         &self.layout.parameters[id.0].name
     }
@@ -180,7 +162,7 @@ impl Recording<'_> {
 }
 
 /// Recording cannot fail: the weights have been read.
-impl Operations for Recording<'_> {
+impl Operations for Recording<'_, '_> {
     type Value = Activations;
     type Error = Infallible;
 
@@ -272,8 +254,8 @@ impl Operations for Recording<'_> {
     }
 
     fn mean_of_pixels(&mut self, x: &Activations) -> Result<Activations, Infallible> {
-        let attributes = vec![("axes", Attribute::Ints(vec![2, 3])), ("keepdims", Attribute::Int(0))];
-        Ok(self.other("ReduceMean", 1, &[&x.value], attributes))
+        let value = self.graph.reduce("ReduceMean", &x.value, &[2, 3], false);
+        Ok(Activations { value, side: 1, is_of_conv: false })
     }
 }
 

@@ -6,7 +6,8 @@ use calmix_recipe::network::weights::Part;
 
 use crate::error::OnnxError;
 use crate::graph::Graph;
-use crate::network::{add_network, normalised_images};
+use crate::network::add_network;
+use crate::pixels::normalised_images;
 use crate::tensor::ElementType;
 
 /// The bytes of a graph with the weights of a safetensors file: input `images` (u8, rows × side × side × 3), outputs `logits`,

@@ -70,6 +70,18 @@ impl Tensor {
         &self.name
     }
 
+    /// About as many bytes as it needs in a file, beside its nodes.
+    pub(crate) fn file_bytes(&self) -> usize {
+        const HEAD: usize = 400;
+        self.bytes.len() + HEAD
+    }
+
+    /// The same numbers under a name with a prefix.
+    pub(crate) fn with_prefix(mut self, prefix: &str) -> Self {
+        self.name.insert_str(0, prefix);
+        self
+    }
+
     /// A `TensorProto`, as in the files of ONNX's own examples.
     pub fn to_message(&self) -> Message {
         let mut tensor = Message::default();

@@ -1,6 +1,10 @@
-//! A network with the weights of a file: images in, logits and features out.
+//! A network with the weights of a file, or an encoder of somebody else's: images in, logits and features out.
 
+use std::collections::BTreeMap;
+
+use calmix_onnx::foreign::EncoderGraph;
 use calmix_onnx::network_graph::network_graph;
+use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
 use calmix_recipe::network::layout::Layout;
@@ -13,6 +17,8 @@ use crate::session::{Input, OnnxSession, RunOn};
 const IMAGES: usize = 16;
 /// Bytes of activations of a pass, as far as fewer images can keep to it.
 const PASS_BYTES: usize = 3 << 29;
+/// The fewest images of a pass with matrix products: ONNX Runtime multiplies a single row in another order, to other last bits.
+const LEAST_ROWS: usize = 2;
 /// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
 const LIVE: usize = 4;
 
@@ -24,6 +30,8 @@ pub struct ImageNetwork {
     image_bytes: usize,
     pass_images: usize,
     feature_width: usize,
+    /// The fewest images of a pass, which is filled up otherwise.
+    least_rows: usize,
 }
 
 /// What a network computes of images, row by row.
@@ -44,7 +52,8 @@ impl ImageNetwork {
         let layout = layout(model, classes);
         // Checked before memory is allocated, because the network comes from an untrusted file.
         weights::check(&layout, file)?;
-        Self::new(model, &layout, &network_graph(model, classes, Part::Network, file)?, run_on)
+        let graph = network_graph(model, classes, Part::Network, file)?;
+        Ok(Self { least_rows: LEAST_ROWS, ..Self::new(model, &layout, &graph, run_on)? })
     }
 
     /// Loads the backbone of a safetensors file; its classifier, if it has one, is not used.
@@ -65,7 +74,33 @@ impl ImageNetwork {
             image_bytes: model.image_bytes(),
             pass_images: pass_images(model),
             feature_width: layout.feature_width(),
+            least_rows: 1,
         })
+    }
+
+    /// Builds the encoder of a graph, and runs it once to measure its features.
+    ///
+    /// # Errors
+    /// If ONNX Runtime refuses the graph, or its outputs are not what it declares.
+    pub fn encoder(spec: &EncoderSpec, graph: &EncoderGraph, run_on: RunOn) -> Result<Self, OrtError> {
+        let mut encoder = Self {
+            session: OnnxSession::new(&graph.bytes, run_on)?,
+            side: spec.size as usize,
+            image_bytes: spec.image_bytes(),
+            pass_images: graph.rows.unwrap_or(IMAGES),
+            feature_width: 0,
+            // A graph for a fixed number of images takes no other.
+            least_rows: graph.rows.unwrap_or(LEAST_ROWS),
+        };
+        let found = encoder.outputs(&vec![0; encoder.image_bytes])?.features;
+        if found.is_empty() || graph.width.is_some_and(|declared| declared != found.len()) {
+            let declared = graph.width.map_or_else(|| "any number of".to_owned(), |width| width.to_string());
+            let problem =
+                format!("the encoder declares {declared} features per image and has {}", found.len());
+            return Err(OrtError::Model(problem));
+        }
+        encoder.feature_width = found.len();
+        Ok(encoder)
     }
 
     /// Checks that a file has the backbone of a network, without building it.
@@ -115,11 +150,27 @@ impl ImageNetwork {
         }
         let mut outputs = ImageOutputs::default();
         for pass in pixels.chunks(self.pass_bytes()) {
-            let mut found = self.session.run(Input::Images { pixels: pass, side: self.side })?;
+            let mut found = self.run(pass)?;
             outputs.logits.extend(found.remove("logits").unwrap_or_default());
             outputs.features.extend(found.remove("features").unwrap_or_default());
         }
         Ok(outputs)
+    }
+
+    /// Runs the images of a pass.
+    fn run(&self, pixels: &[u8]) -> Result<BTreeMap<String, Vec<f32>>, OrtError> {
+        let images = pixels.len() / self.image_bytes.max(1);
+        let rows = self.least_rows;
+        if images >= rows {
+            return self.session.run(Input::Images { pixels, side: self.side });
+        }
+        let mut filled = pixels.to_vec();
+        filled.resize(rows * self.image_bytes, 0);
+        let mut found = self.session.run(Input::Images { pixels: &filled, side: self.side })?;
+        for numbers in found.values_mut() {
+            numbers.truncate(numbers.len() / rows * images);
+        }
+        Ok(found)
     }
 }
 

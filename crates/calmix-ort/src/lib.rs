@@ -19,7 +19,8 @@
 //! Runtime or another generation of processors may differ in the last bits: under qemu, features with AVX-512, with AVX2 and
 //! without either differed by up to 3e-6 of the largest feature (with AVX-512 and AVX2 those of EfficientNet-Lite0 were the same).
 //!
-//! Only graphs that calmix itself has made are run.
+//! Only graphs that calmix itself has made are run; that of an encoder from outside has been read and checked node by node
+//! (`calmix_onnx::foreign`), and `calmix` first runs it in a process of its own.
 #![forbid(unsafe_code)]
 
 pub mod error;

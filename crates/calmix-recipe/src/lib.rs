@@ -30,6 +30,7 @@ mod builtin;
 mod check;
 mod data;
 pub mod device;
+pub mod encoder_spec;
 mod layer;
 mod layers;
 mod loader;
@@ -147,6 +148,11 @@ impl Recipe {
     /// Returns whether a head is trained on vectors that the user already has, without images and without a backbone.
     pub fn has_vectors(&self) -> bool {
         self.dataset.source == SourceName::Vectors
+    }
+
+    /// Returns whether the backbone below a head is an ONNX encoder, instead of a network that calmix builds itself.
+    pub fn has_encoder(&self) -> bool {
+        self.has_head() && !self.has_vectors() && !self.network.output.is_empty()
     }
 
     /// Returns whether a head has one vector of each sample, without weak and strong views.

@@ -94,6 +94,20 @@ choice! {
     }
 }
 
+choice! {
+    /// How the output of an ONNX encoder becomes one vector per image.
+    Pooling = Vector {
+        /// The output is a vector per image.
+        Vector = "vector",
+        /// The first token, in which many transformers sum an image up.
+        ClassToken = "class-token",
+        /// The mean of all tokens.
+        MeanOfTokens = "mean-of-tokens",
+        /// The mean over the places of a map of features, as convolutional networks have it.
+        MeanOfMap = "mean-of-map",
+    }
+}
+
 /// The momentum of batch normalisation (the share of each batch in the running statistics) in each published network.
 pub mod norm_momentum {
     /// running = 0.999·running + 0.001·batch.

@@ -6,7 +6,7 @@ use crate::OrAuto;
 use crate::device::Device;
 use crate::field::limit::{KEPT, SOME, above, from};
 use crate::field::{choice, section};
-use crate::network::{Architecture, BottleneckStride, FirstBlock, HeadKind};
+use crate::network::{Architecture, BottleneckStride, FirstBlock, HeadKind, Pooling};
 use crate::precision::Precision;
 use crate::step_kind::StepKind;
 use crate::sum_kind::SumKind;
@@ -19,12 +19,20 @@ section! {
         /// Pretrained weights to start from: a name that `calmix weights list` shows, or the path of a safetensors file with
         /// timm's parameter names; empty to start from random weights. The classifier in the file is not used. Settings
         /// stored in the file or in the `config.json` beside it (`network.name`, `network.stride`, `augment.size`,
-        /// `dataset.mean`, `dataset.std`) apply unless you set the key.
+        /// `dataset.mean`, `dataset.std`) apply unless you set the key. The frozen backbone of a head can also be any image
+        /// encoder: the path of an ONNX file, or of a folder that has one (`model.onnx` or `onnx/model.onnx`).
         fixed weights: String = String::new();
         /// The BLAKE3 hash of the weights file, which is stored with the run; a file with another hash is refused.
         fixed weights_hash: String = String::new();
         /// Which part of the network is trained.
         fixed train: TrainedPart = TrainedPart::All;
+        /// The output of an ONNX encoder that has the features; found in its file unless you set the key. Empty for a network
+        /// that calmix builds itself.
+        #[when(train is TrainedPart::Head)]
+        fixed output: String = String::new();
+        /// How that output becomes one vector per image; follows from its shape unless you set the key.
+        #[when(train is TrainedPart::Head)]
+        fixed pooling: Pooling = Pooling::Vector;
         /// The layers of the head.
         #[when(train is TrainedPart::Head)]
         fixed head: HeadKind = HeadKind::Linear;

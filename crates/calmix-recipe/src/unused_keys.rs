@@ -15,12 +15,14 @@ use crate::field::{Field, Shape, When, leaves};
 use crate::value::Leaves;
 
 /// The keys about images and the backbone below a head, outside of the section `augment`.
-const OF_IMAGES: [&str; 9] = [
+const OF_IMAGES: [&str; 11] = [
     "dataset.mean",
     "dataset.std",
     "network.name",
     "network.weights",
     "network.weights_hash",
+    "network.output",
+    "network.pooling",
     "network.cache",
     "network.norm_eps",
     "loader.memory",
@@ -173,6 +175,14 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("method.mixup.unit_length", why.to_owned()));
         let why = "network.train is all, and labels are not dealt into folds";
         unused.push(("labels.link_copies", why.to_owned()));
+    }
+    if recipe.has_encoder() {
+        let why = "network.weights is an ONNX encoder";
+        for key in ["network.name", "network.block", "network.stride", "network.norm_eps"] {
+            unused.push((key, why.to_owned()));
+        }
+    } else if recipe.has_head() {
+        unused.push(("network.pooling", "network.output is empty".to_owned()));
     }
     if !network.name.to_string().starts_with("wrn-") {
         unused.push(("network.block", format!("network.name is {}", network.name)));

@@ -26,6 +26,7 @@
 pub mod checkpoint;
 pub mod collectives;
 pub mod csv_line;
+pub mod encoder_config;
 pub mod error;
 pub mod event_writer;
 pub mod events;

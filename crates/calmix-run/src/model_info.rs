@@ -9,6 +9,7 @@ use calmix_io::class_names;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::HeldOut;
 use calmix_recipe::Recipe;
+use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::HeadKind;
 use calmix_recipe::precision::Precision;
@@ -35,7 +36,7 @@ pub struct ModelInfo {
     pub format: u32,
     /// The blake3 of `model.safetensors`, in hexadecimal digits; empty in the metadata of that file.
     pub blake3: String,
-    /// The network and its images; `None` if the model reads vectors.
+    /// The network and its images; `None` if the model reads vectors, or if an ONNX encoder is below its head.
     #[serde(flatten, deserialize_with = "deserialize_spec")]
     pub model: Option<ModelSpec>,
     /// The names of the classes, in the order of the logits.
@@ -80,6 +81,17 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// The images that a network takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PixelFormat {
+    /// Their side, in pixels.
+    pub size: u32,
+    /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
+    pub mean: [f64; 3],
+    /// The standard deviation of red, green and blue, by which pixel values are then divided.
+    pub std: [f64; 3],
+}
+
 /// A model that is a head on a frozen backbone: `network` is the backbone then, and the weights are the head's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadInfo {
@@ -94,8 +106,12 @@ pub struct HeadInfo {
     pub features: u32,
     /// The number of features after the projection.
     pub dimensions: u32,
-    /// BLAKE3 of `backbone.safetensors`, in hexadecimal; empty if there is no backbone, because the head reads vectors.
+    /// BLAKE3 of `backbone.safetensors` or `backbone.onnx`, in hexadecimal; empty if there is no backbone, because the head reads
+    /// vectors.
     pub backbone: String,
+    /// The encoder in `backbone.onnx`; `None` if the backbone is a network that calmix builds itself, or if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<EncoderSpec>,
     /// BLAKE3 of `projection.safetensors`, in hexadecimal.
     pub projection: String,
 }
@@ -119,7 +135,7 @@ impl ModelInfo {
         Self {
             format: FORMAT,
             blake3: Self::hash(weights),
-            model: has_images.then(|| ModelSpec::from(recipe)),
+            model: (has_images && !recipe.has_encoder()).then(|| ModelSpec::from(recipe)),
             classes: classes.to_vec(),
             resize: if has_images { recipe.augment.resolve().evaluation.resize } else { 0 },
             filter: if has_images { recipe.augment.filter.to_string() } else { String::new() },
@@ -129,6 +145,21 @@ impl ModelInfo {
             held_out: None,
             calibration_blake3: String::new(),
         }
+    }
+
+    /// The images that the network or the encoder takes; `None` if the model reads vectors.
+    pub fn pixels(&self) -> Option<PixelFormat> {
+        if let Some(ModelSpec { size, mean, std, .. }) = self.model {
+            return Some(PixelFormat { size, mean, std });
+        }
+        let encoder = self.head.as_ref()?.encoder.as_ref()?;
+        Some(PixelFormat { size: encoder.size, mean: encoder.mean, std: encoder.std })
+    }
+
+    /// What is below the head, or the network itself, in a word; `None` if the model reads vectors.
+    pub fn network_name(&self) -> Option<String> {
+        let encoder = || Some(format!("ONNX encoder ({})", self.head.as_ref()?.encoder.as_ref()?.output));
+        self.model.map(|model| model.network.to_string()).or_else(encoder)
     }
 
     /// Whether the model reads vectors instead of images: it is a head without a backbone.
@@ -367,6 +398,7 @@ mod tests {
                         features: 1_280,
                         dimensions: 256,
                         backbone: String::new(),
+                        encoder: None,
                         projection: String::new(),
                     }),
                     ..info.clone()

@@ -11,13 +11,13 @@ use crate::model_info::ModelInfo;
 pub const CONFIG: &str = "config.json";
 
 /// Bytes of the longest `config.json` that is read: those of hubs may list thousands of classes.
-pub const LONGEST_CONFIG: u64 = 4 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 /// The key of the metadata that holds the text of a `config.json`.
 const KEY: &str = "config";
 
 /// Pixels of the largest side.
-const LARGEST: u64 = 16_384;
+pub(crate) const MAX_SIDE: u64 = 16_384;
 
 /// The network of the weights and the images they expect; `None` for fields that the configuration lacks.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -117,16 +117,16 @@ fn shortened(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(60).chain(['…']).collect() }
 }
 
-fn refused(key: &'static str, value: &Value, expected: &'static str) -> RunError {
+pub(crate) fn refused(key: &'static str, value: &Value, expected: &'static str) -> RunError {
     let value = shortened(&value.to_string());
     RunError::Format(format!("`{key}` is {value}, but must be {expected}"))
 }
 
-fn object<'a>(key: &'static str, value: &'a Value) -> Result<&'a Map<String, Value>, RunError> {
+pub(crate) fn object<'a>(key: &'static str, value: &'a Value) -> Result<&'a Map<String, Value>, RunError> {
     value.as_object().ok_or_else(|| refused(key, value, "an object"))
 }
 
-fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>, RunError> {
+pub(crate) fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>, RunError> {
     match from.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.len() <= 256 => Ok(Some(text.clone())),
@@ -134,26 +134,26 @@ fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>
     }
 }
 
-fn size(from: &Map<String, Value>) -> Result<Option<u32>, RunError> {
+pub(crate) fn size(from: &Map<String, Value>) -> Result<Option<u32>, RunError> {
     let Some(value) = from.get("input_size").filter(|value| !value.is_null()) else { return Ok(None) };
     let sides: Option<Vec<u64>> =
         value.as_array().and_then(|sides| sides.iter().map(Value::as_u64).collect());
     match sides.as_deref() {
-        Some(&[3, height, width]) if height == width && (1..=LARGEST).contains(&height) => {
+        Some(&[3, height, width]) if height == width && (1..=MAX_SIDE).contains(&height) => {
             Ok(u32::try_from(height).ok())
         }
         _ => Err(refused("input_size", value, "[3, SIDE, SIDE] with a side of 1 to 16384 pixels")),
     }
 }
 
-fn channels(key: &'static str, from: &Map<String, Value>) -> Result<Option<[f64; 3]>, RunError> {
+pub(crate) fn channels(key: &'static str, from: &Map<String, Value>) -> Result<Option<[f64; 3]>, RunError> {
     let Some(value) = from.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
     let numbers: Option<Vec<f64>> =
         value.as_array().and_then(|numbers| numbers.iter().map(Value::as_f64).collect());
     let numbers: Option<[f64; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // A deviation so small that its inverse is not finite in f32 would make every image NaN.
     let (least, expected) = match key {
-        "std" => (1e-6, "three numbers from 0.000001 to 1, for red, green and blue"),
+        "std" | "image_std" => (1e-6, "three numbers from 0.000001 to 1, for red, green and blue"),
         _ => (0.0, "three numbers from 0 to 1, for red, green and blue"),
     };
     let is_sound = |numbers: &[f64; 3]| numbers.iter().all(|number| (least..=1.0).contains(number));

@@ -11,7 +11,7 @@
 //! | `predictions/` | the predictions of each evaluation |
 //! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
 //! | `model.safetensors`, `model.json`, `result.json` | the resulting model, what it is, its temperature and its metrics, at the end |
-//! | `backbone.safetensors`, `projection.safetensors` | backbone and projection, if the model is a head on frozen features |
+//! | `backbone.safetensors` or `backbone.onnx`, `projection.safetensors` | backbone and projection, if the model is a head on frozen features |
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
 //! | `calmix.lock` | the process that writes here |
 //!

@@ -21,7 +21,8 @@ pub struct RunSummary {
     pub base: String,
     /// How samples are paired for mixup: `calibratemix`, `none`.
     pub pairing: String,
-    /// The network: `wrn-28-2`; `none` if a head is trained on vectors that the user already has.
+    /// The network: `wrn-28-2`; `onnx encoder, output pooler_output`; `none` if a head is trained on vectors that the user already
+    /// has.
     pub network: String,
     /// Pixels of a side of its images; 0 if there are none.
     pub size: u32,

@@ -9,7 +9,7 @@ use calmix_recipe::network::weights::check_backbone;
 use calmix_recipe::network::{Architecture, FirstBlock};
 
 use crate::model_info::ModelInfo;
-use crate::pretrained_config::{CONFIG, LONGEST_CONFIG, PretrainedConfig};
+use crate::pretrained_config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 
 /// Bytes of the longest file that is read.
 const LONGEST: u64 = 2 << 30;
@@ -48,7 +48,7 @@ impl WeightsFile {
             return Err(pickle(path));
         }
         let mut file = Self::parse(path, read_following(path, LONGEST)?)?;
-        file.config = read_beside(path, CONFIG, LONGEST_CONFIG)?;
+        file.config = read_beside(path, CONFIG, MAX_CONFIG_BYTES)?;
         if let Some(text) = &file.config {
             let beside = path.with_file_name(CONFIG);
             let parsed = PretrainedConfig::parse(text).map_err(|error| {

@@ -131,6 +131,7 @@ fn half_written_files_are_removed_on_opening() {
         RunFile::PreviousModelInfo,
         RunFile::Result,
         RunFile::Backbone,
+        RunFile::Encoder,
         RunFile::Projection,
         RunFile::Margins,
         RunFile::Thumbnails,

@@ -40,7 +40,7 @@ use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;
 use crate::first_files::write_first_files;
 use crate::head_runtime::{check_head, check_head_of, decide_head, runtime};
-use crate::images::backbone_file::BackboneFile;
+use crate::images::backbone::Backbone;
 use crate::images::feature_work::PageShard;
 use crate::images::make_features::{FeatureWatch, RunVectors, make_features, vectors_of_run};
 use crate::images::run_images::RunImages;
@@ -114,7 +114,7 @@ impl<'a> HeadTrainer<'a> {
         let engine = runtime(recipe)?;
         if !recipe.has_vectors() {
             // A file that is not the backbone is refused before the run begins.
-            BackboneFile::read(&recipe.network)?;
+            Backbone::read(recipe)?;
         }
         let notes = prepare_missing(recipe, run.paths())?;
         let samples = RunSamples::new(recipe, dataset, split)?;

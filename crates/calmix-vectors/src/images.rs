@@ -4,7 +4,9 @@
 //! features, which [`frozen_features`](self) keeps in a cache that runs share; near-duplicates among the labels are searched in
 //! features and pixels.
 
+pub mod backbone;
 pub mod backbone_file;
+pub mod encoder_file;
 pub mod feature_work;
 pub(crate) mod frozen_features;
 mod image_copies;

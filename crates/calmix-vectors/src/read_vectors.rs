@@ -81,6 +81,7 @@ pub fn read_vectors(
         dimensions: projection.dimensions() as u32,
         // There is none: the vectors are the user's.
         backbone: String::new(),
+        encoder: None,
         runtime: String::new(),
         projection: ModelInfo::hash(&projection_bytes(&projection)?),
     };

@@ -170,6 +170,12 @@ impl RunSamples {
             true => ("lr".to_owned(), "none".to_owned()),
             false => (method.base.word().to_string(), method.mixup.pairing.word().to_string()),
         };
+        let network = match recipe.has_encoder() {
+            // Vectors that the user already has come from anywhere.
+            _ if recipe.has_vectors() => "none".to_owned(),
+            true => format!("onnx encoder, output {}", recipe.network.output),
+            false => recipe.network.name.to_string(),
+        };
         RunSummary {
             dataset: recipe.dataset.source.to_string(),
             classes: self.classes.len(),
@@ -178,8 +184,7 @@ impl RunSamples {
             unlabelled: self.unlabelled().len(),
             base,
             pairing,
-            // Vectors that the user already has come from anywhere.
-            network: if recipe.has_vectors() { "none".to_owned() } else { recipe.network.name.to_string() },
+            network,
             size: if recipe.has_vectors() { 0 } else { recipe.augment.size },
             steps: recipe.steps(),
             seed: recipe.train.seed,

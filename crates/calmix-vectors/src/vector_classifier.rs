@@ -203,6 +203,7 @@ fn model_info(
         features: projection.width() as u32,
         dimensions: projection.dimensions() as u32,
         backbone: String::new(),
+        encoder: None,
         runtime: String::new(),
         projection: ModelInfo::hash(&projection_bytes(projection)?),
     });

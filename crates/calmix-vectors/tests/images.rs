@@ -1,8 +1,10 @@
 //! Runs of heads on the features of a few hundred tiny images.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)] // in the functions that the tests share
 
 #[path = "images/draft.rs"]
 mod draft;
+#[path = "images/encoders.rs"]
+mod encoders;
 #[path = "images/feature_cache.rs"]
 mod feature_cache;
 #[path = "images/head.rs"]
@@ -23,5 +25,7 @@ mod refused;
 mod run_bytes;
 #[path = "images/runtime.rs"]
 mod runtime;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 #[path = "fixture/tiny_images.rs"]
 mod tiny_images;

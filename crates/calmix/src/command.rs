@@ -108,7 +108,7 @@ impl Command {
             Self::Push(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Recipes(command) => command.run(),
-            Self::Weights(command) => command.run(),
+            Self::Weights(command) => command.run().map_err(explained),
             Self::Completions(command) => command.run(),
             #[cfg(feature = "man")]
             Self::Man(command) => command.run(),

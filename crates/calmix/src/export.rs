@@ -124,9 +124,9 @@ fn calibrator_of(info: &ModelInfo) -> &Calibrator {
 fn written(folder: &Path, rule: &PredictionRule) -> String {
     let info = rule.info();
     let classes = info.classes.len();
-    let input = match (&info.model, &info.head) {
-        (Some(model), _) => format!("images, u8, N × {0} × {0} × 3", model.size),
-        (None, head) => format!("vectors, float32, N × {}", head.as_ref().map_or(0, |head| head.features)),
+    let input = match info.pixels() {
+        Some(pixels) => format!("images, u8, N × {0} × {0} × 3", pixels.size),
+        None => format!("vectors, float32, N × {}", info.head.as_ref().map_or(0, |head| head.features)),
     };
     let guaranteed = if rule.guarantee().sets().is_some() { ", set, abstain" } else { "" };
     let mut lines = vec![

@@ -39,6 +39,7 @@ pub mod cores;
 #[doc(hidden)]
 pub mod data_warnings;
 #[doc(hidden)]
+pub(crate) mod encoder_trial;
 pub mod error;
 #[doc(hidden)]
 pub mod evaluate;

@@ -7,9 +7,11 @@ use anyhow::Result;
 use calmix_data::dataset::Dataset;
 
 use crate::command::labelled_args::LabelledArgs;
+use crate::encoder_trial;
 use crate::export::example::{self, ExampleInput};
 use crate::labelled_samples::LabelledPredictions;
 use crate::model::{Model, ModelError};
+use crate::model_files::ModelFiles;
 use crate::model_folder::input_kind;
 use crate::model_options::ModelOptions;
 use crate::predict::input_kind::InputKind;
@@ -86,9 +88,10 @@ impl LoadedModel {
     pub(crate) fn example(&self) -> Result<(ExampleInput, Vec<f32>)> {
         match self {
             Self::Images(model) => {
-                let pixels = example::images(model.spec());
+                let side = model.size() as usize;
+                let pixels = example::images(side);
                 let logits = model.logits(&pixels)?;
-                Ok((ExampleInput::Images(pixels, model.spec().size as usize), logits))
+                Ok((ExampleInput::Images(pixels, side), logits))
             }
             Self::Vectors(model) => {
                 let vectors = example::vectors(model.head());
@@ -102,6 +105,12 @@ impl LoadedModel {
 /// Loads a model of images. A head of an earlier version, trained on features of another precision, is compared with its own
 /// stored predictions first. `None` if the user stops it.
 pub(crate) fn load_images(run: &Path, options: &ModelOptions, stop: &Stop) -> Result<Option<Model>> {
+    let files = ModelFiles::open(run)?;
+    if let Some(head) = &files.info().head
+        && let Some(spec) = &head.encoder
+    {
+        encoder_trial::first_run(&files.encoder(head)?, spec, 1, false)?;
+    }
     match Model::load_with(run, options) {
         Err(ModelError::OtherPrecision { precision, .. }) => {
             let options = ModelOptions { accept_f32: true, ..*options };

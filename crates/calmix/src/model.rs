@@ -76,7 +76,7 @@ impl ModelNetwork {
 /// The model of a finished run.
 #[derive(Debug)]
 pub struct Model {
-    spec: ModelSpec,
+    size: u32,
     network: ModelNetwork,
     transform: Arc<Augment>,
     rule: PredictionRule,
@@ -102,22 +102,23 @@ impl Model {
     pub fn load_with(folder: impl AsRef<Path>, options: &ModelOptions) -> Result<Self, ModelError> {
         let files = ModelFiles::open(folder.as_ref())?;
         let info = files.info();
-        let Some(model) = info.model else {
+        let Some(pixels) = info.pixels() else {
             let problem = "it reads vectors, and has no network for images";
             return Err(files.wrong(problem.to_owned()).into());
         };
         let filter = info.filter.parse();
         let filter = filter.map_err(|_| files.wrong(format!("unknown filter {:?}", info.filter)))?;
-        let mut transform = Augment::usb(model.size);
+        let mut transform = Augment::usb(pixels.size);
         transform.evaluation = EvalView { resize: info.resize };
         transform.filter = filter;
         transform.check().map_err(|error| files.wrong(error.to_string()))?;
-        if model.size > LARGEST {
+        if pixels.size > LARGEST {
             let problem =
-                format!("images of {} pixels per side, more than the {LARGEST} allowed", model.size);
+                format!("images of {} pixels per side, more than the {LARGEST} allowed", pixels.size);
             return Err(files.wrong(problem).into());
         }
-        pixel_check::check_pixels(&model).map_err(|problem| files.implausible(problem))?;
+        pixel_check::check_pixels(&pixels, info.model.and_then(|model| model.norm_eps))
+            .map_err(|problem| files.implausible(problem))?;
         files.check_calibration()?;
 
         let path = files.path(RunFile::Model)?;
@@ -126,15 +127,17 @@ impl Model {
             threads: options.threads.unwrap_or_else(cores),
             device: options.device.unwrap_or(Device::Cpu),
         };
-        let network = match &info.head {
-            Some(head) => head_on_backbone(&files, head, &model, options, run_on)?,
-            None => whole_network(&files, &model, run_on)?,
+        let network = match (&info.head, &info.model) {
+            (Some(head), Some(model)) => head_on_backbone(&files, head, model, options, run_on)?,
+            (Some(head), None) => head_on_encoder(&files, head, run_on)?,
+            (None, Some(model)) => whole_network(&files, model, run_on)?,
+            (None, None) => return Err(files.wrong("neither a network nor a head".to_owned()).into()),
         };
         Guarantee::check(options)?;
         let rule = files.rule(options)?;
         let transform = Arc::new(transform);
         let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
-        Ok(Self { spec: model, network, transform, rule, batch, weights: path.to_path_buf() })
+        Ok(Self { size: pixels.size, network, transform, rule, batch, weights: path.to_path_buf() })
     }
 
     /// The names of the classes, in the order of the probabilities.
@@ -147,9 +150,9 @@ impl Model {
         self.rule.info()
     }
 
-    /// The network and its images.
-    pub fn spec(&self) -> &ModelSpec {
-        &self.spec
+    /// The side of the images that the network receives, in pixels.
+    pub fn size(&self) -> u32 {
+        self.size
     }
 
     /// The guarantees for prediction sets and answers.
@@ -267,6 +270,18 @@ fn head_on_backbone(
         files.below_head(RunFile::Backbone, ImageNetwork::longest_backbone(model), &head.backbone)?;
     let network = ImageNetwork::backbone(model, &weights, run_on);
     let network = network.map_err(|error| ModelError::of_weights(error, &path))?;
+    let head = files.head(head, network.feature_width())?;
+    Ok(ModelNetwork { network, head: Some(head) })
+}
+
+/// Reads a head and the encoder below it.
+fn head_on_encoder(files: &ModelFiles, head: &HeadInfo, run_on: RunOn) -> Result<ModelNetwork, ModelError> {
+    let Some(spec) = &head.encoder else {
+        return Err(files.wrong("head: it has no backbone".to_owned()).into());
+    };
+    let file = files.encoder(head)?;
+    let network = ImageNetwork::encoder(spec, &file.graph(spec)?, run_on);
+    let network = network.map_err(|error| ModelError::of_weights(error, &file.path))?;
     let head = files.head(head, network.feature_width())?;
     Ok(ModelNetwork { network, head: Some(head) })
 }

@@ -14,6 +14,7 @@ use calmix_run::head_files::{longest_head, longest_projection, read_head, read_p
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
+use calmix_vectors::images::encoder_file::{self, EncoderFile};
 
 use crate::model_options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
@@ -119,6 +120,15 @@ impl ModelFiles {
         let problem = "not the file that the head was trained on: model.json has another hash";
         let error = FileError::new(path, FileProblem::Changed(problem.to_owned()));
         Err(error.hint("restore the file as the run wrote it"))
+    }
+
+    /// Reads the encoder below a head.
+    ///
+    /// # Errors
+    /// If it is missing, another file, or not an encoder that calmix can run.
+    pub fn encoder(&self, head: &HeadInfo) -> Result<EncoderFile, FileError> {
+        let bytes = self.below_head(RunFile::Encoder, encoder_file::MAX_BYTES, &head.backbone)?;
+        EncoderFile::of_run(&self.path(RunFile::Encoder)?, bytes)
     }
 
     /// Reads the head and its projection of features of this length.

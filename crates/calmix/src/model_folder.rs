@@ -56,7 +56,8 @@ pub fn input_kind(folder: &Path) -> InputKind {
 
 /// Whether a folder has the files of a head on vectors: one on images also has a backbone.
 fn has_vector_head(folder: &Path) -> bool {
-    has(folder, RunFile::Projection) && !has(folder, RunFile::Backbone)
+    has(folder, RunFile::Projection)
+        && ![RunFile::Backbone, RunFile::Encoder].iter().any(|&file| has(folder, file))
 }
 
 fn has(folder: &Path, file: RunFile<'_>) -> bool {

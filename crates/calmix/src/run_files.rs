@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
     ("backbone.safetensors", "frozen network below the head; the model needs it"),
+    ("backbone.onnx", "frozen encoder below the head; the model needs it"),
     ("projection.safetensors", "projects features to the inputs of the head; the model needs it"),
     ("head.safetensors", "head, projection and temperature as one linear layer, for other programs"),
     ("model.previous.json", "model.json before `calmix calibrate`"),
@@ -60,7 +61,13 @@ pub fn next_with_model(run: &Path) -> String {
 
 /// Lists the files that the model needs when it is copied to another place.
 pub fn model_files(run: &Path) -> String {
-    let files = ["model.safetensors", "model.json", "backbone.safetensors", "projection.safetensors"];
+    let files = [
+        "model.safetensors",
+        "model.json",
+        "backbone.safetensors",
+        "backbone.onnx",
+        "projection.safetensors",
+    ];
     files.into_iter().filter(|name| safe_open::exists(&run.join(name))).collect::<Vec<_>>().join(", ")
 }
 

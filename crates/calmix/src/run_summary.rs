@@ -94,7 +94,11 @@ fn network(resolved: &Resolved, dataset: &Dataset) -> Result<String> {
             (0, 0) => "one clean view".to_owned(),
             _ => format!("{weak_views} weak and {strong_views} strong views"),
         };
-        format!("a {head} head on a frozen {name}: {views} of {} pixels", recipe.augment.size)
+        let backbone = match recipe.network.output.as_str() {
+            "" => name.to_string(),
+            output => format!("ONNX encoder (output {}, {})", shown(output), recipe.network.pooling),
+        };
+        format!("a {head} head on a frozen {backbone}: {views} of {} pixels", recipe.augment.size)
     } else {
         let parameters = Layout::of_network(*name, *block, dataset.classes().len()).len();
         format!("{name}, {} parameters", grouped(parameters as u64))

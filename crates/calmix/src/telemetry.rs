@@ -39,5 +39,6 @@ fn may_run_network(command: &Command) -> bool {
             | Command::Calibrate(_)
             | Command::Predict(_)
             | Command::Export(_)
+            | Command::Weights(_)
     )
 }

@@ -1,5 +1,7 @@
 //! Writes valid files of every format into `corpus/`, as seeds for the targets.
 
+#[path = "../../../crates/calmix-onnx/tests/fixture/foreign_model.rs"]
+mod foreign_model;
 #[path = "../../../crates/calmix-data/tests/golden/photos.rs"]
 mod golden;
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -185,6 +187,12 @@ fn run_files() -> std::io::Result<()> {
     for name in ["cifar10", "cpu-folder", "imagenet"] {
         put("recipe", name, &fs::read(here().join("../recipes").join(format!("{name}.toml")))?)?;
     }
+    let parts = foreign_model::Parts::sample();
+    put("onnx", "model", &parts.bytes())?;
+    let entries = [("location", "model.onnx_data"), ("offset", "16"), ("length", "768")];
+    let weight = foreign_model::external_tensor("conv.weight", &[4, 3, 4, 4], foreign_model::FLOAT, &entries);
+    let initialisers = [vec![weight], parts.initialisers[1..].to_vec()].concat();
+    put("onnx", "external", &foreign_model::Parts { initialisers, ..parts }.bytes())?;
     for name in ["table-1", "figure-1"] {
         put("sweep", name, &fs::read(here().join("../recipes/sweeps").join(format!("{name}.toml")))?)?;
     }

@@ -27,6 +27,8 @@ pub enum RunFile<'a> {
     Result,
     /// The frozen backbone under the head that is the model, if any.
     Backbone,
+    /// The same if the backbone is an ONNX encoder.
+    Encoder,
     /// The projection between the backbone and the head, if any.
     Projection,
     /// The head with its projection and its temperature as one linear layer, for other programs.
@@ -60,6 +62,7 @@ impl Paths {
     const PREVIOUS_MODEL_INFO: &str = "model.previous.json";
     const RESULT: &str = "result.json";
     const BACKBONE: &str = "backbone.safetensors";
+    const ENCODER: &str = "backbone.onnx";
     const PROJECTION: &str = "projection.safetensors";
     const FOLDED_HEAD: &str = "head.safetensors";
     const MARGINS: &str = "margins.json";
@@ -99,6 +102,7 @@ impl Paths {
             RunFile::PreviousModelInfo => self.root().join(Self::PREVIOUS_MODEL_INFO),
             RunFile::Result => self.root().join(Self::RESULT),
             RunFile::Backbone => self.root().join(Self::BACKBONE),
+            RunFile::Encoder => self.root().join(Self::ENCODER),
             RunFile::Projection => self.root().join(Self::PROJECTION),
             RunFile::FoldedHead => self.root().join(Self::FOLDED_HEAD),
             RunFile::Margins => self.root().join(Self::MARGINS),
@@ -168,6 +172,7 @@ impl Paths {
             Self::PREVIOUS_MODEL_INFO,
             Self::RESULT,
             Self::BACKBONE,
+            Self::ENCODER,
             Self::PROJECTION,
             Self::FOLDED_HEAD,
             Self::MARGINS,

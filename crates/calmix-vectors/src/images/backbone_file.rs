@@ -13,6 +13,7 @@ use calmix_run::pretrained_config::PretrainedConfig;
 use calmix_run::weights_file::WeightsFile;
 use calmix_run::weights_folder::WeightsFolder;
 
+use super::backbone::check_hash;
 use crate::error::VectorsError;
 
 /// A file of weights that the recipe names.
@@ -47,15 +48,8 @@ impl BackboneFile {
     }
 
     fn checked(section: &NetworkSection, file: WeightsFile) -> Result<Self, VectorsError> {
-        let wanted = &section.weights_hash;
         let hash = file.blake3();
-        if !wanted.is_empty() && *wanted != hash {
-            let problem = format!(
-                "its BLAKE3 hash is {hash}, but network.weights_hash is {wanted}: this is a different file"
-            );
-            let problem = FileProblem::Changed(problem);
-            return Err(VectorsError::pretrained(FileError::new(&file.path, problem)));
-        }
+        check_hash(&file.path, &hash, &section.weights_hash)?;
         let backbone = Self { file, hash };
         let layout = Layout::of_network(section.name, section.block, 0);
         check_backbone(&layout, &backbone.file.bytes).map_err(|problem| backbone.refused(&problem))?;

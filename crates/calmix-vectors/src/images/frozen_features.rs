@@ -15,19 +15,17 @@ use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
-use calmix_ort::error::OrtError;
 use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
-use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
 use serde_json::json;
 
-use super::backbone_file::BackboneFile;
+use super::backbone::Backbone;
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use crate::error::VectorsError;
 use crate::head_memory::HeadMemory;
@@ -42,11 +40,12 @@ const BATCH: u32 = 16;
 
 /// A frozen backbone and the cache of its features.
 pub(crate) struct FrozenFeatures {
-    model: ModelSpec,
+    backbone: Backbone,
+    /// The number of features of an image.
+    width: usize,
     run_on: RunOn,
     /// ONNX Runtime and its version.
     runtime: String,
-    file: BackboneFile,
     cache: FeatureCache,
     views: Vec<FeatureView>,
     /// The run's own projection, if there is a run; it may have none yet.
@@ -71,43 +70,31 @@ impl FrozenFeatures {
     ) -> Result<Self, VectorsError> {
         let network = &recipe.network;
         let paths = place.paths();
-        let own = paths.map(|paths| paths.file(RunFile::Backbone)).transpose()?;
-        let file = match own.filter(|own| safe_open::exists(own)) {
-            Some(own) => BackboneFile::read_own(network, &own)?,
-            None => BackboneFile::read(network)?.ok_or_else(|| {
-                VectorsError::Unsupported("network.train = \"head\" needs network.weights".to_owned())
-            })?,
+        let backbone = match paths {
+            Some(paths) => Backbone::of_run(recipe, paths)?,
+            None => Backbone::read(recipe)?,
         };
-        let model = ModelSpec::from(recipe);
         let run_on = RunOn {
             threads: recipe.train.threads.max(1) as usize,
             device: recipe.train.device.or_else(|| Device::Cpu),
         };
         let runtime = runtime(recipe)?;
+        let width = backbone.width(run_on)?;
         let identity = FeatureIdentity {
             format: features::FORMAT,
             dataset: dataset.to_owned(),
             views: json!(recipe.augment.resolve()).to_string(),
-            backbone: json!({
-                "weights": file.hash,
-                "network": network.name,
-                "block": network.block.to_string(),
-                "stride": network.stride.to_string(),
-                "norm_eps": network.norm_eps,
-                "mean": recipe.dataset.mean,
-                "std": recipe.dataset.std,
-            })
-            .to_string(),
+            backbone: backbone.identity(recipe).to_string(),
             runtime: runtime.clone(),
-            width: ImageNetwork::width_of(&model) as u32,
+            width: width as u32,
         };
         let own = paths.filter(|_| network.cache.is_empty()).map(Paths::features);
         let folder = own.clone().unwrap_or_else(|| ConfinedPath::root(&network.cache));
         let mut frozen = Self {
-            model,
+            width,
             run_on,
             runtime,
-            file,
+            backbone,
             cache: FeatureCache::in_memory(&folder, &identity),
             views: FeatureView::list(network.weak_views as u8, network.strong_views as u8),
             projection: paths.map(|paths| paths.file(RunFile::Projection)).transpose()?,
@@ -166,7 +153,7 @@ impl FrozenFeatures {
 
     /// The memory that a run on these samples needs.
     pub(crate) fn memory(&self, recipe: &Recipe, needed: &NeededSamples, classes: usize) -> HeadMemory {
-        let width = ImageNetwork::width_of(&self.model);
+        let width = self.width;
         let memory = HeadMemory::of(recipe, needed, width, classes);
         if self.is_writable { memory } else { memory.with_features(self.views.len(), width) }
     }
@@ -188,12 +175,7 @@ impl FrozenFeatures {
             return Ok(());
         }
         // A run whose features are all there does without it.
-        let backbone = ImageNetwork::backbone(&self.model, self.file.bytes(), self.run_on).map_err(
-            |error| match error {
-                OrtError::Weights(problem) => self.file.refused(&problem),
-                error => error.into(),
-            },
-        )?;
+        let backbone = self.backbone.network(self.run_on)?;
         work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
         // One after the other, so that no pass of the backbone ends with a page.
         // Samples that are only evaluated have pages of their own, also if they lack the same view.
@@ -304,7 +286,8 @@ impl FrozenFeatures {
             runtime: self.runtime.clone(),
             features: projection.width() as u32,
             dimensions: projection.dimensions() as u32,
-            backbone: self.file.hash.clone(),
+            backbone: self.backbone.hash().to_owned(),
+            encoder: self.backbone.encoder_spec().cloned(),
             projection: ModelInfo::hash(&projection_bytes(&projection)?),
         };
         let training = self.table(training, &views, &projection, stop)?;
@@ -367,7 +350,7 @@ impl FrozenFeatures {
         ids: &[u64],
         stop: &AtomicBool,
     ) -> Result<Option<Projection>, VectorsError> {
-        let width = ImageNetwork::width_of(&self.model);
+        let width = self.width;
         let dimensions = recipe.network.dimensions as usize;
         // Without samples to fit one to, there has to be one.
         if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
@@ -403,12 +386,15 @@ impl FrozenFeatures {
 
     /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
     pub(crate) fn keep(&mut self, run: &Run, projection: &Projection) -> Result<(), VectorsError> {
-        let backbone = self.file.bytes();
-        match self.is_writable.then(|| self.cache.keep("backbone.safetensors", backbone)) {
-            Some(Ok(shared)) => run.share(RunFile::Backbone, &shared, backbone)?,
-            None => run.write(RunFile::Backbone, backbone)?,
+        let file = self.backbone.run_file();
+        let bytes = self.backbone.bytes();
+        let name = run.paths().file(file)?;
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match self.is_writable.then(|| self.cache.keep(&name, bytes)) {
+            Some(Ok(shared)) => run.share(file, &shared, bytes)?,
+            None => run.write(file, bytes)?,
             Some(Err(error)) => {
-                run.write(RunFile::Backbone, backbone)?;
+                run.write(file, bytes)?;
                 self.do_without_cache(&error);
             }
         }

@@ -22,6 +22,7 @@ use super::folder_recipe::folder_recipe;
 use super::pretrained_layer::with_pretrained;
 use super::table_settings::table_settings;
 use crate::error::VectorsError;
+use crate::images::encoder_file::EncoderFile;
 use crate::splits::draw_split;
 use crate::table_splits::take_splits;
 
@@ -174,7 +175,10 @@ fn chosen_recipe(
         return Err(StartError::NeedsRecipe { folder, source_name, recipe }.into());
     }
     let named = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
-    Ok(Some(folder_recipe(named.unwrap_or_else(device))))
+    let weights = layers.word("network.weights").unwrap_or_default();
+    let names_encoder = EncoderFile::find(weights).is_some();
+    let device = if names_encoder { Device::Cpu } else { named.unwrap_or_else(device) };
+    Ok(Some(folder_recipe(device, names_encoder)))
 }
 
 /// How a folder of images is read: as the prepared table that the user names, or by the names of its files.

@@ -10,6 +10,7 @@ use calmix_vectors::reevaluate::evaluate_head_run;
 
 use super::data_args::existing_labelled;
 use super::evaluate_args::EvaluateArgs;
+use crate::encoder_trial;
 use crate::evaluate::on_samples::EvaluationOn;
 use crate::evaluate::{changed_recipe, explained, show};
 use crate::exit::Exit;
@@ -46,6 +47,7 @@ fn on_own_splits(args: &EvaluateArgs) -> Result<Exit> {
         Some(changed) => changed.clone(),
         None => inspect::recipe(&args.run)?,
     };
+    encoder_trial::of_run(&args.run, &resolved.recipe)?;
     let stop = Stop::listen()?;
     status(&format!("evaluating {} …", shown(args.run.display())));
     match stop.ending_soon(|| {}, || evaluate_head_run(&args.run, changed, stop.flag())) {

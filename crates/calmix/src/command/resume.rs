@@ -12,6 +12,7 @@ use calmix_vectors::head_trainer::HeadTrainer;
 
 use super::resume_args::ResumeArgs;
 use super::train::refuse_processes;
+use crate::encoder_trial;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::launched::launch_variables;
@@ -37,6 +38,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     if !args.recipe.quiet {
         status(&resuming(&args.run, &resolved.recipe));
     }
+    encoder_trial::of_run(&args.run, &resolved.recipe)?;
     warn_of_cache(&args.run, &resolved)?;
     let stop = Stop::listen()?.announced();
     let progress = ProgressSink::new(&resolved.recipe, args.recipe.quiet).resumed();

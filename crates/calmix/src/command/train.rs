@@ -16,6 +16,7 @@ use super::train_args::TrainArgs;
 use super::train_features::make_features;
 use crate::cores::warn_if_oversubscribed;
 use crate::data_warnings::warn_about_labels;
+use crate::encoder_trial;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, shell_quoted};
@@ -41,6 +42,7 @@ pub(super) fn run(args: &TrainArgs, fastest: FastestDevice) -> Result<Exit> {
     let draft = Draft::new(args.layers()?, fastest)?;
     draft.resolved.ready()?;
     existing_data(Path::new(&draft.resolved.recipe.dataset.path))?;
+    encoder_trial::of_recipe(&draft.resolved.recipe)?;
     let launch = launch_variables()?;
     let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
     if let Some(chosen) = draft.chosen_recipe.filter(|_| leads && !args.overrides.quiet) {

@@ -1,4 +1,6 @@
-//! `calmix weights`: lists and adds pretrained weights.
+//! `calmix weights`: lists, adds and checks pretrained weights.
+
+mod check;
 
 use std::path::PathBuf;
 
@@ -6,16 +8,18 @@ use anyhow::{Error, Result};
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_vectors::images::encoder_file::EncoderFile;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use crate::encoder_trial;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::format::counted;
+use crate::format::{counted, shell_quoted};
 use crate::terminal::{print, print_json, warn};
 use crate::weights_hint;
 
-/// List or add pretrained weights
+/// List, add or check pretrained weights
 ///
 /// A run can start from the weights of a network that was trained on a million images: `--set network.weights=NAME`, where
 /// NAME is listed here or is the path of a file. The weights folder is $CALMIX_WEIGHTS, otherwise calmix/weights in
@@ -30,6 +34,10 @@ pub struct WeightsArgs {
 enum WeightsAction {
     List(ListArgs),
     Add(AddArgs),
+    Check(check::CheckArgs),
+    /// What `encoder_trial` starts.
+    #[command(hide = true)]
+    TryEncoder,
 }
 
 /// List the weights in the weights folder
@@ -71,6 +79,8 @@ impl WeightsArgs {
         match self.action {
             WeightsAction::List(arguments) => arguments.run(&folder),
             WeightsAction::Add(arguments) => arguments.run(&folder),
+            WeightsAction::Check(arguments) => arguments.run(&folder),
+            WeightsAction::TryEncoder => encoder_trial::serve().map(|()| Exit::Done),
         }
     }
 }
@@ -102,6 +112,11 @@ impl ListArgs {
 
 impl AddArgs {
     fn run(self, folder: &WeightsFolder) -> Result<Exit> {
+        if let Some(encoder) = EncoderFile::find(&self.file.to_string_lossy()) {
+            let message = format!("{}: an ONNX encoder is used where it is", shown(encoder.display()));
+            let hint = format!("calmix train --data FOLDER --set network.weights={}", shell_quoted(&self.file));
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
         let added = folder.add(&self.file, self.name.as_deref()).map_err(refused)?;
         if self.json {
             print_json(&document(folder, std::slice::from_ref(&added)))?;

@@ -78,13 +78,12 @@ impl Card<'_> {
     fn what_it_is(&self) -> String {
         let info = self.info();
         let classes = info.classes.len();
-        let body = match (&info.model, &info.head) {
-            (Some(model), None) => format!("A {} for images of {1}×{1} pixels", model.network, model.size),
-            (Some(model), Some(_)) => {
-                format!(
-                    "A head on frozen features of a {}, for images of {1}×{1} pixels",
-                    model.network, model.size
-                )
+        let body = match (info.pixels().zip(info.network_name()), &info.head) {
+            (Some((pixels, network)), None) => {
+                format!("A {network} for images of {0}×{0} pixels", pixels.size)
+            }
+            (Some((pixels, network)), Some(_)) => {
+                format!("A head on frozen features of a {network}, for images of {0}×{0} pixels", pixels.size)
             }
             (None, head) => {
                 format!("A head on vectors of {} numbers", head.as_ref().map_or(0, |head| head.features))
@@ -104,8 +103,8 @@ impl Card<'_> {
     fn use_it(&self) -> String {
         let mut text = String::from("```python\nimport json\n\nimport numpy as np\nimport onnxruntime\n");
         let info = self.info();
-        let input = if let Some(model) = &info.model {
-            let size = model.size;
+        let input = if let Some(pixels) = info.pixels() {
+            let size = pixels.size;
             let filter = info.filter.to_uppercase();
             text.push_str("from PIL import Image, ImageOps\n\n");
             let shrink = info.shrink.unwrap_or(0);

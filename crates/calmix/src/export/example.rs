@@ -4,7 +4,6 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_head::model::HeadModel;
 use calmix_metrics::error::MetricsError;
 use calmix_onnx::tensor::Tensor;
-use calmix_recipe::model_spec::ModelSpec;
 
 use crate::predict::prediction_rule::PredictionRule;
 
@@ -22,10 +21,9 @@ pub enum ExampleInput {
     Vectors(Vec<f32>, usize),
 }
 
-/// The pixels of [`ROWS`] synthetic images: a coloured slope and noise. The same for every model of this size.
-pub fn images(model: &ModelSpec) -> Vec<u8> {
-    let side = model.size as usize;
-    let mut pixels = Vec::with_capacity(ROWS * model.image_bytes());
+/// The pixels of [`ROWS`] synthetic images of this side: a coloured slope and noise.
+pub fn images(side: usize) -> Vec<u8> {
+    let mut pixels = Vec::with_capacity(ROWS * side * side * 3);
     for image in 0..ROWS {
         let mut stream = Seed(0).stream(Domain::Example, 0, image as u64);
         let slopes: [f64; 6] = std::array::from_fn(|_| 255.0 * stream.uniform());

@@ -51,14 +51,14 @@ pub fn metadata(
 /// What the model is applied to.
 fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::Error> {
     let mut notes = Vec::new();
-    if let Some(model) = &info.model {
-        notes.push(("network", serde_json::to_value(model.network)?));
-        notes.push(("size", json!(model.size)));
+    if let Some((pixels, network)) = info.pixels().zip(info.network_name()) {
+        notes.push(("network", json!(network)));
+        notes.push(("size", json!(pixels.size)));
         notes.push(("resize", json!(info.resize)));
         notes.push(("filter", json!(info.filter)));
         notes.push(("shrink", json!(info.shrink)));
-        notes.push(("mean", json!(model.mean)));
-        notes.push(("std", json!(model.std)));
+        notes.push(("mean", json!(pixels.mean)));
+        notes.push(("std", json!(pixels.std)));
     }
     if let Some(head) = &info.head {
         notes.push(("features", json!(head.features)));

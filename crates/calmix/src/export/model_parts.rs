@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use calmix_head::model::HeadModel;
 use calmix_io::error::{FileError, FileProblem};
+use calmix_onnx::foreign::EncoderGraph;
 use calmix_onnx::model::ModelBody;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layout::Layout;
@@ -20,6 +21,8 @@ pub enum ModelParts {
     Network(ModelSpec, Vec<u8>),
     /// A head, and the bytes of `backbone.safetensors` below it.
     HeadOnBackbone(ModelSpec, Vec<u8>, HeadModel),
+    /// A head, the bytes of `backbone.onnx` below it, and its graph.
+    HeadOnEncoder(Vec<u8>, EncoderGraph, HeadModel),
     /// A head on vectors.
     HeadOnVectors(HeadModel),
 }
@@ -32,6 +35,14 @@ impl ModelParts {
     pub fn read(files: &ModelFiles) -> Result<Self, FileError> {
         let info = files.info();
         let Some(spec) = info.model else {
+            if let Some((head, spec)) =
+                info.head.as_ref().and_then(|head| Some((head, head.encoder.as_ref()?)))
+            {
+                let file = files.encoder(head)?;
+                let graph = file.graph(spec)?;
+                let model = files.head(head, head.features as usize)?;
+                return Ok(Self::HeadOnEncoder(file.bytes().to_vec(), graph, model));
+            }
             let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
                 return Err(files.wrong("neither a network nor a head on vectors".to_owned()));
             };
@@ -75,8 +86,10 @@ impl ModelParts {
                 );
             }
         }
-        if let Self::HeadOnBackbone(_, backbone, _) = self {
-            add("backbone.safetensors", backbone.clone());
+        match self {
+            Self::HeadOnBackbone(_, backbone, _) => add("backbone.safetensors", backbone.clone()),
+            Self::HeadOnEncoder(encoder, ..) => add("backbone.onnx", encoder.clone()),
+            Self::Network(..) | Self::HeadOnVectors(_) => {}
         }
         Ok(copies)
     }
@@ -86,6 +99,7 @@ impl ModelParts {
         match self {
             Self::Network(spec, weights) => ModelBody::Network(spec, weights),
             Self::HeadOnBackbone(spec, backbone, head) => ModelBody::HeadOnBackbone(spec, backbone, head),
+            Self::HeadOnEncoder(_, graph, head) => ModelBody::HeadOnEncoder(&graph.bytes, head),
             Self::HeadOnVectors(head) => ModelBody::HeadOnVectors(head),
         }
     }

@@ -40,6 +40,9 @@ pub fn files(info: &ModelInfo, parts: &ModelParts, weights: Vec<(PathBuf, Vec<u8
             computes_as_timm(spec)?;
             (MODULE, head_on_timm(spec))
         }
+        ModelParts::HeadOnEncoder(..) => {
+            return Err("the backbone is an ONNX encoder, which PyTorch does not load".to_owned());
+        }
         ModelParts::HeadOnVectors(head) => (MODULE, head_on_vectors(head.projection().width())),
     };
     files.push((PathBuf::from(name), text.into_bytes()));

@@ -20,6 +20,7 @@ use super::sweep_run::{SweepRun, over, refuse_changes};
 use crate::command::data_args::{existing_data, existing_dataset};
 use crate::command::recipe_args::RecipeArgs;
 use crate::data_warnings::warn_about_labels;
+use crate::encoder_trial;
 use crate::error::CliError;
 use crate::format::shell_quoted;
 use crate::notice_printer::NoticePrinter;
@@ -167,6 +168,7 @@ impl SweepRun for HeadCell {
         // This worker has claimed the cell.
         let trainer = HeadTrainer::new(stop.flag()).built_from(version::build()).taking_over(true);
         let trainer = trainer.warning(warn_at_once).sink(progress);
+        encoder_trial::of_recipe(self.recipe())?;
         if read::has_begun(run) {
             return Ok(trainer.resume(run, Some(self.resumed(run, overrides)?))?);
         }

@@ -36,6 +36,7 @@ pub(crate) fn write_model(
             features: projection.width() as u32,
             dimensions: projection.dimensions() as u32,
             backbone: String::new(),
+            encoder: None,
             projection: ModelInfo::hash(&below),
         }),
         calibration: None,

@@ -184,7 +184,10 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
 
 /// The keys of the run that differ from its recipe, one per line.
 fn changed(changes: Option<&[Difference]>) -> String {
-    let lines = changes.unwrap_or_default().iter().enumerate().map(|(n, change)| {
+    let has_encoder = changes.unwrap_or_default().iter().any(|change| change.path == "network.output");
+    // An encoder has no architecture of calmix's, so this key says nothing.
+    let is_used = |change: &&Difference| !(has_encoder && change.path == "network.name");
+    let lines = changes.unwrap_or_default().iter().filter(is_used).enumerate().map(|(n, change)| {
         let title = if n == 0 { "changed" } else { "" };
         let key = &change.path;
         let was = change.old.to_string();

@@ -1,0 +1,465 @@
+//! Fields of a message from an untrusted file, without copies: nothing is allocated, and nothing recurses.
+
+use std::error::Error;
+use std::fmt;
+use std::iter::FusedIterator;
+
+use super::{BYTES, FIXED_32, FIXED_64, VARINT};
+
+/// The fields of a message, in the order of the file. The first error ends them.
+///
+/// ```
+/// use calmix_io::protobuf::{Fields, Message, ProtobufError};
+///
+/// let mut entry = Message::default();
+/// entry.text(1, "key");
+/// entry.integer(2, 300);
+/// let bytes = entry.into_bytes();
+/// let mut key = "";
+/// let mut value = 0;
+/// for field in Fields::new(&bytes) {
+///     let field = field?;
+///     match field.number {
+///         1 => key = field.text()?,
+///         2 => value = field.integer()?,
+///         // A later version of the format has more fields.
+///         _ => {}
+///     }
+/// }
+/// assert_eq!((key, value), ("key", 300));
+/// # Ok::<(), ProtobufError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    rest: Cursor<'a>,
+}
+
+/// A field of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The number that the schema gives it, at least one.
+    pub number: u32,
+    /// Its value.
+    pub value: Value<'a>,
+    /// Where its value ends, counted from the start of the file.
+    end: usize,
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// An integer, a bool or an enumeration; a negative number as its two's complement.
+    Varint(u64),
+    /// Four bytes, as of a float.
+    Fixed32(u32),
+    /// Eight bytes, as of a double.
+    Fixed64(u64),
+    /// Bytes, a string, a message or packed numbers.
+    Bytes(&'a [u8]),
+}
+
+/// Where and why bytes are not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtobufError {
+    /// Counted from the start of the file.
+    pub offset: usize,
+    /// What is wrong there.
+    pub problem: ProtobufProblem,
+}
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProtobufProblem {
+    /// A field is longer than what is left.
+    Truncated,
+    /// A variable-length integer does not fit 64 bits.
+    LongInteger,
+    /// A field has the number zero or one above 29 bits.
+    FieldNumber,
+    /// A group, or a type that does not exist.
+    WireType,
+    /// The schema gives the field another type.
+    UnexpectedType(u32),
+    /// A text is not UTF-8.
+    Text(u32),
+}
+
+impl fmt::Display for ProtobufError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            ProtobufProblem::Truncated => write!(f, "a field ends after the end of the data")?,
+            ProtobufProblem::LongInteger => write!(f, "an integer has more than 64 bits")?,
+            ProtobufProblem::FieldNumber => write!(f, "a field has an invalid number")?,
+            ProtobufProblem::WireType => write!(f, "a field has an unsupported wire type")?,
+            ProtobufProblem::UnexpectedType(field) => write!(f, "field {field} has an unexpected type")?,
+            ProtobufProblem::Text(field) => write!(f, "the text of field {field} is not UTF-8")?,
+        }
+        write!(f, " at byte {}", self.offset)
+    }
+}
+
+impl Error for ProtobufError {}
+
+/// Bytes that are left, and where in the file they are.
+#[derive(Debug, Clone, Copy)]
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn error(self, problem: ProtobufProblem) -> ProtobufError {
+        ProtobufError { offset: self.offset, problem }
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], ProtobufError> {
+        let split = self.bytes.split_at_checked(length);
+        let (taken, rest) = split.ok_or_else(|| self.error(ProtobufProblem::Truncated))?;
+        self.bytes = rest;
+        self.offset += length;
+        Ok(taken)
+    }
+
+    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], ProtobufError> {
+        let start = *self;
+        self.take(LENGTH)?.try_into().map_err(|_| start.error(ProtobufProblem::Truncated))
+    }
+
+    fn varint(&mut self) -> Result<u64, ProtobufError> {
+        let start = *self;
+        let mut number = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let [byte] = self.array()?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit.
+            if bits << shift >> shift != bits {
+                return Err(start.error(ProtobufProblem::LongInteger));
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(start.error(ProtobufProblem::LongInteger))
+    }
+
+    fn field(&mut self) -> Result<Field<'a>, ProtobufError> {
+        /// A field number has 29 bits.
+        const MAX_NUMBER: u64 = (1 << 29) - 1;
+        let start = *self;
+        let key = self.varint()?;
+        let number = key >> 3;
+        if number == 0 || number > MAX_NUMBER {
+            return Err(start.error(ProtobufProblem::FieldNumber));
+        }
+        let value = match key & 7 {
+            VARINT => Value::Varint(self.varint()?),
+            FIXED_64 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
+            FIXED_32 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
+            BYTES => {
+                let length = self.varint()?;
+                // Larger than memory on a machine of 32 bits: the data are shorter in any case.
+                Value::Bytes(self.take(usize::try_from(length).unwrap_or(usize::MAX))?)
+            }
+            _ => return Err(start.error(ProtobufProblem::WireType)),
+        };
+        Ok(Field { number: number as u32, value, end: self.offset })
+    }
+
+    /// What `read` takes next, if anything is left. An error leaves nothing.
+    fn next<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, ProtobufError>,
+    ) -> Option<Result<T, ProtobufError>> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let found = read(self);
+        if found.is_err() {
+            self.bytes = &[];
+        }
+        Some(found)
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a message that is a whole file.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: Cursor { bytes, offset: 0 } }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<Field<'a>, ProtobufError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rest.next(Cursor::field)
+    }
+}
+
+impl FusedIterator for Fields<'_> {}
+
+impl<'a> Field<'a> {
+    /// The error that the field has another type than the schema says.
+    pub fn unexpected(&self) -> ProtobufError {
+        self.error(ProtobufProblem::UnexpectedType(self.number))
+    }
+
+    fn error(&self, problem: ProtobufProblem) -> ProtobufError {
+        ProtobufError { offset: self.start(), problem }
+    }
+
+    /// Where its value begins, counted from the start of the file; of a varint, where it ends.
+    fn start(&self) -> usize {
+        let length = match self.value {
+            Value::Varint(_) => 0,
+            Value::Fixed32(_) => 4,
+            Value::Fixed64(_) => 8,
+            Value::Bytes(bytes) => bytes.len(),
+        };
+        self.end.saturating_sub(length)
+    }
+
+    fn cursor(&self, bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { bytes, offset: self.start() }
+    }
+
+    /// Its integer, as int64, int32, bool or an enumeration.
+    ///
+    /// # Errors
+    /// If it has another type, as from all of these functions.
+    pub fn integer(&self) -> Result<i64, ProtobufError> {
+        match self.value {
+            Value::Varint(number) => Ok(number.cast_signed()),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Its number of type float.
+    ///
+    /// # Errors
+    /// If it has another type.
+    pub fn float(&self) -> Result<f32, ProtobufError> {
+        match self.value {
+            Value::Fixed32(bits) => Ok(f32::from_bits(bits)),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// If it has another type.
+    pub fn bytes(&self) -> Result<&'a [u8], ProtobufError> {
+        match self.value {
+            Value::Bytes(bytes) => Ok(bytes),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Its text.
+    ///
+    /// # Errors
+    /// If it has another type, or is not UTF-8.
+    pub fn text(&self) -> Result<&'a str, ProtobufError> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| self.error(ProtobufProblem::Text(self.number)))
+    }
+
+    /// The fields of its message.
+    ///
+    /// # Errors
+    /// If it has another type.
+    pub fn message(&self) -> Result<Fields<'a>, ProtobufError> {
+        Ok(Fields { rest: self.cursor(self.bytes()?) })
+    }
+
+    /// Its integers, packed or a single one.
+    ///
+    /// # Errors
+    /// If it has another type.
+    pub fn varints(&self) -> Result<Varints<'a>, ProtobufError> {
+        match self.value {
+            Value::Varint(number) => Ok(Varints { single: Some(number), rest: self.cursor(&[]) }),
+            Value::Bytes(bytes) => Ok(Varints { single: None, rest: self.cursor(bytes) }),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Its floats, packed or a single one, as their bits.
+    ///
+    /// # Errors
+    /// If it has another type.
+    pub fn fixed32s(&self) -> Result<Fixed32s<'a>, ProtobufError> {
+        match self.value {
+            Value::Fixed32(bits) => Ok(Fixed32s { single: Some(bits), rest: self.cursor(&[]) }),
+            Value::Bytes(bytes) => Ok(Fixed32s { single: None, rest: self.cursor(bytes) }),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Its doubles, packed or a single one, as their bits.
+    ///
+    /// # Errors
+    /// If it has another type.
+    pub fn fixed64s(&self) -> Result<Fixed64s<'a>, ProtobufError> {
+        match self.value {
+            Value::Fixed64(bits) => Ok(Fixed64s { single: Some(bits), rest: self.cursor(&[]) }),
+            Value::Bytes(bytes) => Ok(Fixed64s { single: None, rest: self.cursor(bytes) }),
+            _ => Err(self.unexpected()),
+        }
+    }
+}
+
+/// Integers of one field.
+#[derive(Debug, Clone)]
+pub struct Varints<'a> {
+    single: Option<u64>,
+    rest: Cursor<'a>,
+}
+
+/// The bits of floats of one field.
+#[derive(Debug, Clone)]
+pub struct Fixed32s<'a> {
+    single: Option<u32>,
+    rest: Cursor<'a>,
+}
+
+/// The bits of doubles of one field.
+#[derive(Debug, Clone)]
+pub struct Fixed64s<'a> {
+    single: Option<u64>,
+    rest: Cursor<'a>,
+}
+
+impl Iterator for Varints<'_> {
+    type Item = Result<u64, ProtobufError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.single.take().map(Ok).or_else(|| self.rest.next(Cursor::varint))
+    }
+}
+
+impl Iterator for Fixed32s<'_> {
+    type Item = Result<u32, ProtobufError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.single.take().map(Ok).or_else(|| self.rest.next(|rest| Ok(u32::from_le_bytes(rest.array()?))))
+    }
+}
+
+impl Iterator for Fixed64s<'_> {
+    type Item = Result<u64, ProtobufError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.single.take().map(Ok).or_else(|| self.rest.next(|rest| Ok(u64::from_le_bytes(rest.array()?))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protobuf::Message;
+
+    fn collect(bytes: &[u8]) -> Result<Vec<(u32, Value<'_>)>, ProtobufError> {
+        Fields::new(bytes).map(|field| field.map(|field| (field.number, field.value))).collect()
+    }
+
+    fn problem(bytes: &[u8]) -> (usize, ProtobufProblem) {
+        let error = collect(bytes).unwrap_err();
+        (error.offset, error.problem)
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut inner = Message::default();
+        inner.integer(1, -1);
+        inner.text(2, "ä");
+        let mut message = Message::default();
+        message.integer(1, 300);
+        message.float(2, 1.5);
+        message.double(3, -2.5);
+        message.message(1_000, &inner);
+        message.into_bytes()
+    }
+
+    #[test]
+    fn written_messages_read_back() {
+        let bytes = sample();
+        let fields: Vec<Field<'_>> = Fields::new(&bytes).collect::<Result<_, _>>().unwrap();
+        assert_eq!(fields[0].integer(), Ok(300));
+        assert_eq!(fields[1].float(), Ok(1.5));
+        assert_eq!(fields[2].fixed64s().unwrap().next(), Some(Ok((-2.5_f64).to_bits())));
+        assert_eq!(fields[3].number, 1_000);
+        let inner: Vec<Field<'_>> = fields[3].message().unwrap().collect::<Result<_, _>>().unwrap();
+        assert_eq!(inner[0].integer(), Ok(-1));
+        assert_eq!(inner[1].text(), Ok("ä"));
+        let error = inner[1].integer().unwrap_err();
+        assert_eq!(error.problem, ProtobufProblem::UnexpectedType(2));
+        // The last two bytes of the file, also for a field of a message in it.
+        assert_eq!(error.offset, bytes.len() - 2);
+        assert_eq!(error.to_string(), "field 2 has an unexpected type at byte 33");
+    }
+
+    /// A message that is cut between two fields is a message; within a field it is not.
+    #[test]
+    fn truncations_are_errors_or_fewer_fields() {
+        let bytes = sample();
+        for end in 0..bytes.len() {
+            match collect(&bytes[..end]) {
+                Ok(fields) => assert!(fields.len() < 4),
+                Err(error) => {
+                    assert_eq!(error.problem, ProtobufProblem::Truncated);
+                    assert!(error.offset <= end);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn invalid_fields_are_refused() {
+        // Groups begin with type 3 and end with type 4; 6 and 7 do not exist.
+        for wire in [3, 4, 6, 7] {
+            assert_eq!(problem(&[0x08, 1, 1 << 3 | wire]), (2, ProtobufProblem::WireType));
+        }
+        assert_eq!(problem(&[0x00, 1]), (0, ProtobufProblem::FieldNumber));
+        let endless = [0xff; 11];
+        assert_eq!(problem(&endless), (0, ProtobufProblem::LongInteger));
+        let mut too_large = [0xff; 11];
+        too_large[0] = 0x08;
+        too_large[10] = 0x02;
+        assert_eq!(problem(&too_large), (1, ProtobufProblem::LongInteger));
+        too_large[10] = 0x01;
+        assert_eq!(collect(&too_large).unwrap(), [(1, Value::Varint(u64::MAX))]);
+        // A length of 2⁶⁴ − 1 allocates nothing.
+        too_large[0] = 0x0a;
+        assert_eq!(problem(&too_large), (11, ProtobufProblem::Truncated));
+        let mut fields = Fields::new(&[0x0b, 0x08, 1]);
+        assert!(fields.next().is_some_and(|field| field.is_err()));
+        assert_eq!(fields.next(), None);
+    }
+
+    #[test]
+    fn numbers_are_packed_or_single() {
+        let mut message = Message::default();
+        message.integer(1, 5);
+        message.bytes(1, &[5, 0xac, 0x02]);
+        message.bytes(1, &[0x80]);
+        message.float(2, 1.0);
+        message.bytes(2, &[0, 0, 128, 63, 0, 0, 0, 64]);
+        message.bytes(2, &[0; 3]);
+        message.bytes(3, &[0xff]);
+        let bytes = message.into_bytes();
+        let fields: Vec<Field<'_>> = Fields::new(&bytes).collect::<Result<_, _>>().unwrap();
+        let integers = |n: usize| fields[n].varints().unwrap().collect::<Result<Vec<_>, _>>();
+        assert_eq!(integers(0), Ok(vec![5]));
+        assert_eq!(integers(1), Ok(vec![5, 300]));
+        assert_eq!(integers(2).unwrap_err().problem, ProtobufProblem::Truncated);
+        let floats = |n: usize| fields[n].fixed32s().unwrap().collect::<Result<Vec<_>, _>>();
+        assert_eq!(floats(3), Ok(vec![1.0_f32.to_bits()]));
+        assert_eq!(floats(4), Ok(vec![1.0_f32.to_bits(), 2.0_f32.to_bits()]));
+        assert_eq!(floats(5).unwrap_err().problem, ProtobufProblem::Truncated);
+        assert!(fields[3].varints().is_err());
+        assert!(fields[0].fixed32s().is_err());
+        assert_eq!(fields[6].text().unwrap_err().problem, ProtobufProblem::Text(3));
+    }
+}

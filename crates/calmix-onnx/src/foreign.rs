@@ -1,0 +1,229 @@
+//! Models that other programs exported: read as hostile input, and turned into encoders of images.
+//!
+//! | question | module |
+//! |---|---|
+//! | what is in the file, and may calmix use it? | this one, with `node`, `attribute`, `tensor`, `port` |
+//! | which file beside the model has the data of a tensor? | `location` |
+//! | how large may everything be? | `limits`, `element_counts` |
+//! | are names unique and nodes in order? | `order` |
+//! | which input is the image? | [`image_input`] |
+//! | which output gives the features? | [`feature_output`] |
+//! | how does it become an encoder? | [`encoder`] |
+//! | how does it become one file? | `self_contained` |
+//! | what does an encoder say that calmix wrote? | [`encoder_file`] |
+//! | what can go wrong? | [`problem`] |
+//!
+//! Nothing of a file is copied to the output as it is: what calmix writes is what it has read and checked.
+
+mod attribute;
+mod element_counts;
+pub mod encoder;
+pub mod encoder_file;
+pub mod feature_output;
+pub mod image_input;
+mod limits;
+pub mod location;
+mod node;
+pub mod number_type;
+mod order;
+pub mod port;
+pub mod problem;
+mod self_contained;
+pub mod tensor;
+
+use calmix_io::protobuf::Fields;
+
+pub use self::encoder::EncoderGraph;
+use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS, at_most, name_of};
+use self::location::{ExternalFiles, ReadFile};
+use self::node::ForeignNode;
+use self::port::ForeignPort;
+use self::problem::ForeignProblem;
+use self::tensor::{ForeignTensor, Storage};
+
+/// The earliest version of the standard operators that calmix reads. From it on, the operators that calmix adds mean the same.
+const MIN_OPSET: i64 = 13;
+/// The version of the file format from which names and types are as calmix writes them.
+const MIN_IR_VERSION: i64 = 8;
+
+/// A model that another program exported, checked: standard operators in order, tensors with all of their numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForeignModel<'a> {
+    ir_version: i64,
+    opset: i64,
+    nodes: Vec<ForeignNode<'a>>,
+    initialisers: Vec<ForeignTensor<'a>>,
+    /// Without those that are initialisers.
+    inputs: Vec<ForeignPort>,
+    outputs: Vec<ForeignPort>,
+    /// The files beside the model.
+    files: Vec<Vec<u8>>,
+    /// Bytes of all tensors.
+    tensor_bytes: u64,
+}
+
+impl<'a> ForeignModel<'a> {
+    /// Reads a model. `external` gets the name of a file beside it, without a folder, and returns all bytes of the file; it opens
+    /// nothing outside the folder of the model, and refuses files that are too large for memory. It is called once per file.
+    ///
+    /// # Errors
+    /// If the file is damaged, or the model has anything that an image encoder does not need.
+    pub fn read(
+        bytes: &'a [u8],
+        external: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, ForeignProblem> {
+        Self::read_with(bytes, Some(external))
+    }
+
+    /// Reads a model; without `external`, all data must be in it.
+    fn read_with(bytes: &'a [u8], external: Option<ReadFile<'_>>) -> Result<Self, ForeignProblem> {
+        let mut storage = Storage { files: ExternalFiles::new(external), bytes: 0 };
+        let mut parts = ModelParts::default();
+        for field in Fields::new(bytes) {
+            let field = field?;
+            match field.number {
+                1 => parts.ir_version = field.integer()?,
+                // A message that comes twice is merged by the standard; no exporter writes two.
+                7 if parts.graph.is_some() => {
+                    return Err(ForeignProblem::TooMany { what: "graph", most: 1 });
+                }
+                7 => parts.graph = Some(field.message()?),
+                8 => parts.add_opset(field.message()?)?,
+                20 => return Err(ForeignProblem::Training),
+                25 => return Err(ForeignProblem::Function { name: function_name(field.message()?)? }),
+                _ => {}
+            }
+        }
+        let graph = parts.graph.ok_or(ForeignProblem::NoGraph)?;
+        let opset = parts.opset.filter(|&opset| opset >= MIN_OPSET);
+        let opset = opset.ok_or(ForeignProblem::Opset { found: parts.opset, least: MIN_OPSET })?;
+        let mut model = Self {
+            ir_version: parts.ir_version.max(MIN_IR_VERSION),
+            opset,
+            nodes: Vec::new(),
+            initialisers: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            files: Vec::new(),
+            tensor_bytes: 0,
+        };
+        model.read_graph(graph, &mut storage)?;
+        model.tensor_bytes = storage.bytes;
+        model.files = storage.files.into_files();
+        model.check_order()?;
+        model.check_element_counts()?;
+        Ok(model)
+    }
+
+    /// Reads a `GraphProto`.
+    fn read_graph(&mut self, graph: Fields<'a>, storage: &mut Storage<'_>) -> Result<(), ForeignProblem> {
+        let mut edges = 0;
+        for field in graph {
+            let field = field?;
+            match field.number {
+                1 => {
+                    at_most(self.nodes.len() + 1, MAX_NODES, "node")?;
+                    let number = self.nodes.len();
+                    self.nodes.push(ForeignNode::read(field.message()?, number, &mut edges, storage)?);
+                }
+                5 => {
+                    at_most(self.initialisers.len() + 1, MAX_INITIALISERS, "initialiser")?;
+                    self.initialisers.push(ForeignTensor::read(field.message()?, None, storage)?);
+                }
+                11 => {
+                    at_most(self.inputs.len() + 1, MAX_INPUTS, "input")?;
+                    self.inputs.push(ForeignPort::read(field.message()?)?);
+                }
+                12 => {
+                    at_most(self.outputs.len() + 1, MAX_OUTPUTS, "output")?;
+                    self.outputs.push(ForeignPort::read(field.message()?)?);
+                }
+                15 => return Err(ForeignProblem::Sparse { place: "an initialiser".to_owned() }),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The version of the standard operators.
+    pub fn opset(&self) -> i64 {
+        self.opset
+    }
+
+    /// The version of the file format that calmix writes it with.
+    pub fn ir_version(&self) -> i64 {
+        self.ir_version
+    }
+
+    /// The inputs that a caller must give, without initialisers.
+    pub fn inputs(&self) -> &[ForeignPort] {
+        &self.inputs
+    }
+
+    /// The outputs with names, types and shapes, as declared.
+    pub fn outputs(&self) -> &[ForeignPort] {
+        &self.outputs
+    }
+
+    /// Its nodes, each after those that it reads.
+    pub(crate) fn nodes(&self) -> &[ForeignNode<'a>] {
+        &self.nodes
+    }
+
+    pub(crate) fn initialisers(&self) -> &[ForeignTensor<'a>] {
+        &self.initialisers
+    }
+
+    /// The files beside the model that hold data of its tensors.
+    pub(crate) fn files(&self) -> &[Vec<u8>] {
+        &self.files
+    }
+
+    /// About as many bytes as it needs in a file.
+    pub(crate) fn file_bytes(&self) -> usize {
+        /// A node or the head of a tensor, with names and attributes.
+        const EACH: usize = 400;
+        let parts = self.nodes.len() + self.initialisers.len();
+        // At most `MAX_TENSOR_BYTES`, which were read.
+        self.tensor_bytes as usize + parts * EACH
+    }
+}
+
+/// The fields of a `ModelProto`.
+#[derive(Default)]
+struct ModelParts<'a> {
+    ir_version: i64,
+    opset: Option<i64>,
+    graph: Option<Fields<'a>>,
+}
+
+impl<'a> ModelParts<'a> {
+    /// Reads an `OperatorSetIdProto`. Exporters also import domains that no node uses.
+    fn add_opset(&mut self, fields: Fields<'a>) -> Result<(), ForeignProblem> {
+        let mut domain = "";
+        let mut version = 0;
+        for field in fields {
+            let field = field?;
+            match field.number {
+                1 => domain = name_of(&field)?,
+                2 => version = field.integer()?,
+                _ => {}
+            }
+        }
+        if matches!(domain, "" | "ai.onnx") {
+            self.opset = Some(version);
+        }
+        Ok(())
+    }
+}
+
+/// The name of a `FunctionProto`.
+fn function_name(fields: Fields<'_>) -> Result<String, ForeignProblem> {
+    for field in fields {
+        let field = field?;
+        if field.number == 1 {
+            return Ok(name_of(&field)?.to_owned());
+        }
+    }
+    Ok(String::new())
+}

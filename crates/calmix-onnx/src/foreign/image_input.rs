@@ -1,0 +1,84 @@
+//! The input of a foreign model that takes the images.
+
+use super::ForeignModel;
+use super::number_type::NumberType;
+use super::port::{ForeignPort, listed};
+use super::problem::ForeignProblem;
+
+/// The order of the dimensions of images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageLayout {
+    /// Rows of a batch, channels, rows of pixels, columns of pixels, as PyTorch has them.
+    Nchw,
+    /// Rows of a batch, rows of pixels, columns of pixels, channels, as TensorFlow has them.
+    Nhwc,
+}
+
+/// The input that takes the images.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageInput {
+    /// Its name.
+    pub name: String,
+    /// The order of its dimensions.
+    pub layout: ImageLayout,
+    /// The number of images of a batch; `None` for any number. A model that was exported with a fixed batch, most often of one,
+    /// runs on exactly as many images: whoever runs it splits what it has, and fills up the last batch.
+    pub rows: Option<usize>,
+    /// Rows and columns of pixels; `None` if the model takes several sizes, of which a file does not say which.
+    pub side: Option<(u32, u32)>,
+    /// Float32 or float16.
+    pub element: NumberType,
+}
+
+impl ForeignModel<'_> {
+    /// The input that takes the images: the only one, with four dimensions, one of them of three channels. If their number is open,
+    /// they come first.
+    ///
+    /// # Errors
+    /// If there is another input, as for texts, or it does not take float images with three channels.
+    pub fn image_input(&self) -> Result<ImageInput, ForeignProblem> {
+        let refused = || ForeignProblem::Inputs { inputs: listed(&self.inputs) };
+        let [port] = self.inputs.as_slice() else { return Err(refused()) };
+        let dimensions = port.dimensions.as_ref().ok_or_else(refused)?;
+        let &[rows, second, third, fourth] = dimensions.as_slice() else { return Err(refused()) };
+        let (layout, pixels) = match (second, fourth) {
+            (Some(3), _) => (ImageLayout::Nchw, [third, fourth]),
+            (_, Some(3)) => (ImageLayout::Nhwc, [second, third]),
+            // Optimum leaves all four open, and exports models of PyTorch.
+            (None, _) => (ImageLayout::Nchw, [third, fourth]),
+            _ => {
+                let problem = "has no dimension of three channels. Export the model again with images of shape (N, 3, height, width)";
+                return Err(image_problem(port, problem));
+            }
+        };
+        let element = port.element.filter(|element| matches!(element, NumberType::F32 | NumberType::F16));
+        let element = element.ok_or_else(|| {
+            image_problem(port, "is not float32 or float16. Export the model again without its preprocessing")
+        })?;
+        let side = side(pixels).map_err(|problem| image_problem(port, problem))?;
+        let rows = rows.map(usize::try_from).transpose().map_err(|_| refused())?;
+        Ok(ImageInput { name: port.name.clone(), layout, rows, side, element })
+    }
+}
+
+/// The rows and columns of pixels, if both are fixed.
+fn side(pixels: [Option<u64>; 2]) -> Result<Option<(u32, u32)>, &'static str> {
+    match pixels {
+        [None, None] => Ok(None),
+        [Some(height), Some(width)] => {
+            if height != width {
+                return Err(
+                    "takes images that are not square. Export the model again with a square image size",
+                );
+            }
+            let side = u32::try_from(height)
+                .map_err(|_| "takes images of an impossible size. Export the model again")?;
+            Ok(Some((side, side)))
+        }
+        _ => Err("fixes only one side of its images. Export the model again with both fixed or both dynamic"),
+    }
+}
+
+fn image_problem(port: &ForeignPort, problem: &'static str) -> ForeignProblem {
+    ForeignProblem::Image { input: port.to_string(), problem }
+}

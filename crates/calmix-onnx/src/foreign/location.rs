@@ -1,0 +1,195 @@
+//! Data that an ONNX file keeps in a second file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use calmix_io::protobuf::Fields;
+use calmix_io::safe_path;
+use calmix_io::shown::shown;
+
+use super::limits::at_most;
+use super::problem::ForeignProblem;
+
+/// The most files beside a model.
+const MAX_FILES: usize = 1_000;
+/// The most bytes of all of them. They may hold more than the weights of this model.
+const MAX_BYTES: usize = 4_000_000_000;
+
+/// Why the data in a second file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LocationProblem {
+    /// A name that could lead out of the folder.
+    #[error(
+        "whose name {0}; calmix reads files beside the model only. Save the model again with onnx.save(..., save_as_external_data=True)"
+    )]
+    Name(&'static str),
+    /// No name, or a position that is not a number.
+    #[error("whose {0} is missing or not a number. Save the model again with onnx.save")]
+    Entry(&'static str),
+    /// The caller could not read it.
+    #[error("which cannot be read: {0}. Put it beside the model, under this name")]
+    Unreadable(String),
+    /// The position is outside the file.
+    #[error("which has {found} bytes, but the data end at byte {end}. Download or copy it again")]
+    Short {
+        /// The length of the file.
+        found: usize,
+        /// Where the data would end.
+        end: u64,
+    },
+    /// The declared length is not that of the shape.
+    #[error("which declares {declared} bytes for a shape of {wanted}. Export the model again")]
+    Length {
+        /// The bytes in the entry.
+        declared: u64,
+        /// The bytes of the shape.
+        wanted: usize,
+    },
+    /// A file that came back, or must come alone, and yet refers to another.
+    #[error("but this file must hold all of its data. Import the model again")]
+    NotAllowed,
+}
+
+/// Where the data of a tensor are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Location<'a> {
+    name: &'a str,
+    offset: Option<&'a str>,
+    length: Option<&'a str>,
+}
+
+/// How a file beside the model is read: from its name to all of its bytes.
+pub(super) type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
+
+/// The files beside a model, each of them read once.
+pub(super) struct ExternalFiles<'r> {
+    read: Option<ReadFile<'r>>,
+    numbers: BTreeMap<String, usize>,
+    files: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// A range of a file beside the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileRange {
+    pub(super) file: usize,
+    pub(super) range: Range<usize>,
+}
+
+impl<'a> Location<'a> {
+    /// Takes an entry of `external_data`.
+    pub(super) fn add(&mut self, entry: Fields<'a>) -> Result<(), ForeignProblem> {
+        let mut key = "";
+        let mut value = "";
+        for field in entry {
+            let field = field?;
+            match field.number {
+                1 => key = field.text()?,
+                2 => value = field.text()?,
+                _ => {}
+            }
+        }
+        match key {
+            "location" => self.name = value,
+            "offset" => self.offset = Some(value),
+            "length" => self.length = Some(value),
+            // A checksum, which the standard leaves optional.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'r> ExternalFiles<'r> {
+    /// The files that `read` reads; without it, none are allowed.
+    pub(super) fn new(read: Option<ReadFile<'r>>) -> Self {
+        Self { read, numbers: BTreeMap::new(), files: Vec::new(), bytes: 0 }
+    }
+
+    /// Finds `wanted` bytes of a tensor.
+    pub(super) fn find(
+        &mut self,
+        tensor: &str,
+        location: &Location<'_>,
+        wanted: usize,
+    ) -> Result<FileRange, ForeignProblem> {
+        let refused = |problem| ForeignProblem::External {
+            tensor: tensor.to_owned(),
+            location: location.name.to_owned(),
+            problem,
+        };
+        let number = |what: &'static str, text: Option<&str>| match text {
+            Some(text) => text.parse::<u64>().map(Some).map_err(|_| refused(LocationProblem::Entry(what))),
+            None => Ok(None),
+        };
+        if let Some(problem) = why_refused(location.name) {
+            return Err(refused(LocationProblem::Name(problem)));
+        }
+        let offset = number("offset", location.offset)?.unwrap_or(0);
+        let declared = number("length", location.length)?;
+        if let Some(declared) = declared.filter(|&declared| declared != wanted as u64) {
+            return Err(refused(LocationProblem::Length { declared, wanted }));
+        }
+        let file = self.number_of(location.name, &refused)?;
+        let found = self.files.get(file).map_or(0, Vec::len);
+        let end = offset.saturating_add(wanted as u64);
+        if end > found as u64 {
+            return Err(refused(LocationProblem::Short { found, end }));
+        }
+        // Both are at most the length of the file.
+        let start = offset as usize;
+        Ok(FileRange { file, range: start..start + wanted })
+    }
+
+    /// The number of a file, which is read if it has not been.
+    fn number_of(
+        &mut self,
+        name: &str,
+        refused: &dyn Fn(LocationProblem) -> ForeignProblem,
+    ) -> Result<usize, ForeignProblem> {
+        if let Some(&number) = self.numbers.get(name) {
+            return Ok(number);
+        }
+        let Some(read) = &mut self.read else { return Err(refused(LocationProblem::NotAllowed)) };
+        at_most(self.files.len() + 1, MAX_FILES, "external file")?;
+        let bytes = read(name).map_err(|error| refused(LocationProblem::Unreadable(shown(error))))?;
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        at_most(self.bytes, MAX_BYTES, "external byte")?;
+        let number = self.files.len();
+        self.files.push(bytes);
+        self.numbers.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    /// All files that were read, by their numbers.
+    pub(super) fn into_files(self) -> Vec<Vec<u8>> {
+        self.files
+    }
+}
+
+/// Why a name from a model may not be opened beside it; `None` if it may.
+fn why_refused(name: &str) -> Option<&'static str> {
+    if name.contains('/') {
+        return Some("has a folder in it");
+    }
+    if name.contains("..") {
+        return Some("leads out of the folder");
+    }
+    safe_path::why_unsafe(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_beside_the_model_pass() {
+        for fine in ["model.onnx_data", "model.onnx.data", "ä.bin"] {
+            assert_eq!(why_refused(fine), None, "{fine}");
+        }
+        for bad in ["", ".", "..", "../a", "/etc/passwd", "a/b", "a\\b", "C:a", "a\0", "./a", "a..b"] {
+            assert!(why_refused(bad).is_some(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Tensors of a foreign model: their data are as many bytes as type and shape require.
+
+use std::borrow::Cow;
+
+use calmix_io::protobuf::{Field, Fields, Message};
+use calmix_io::shown::shown;
+
+use super::limits::{MAX_RANK, MAX_TENSOR_BYTES, name_of};
+use super::location::{ExternalFiles, FileRange, Location};
+use super::number_type::{NumberType, TYPED};
+use super::problem::ForeignProblem;
+
+/// Why a tensor does not have the numbers that it declares.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TensorProblem {
+    /// Strings, complex numbers, or numbers of fewer than eight bits.
+    #[error(
+        "has numbers of type {0}, which calmix does not read. Export the model again in float32 or float16"
+    )]
+    Type(i64),
+    /// A size below zero, or more numbers than memory has addresses.
+    #[error("has an invalid shape. Export the model again")]
+    Shape,
+    /// More dimensions than any operator takes.
+    #[error("has more than {MAX_RANK} dimensions. Export the model again")]
+    Rank,
+    /// No data at all.
+    #[error("has no data. Export the model again with its weights, with export_params=True")]
+    NoData,
+    /// Data in two places.
+    #[error("has its data twice. Export the model again")]
+    TwoSources,
+    /// Data of another length.
+    #[error("has {found} bytes, but its shape requires {wanted}. Download or export the model again")]
+    Bytes {
+        /// The bytes of the data.
+        found: usize,
+        /// The bytes of the shape.
+        wanted: usize,
+    },
+    /// A number that its type does not have.
+    #[error("has a number outside the range of its type. Export the model again")]
+    Number,
+}
+
+/// A tensor of a foreign model.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ForeignTensor<'a> {
+    pub(super) name: &'a str,
+    pub(super) dimensions: Vec<u64>,
+    pub(super) element: NumberType,
+    data: Data<'a>,
+}
+
+/// Little-endian numbers, row by row.
+#[derive(Debug, Clone, PartialEq)]
+enum Data<'a> {
+    Bytes(Cow<'a, [u8]>),
+    Beside(FileRange),
+}
+
+/// The bytes of all tensors of a model so far, and the files that hold some of them.
+pub(super) struct Storage<'r> {
+    pub(super) files: ExternalFiles<'r>,
+    pub(super) bytes: u64,
+}
+
+impl<'a> ForeignTensor<'a> {
+    /// Reads a `TensorProto`. `place` names it in messages unless it has a name.
+    pub(super) fn read(
+        fields: Fields<'a>,
+        place: Option<&str>,
+        storage: &mut Storage<'_>,
+    ) -> Result<Self, ForeignProblem> {
+        let mut parts = Parts::default();
+        for field in fields.clone() {
+            parts.add(&field?)?;
+        }
+        let described = place.map_or_else(|| format!("the tensor `{}`", shown(parts.name)), str::to_owned);
+        let refused = |problem| ForeignProblem::Tensor { tensor: described.clone(), problem };
+        if parts.dimensions.len() > MAX_RANK {
+            return Err(refused(TensorProblem::Rank));
+        }
+        let element = NumberType::from_standard(parts.element);
+        let element = element.ok_or_else(|| refused(TensorProblem::Type(parts.element)))?;
+        let sizes = parts.dimensions.iter().map(|&size| u64::try_from(size).ok());
+        let dimensions: Option<Vec<u64>> = sizes.collect();
+        let dimensions = dimensions.ok_or_else(|| refused(TensorProblem::Shape))?;
+        let wanted = bytes_of(&dimensions, element).ok_or_else(|| refused(TensorProblem::Shape))?;
+        storage.bytes = storage.bytes.saturating_add(wanted as u64);
+        if storage.bytes > MAX_TENSOR_BYTES {
+            return Err(ForeignProblem::TooLarge { most: MAX_TENSOR_BYTES });
+        }
+        let data = match (parts.location, parts.raw, parts.is_typed) {
+            (Some(location), None, false) => Data::Beside(storage.files.find(&described, &location, wanted)?),
+            (None, Some(raw), false) => Data::Bytes(Cow::Borrowed(raw)),
+            (None, None, true) => Data::Bytes(Cow::Owned(decoded(fields, element, wanted, &refused)?)),
+            (None, None, false) if wanted == 0 => Data::Bytes(Cow::Borrowed(&[])),
+            (None, None, false) => return Err(refused(TensorProblem::NoData)),
+            _ => return Err(refused(TensorProblem::TwoSources)),
+        };
+        let tensor = Self { name: parts.name, dimensions, element, data };
+        match &tensor.data {
+            Data::Bytes(bytes) if bytes.len() != wanted => {
+                Err(refused(TensorProblem::Bytes { found: bytes.len(), wanted }))
+            }
+            _ => Ok(tensor),
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Its bytes; `files` are those that its model was read with.
+    pub(super) fn bytes<'s>(&'s self, files: &'s [Vec<u8>]) -> &'s [u8] {
+        match &self.data {
+            Data::Bytes(bytes) => bytes,
+            // The range was checked against the file when it was read.
+            Data::Beside(place) => {
+                files.get(place.file).and_then(|file| file.get(place.range.clone())).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Its numbers, if it has at most `most` of them, of a type in which sizes are written.
+    pub(super) fn numbers(&self, files: &[Vec<u8>], most: usize) -> Option<Vec<f64>> {
+        let bytes = self.bytes(files);
+        let width = self.element.bytes();
+        if bytes.len() / width > most {
+            return None;
+        }
+        let number = |bytes: &[u8]| -> Option<f64> {
+            Some(match self.element {
+                NumberType::I64 => i64::from_le_bytes(bytes.try_into().ok()?) as f64,
+                NumberType::I32 => f64::from(i32::from_le_bytes(bytes.try_into().ok()?)),
+                NumberType::F32 => f64::from(f32::from_le_bytes(bytes.try_into().ok()?)),
+                NumberType::F64 => f64::from_le_bytes(bytes.try_into().ok()?),
+                _ => return None,
+            })
+        };
+        bytes.chunks_exact(width).map(number).collect()
+    }
+
+    /// Writes it as a `TensorProto` with all of its data.
+    pub(crate) fn write(&self, tensor: &mut Message, name: &str, files: &[Vec<u8>]) {
+        for &size in &self.dimensions {
+            tensor.integer(1, size.cast_signed());
+        }
+        tensor.integer(2, self.element as i64);
+        if !name.is_empty() {
+            tensor.text(8, name);
+        }
+        tensor.bytes(9, self.bytes(files));
+    }
+}
+
+/// The fields of a `TensorProto`.
+#[derive(Default)]
+struct Parts<'a> {
+    name: &'a str,
+    dimensions: Vec<i64>,
+    element: i64,
+    raw: Option<&'a [u8]>,
+    is_typed: bool,
+    location: Option<Location<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn add(&mut self, field: &Field<'a>) -> Result<(), ForeignProblem> {
+        match field.number {
+            1 => {
+                for size in field.varints()? {
+                    // One too many is enough to refuse it.
+                    if self.dimensions.len() <= MAX_RANK {
+                        self.dimensions.push(size?.cast_signed());
+                    }
+                }
+            }
+            2 => self.element = field.integer()?,
+            number if TYPED.contains(&number) => self.is_typed = true,
+            8 => self.name = name_of(field)?,
+            9 => self.raw = Some(field.bytes()?),
+            13 => self.location.get_or_insert_default().add(field.message()?)?,
+            14 if field.integer()? == 1 => {
+                self.location.get_or_insert_default();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of numbers of a type in a shape; `None` if they overflow.
+fn bytes_of(dimensions: &[u64], element: NumberType) -> Option<usize> {
+    let numbers = dimensions.iter().try_fold(1_u64, |numbers, &size| numbers.checked_mul(size))?;
+    usize::try_from(numbers.checked_mul(element.bytes() as u64)?).ok()
+}
+
+/// The numbers of the typed fields as bytes. It stops where they are more than `wanted`, which limits the memory.
+fn decoded(
+    fields: Fields<'_>,
+    element: NumberType,
+    wanted: usize,
+    refused: &dyn Fn(TensorProblem) -> ForeignProblem,
+) -> Result<Vec<u8>, ForeignProblem> {
+    let typed = element.typed_field();
+    let mut bytes = Vec::new();
+    for field in fields {
+        let field = field?;
+        if !TYPED.contains(&field.number) {
+            continue;
+        }
+        if field.number != typed.number() {
+            return Err(refused(TensorProblem::TwoSources));
+        }
+        for bits in typed.bits_of(&field)? {
+            let bits = bits?;
+            if !typed.holds(bits) {
+                return Err(refused(TensorProblem::Number));
+            }
+            // Little-endian, so that the lower bytes come first.
+            bytes.extend_from_slice(&bits.to_le_bytes()[..element.bytes()]);
+            if bytes.len() > wanted {
+                return Ok(bytes);
+            }
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,216 @@
+//! The first run of an encoder that somebody else made, in a process of its own with limits of memory and time: if the model
+//! crashes, hangs or uses up the memory there, this process reports it in a sentence.
+
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use anyhow::{Context, Result};
+use calmix_io::shown::shown;
+use calmix_onnx::foreign::EncoderGraph;
+use calmix_ort::error::OrtError;
+use calmix_ort::image_network::ImageNetwork;
+use calmix_ort::library;
+use calmix_ort::session::RunOn;
+use calmix_recipe::Recipe;
+use calmix_recipe::device::Device;
+use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_run::run::Paths;
+use calmix_vectors::images::backbone::Backbone;
+use calmix_vectors::images::encoder_file::EncoderFile;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use crate::error::CliError;
+
+/// The hidden command that the process runs.
+pub(crate) const COMMAND: [&str; 2] = ["weights", "try-encoder"];
+
+/// Memory that any encoder may use, and how often the size of its file more.
+const MEMORY: u64 = 2 << 30;
+const MEMORY_PER_BYTE: u64 = 4;
+/// Seconds of a processor that any encoder may take, and one more for this many bytes.
+const CPU_SECONDS: u64 = 10;
+const BYTES_PER_SECOND: u64 = 100 << 20;
+/// The longest time by the clock, on a machine that is busy.
+const MAX_WAIT: Duration = Duration::from_mins(2);
+/// How often the process is looked at.
+const POLL: Duration = Duration::from_millis(10);
+/// Bytes that are kept of what the process prints.
+const MAX_OUTPUT: u64 = 1 << 16;
+/// How long the measurement of the speed goes on, at least, and the seconds of a processor that it may take.
+const MEASURED: Duration = Duration::from_secs(1);
+const MEASURED_CPU_SECONDS: u64 = 100;
+
+/// What the process does.
+#[derive(Debug, Serialize, Deserialize)]
+struct Request {
+    spec: EncoderSpec,
+    rows: Option<usize>,
+    width: Option<usize>,
+    threads: usize,
+    measures_speed: bool,
+}
+
+/// What it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Trial {
+    /// Features of an image.
+    pub(crate) width: usize,
+    /// Images per second, if that was asked for.
+    pub(crate) views_per_second: Option<f64>,
+}
+
+/// Tries the encoder of a recipe, if it has one.
+pub(crate) fn of_recipe(recipe: &Recipe) -> Result<()> {
+    if !recipe.has_encoder() {
+        return Ok(());
+    }
+    of_backbone(&Backbone::read(recipe)?)
+}
+
+/// Tries the encoder of a run that has begun, if it has one.
+pub(crate) fn of_run(run: &Path, recipe: &Recipe) -> Result<()> {
+    if !recipe.has_encoder() {
+        return Ok(());
+    }
+    of_backbone(&Backbone::of_run(recipe, &Paths::new(run))?)
+}
+
+fn of_backbone(backbone: &Backbone) -> Result<()> {
+    if let Backbone::Encoder(spec, file) = backbone {
+        first_run(file, spec, 1, false)?;
+    }
+    Ok(())
+}
+
+/// Runs an encoder for the first time, in a process of its own.
+pub(crate) fn first_run(
+    file: &EncoderFile,
+    spec: &EncoderSpec,
+    threads: usize,
+    measures_speed: bool,
+) -> Result<Trial> {
+    // A missing runtime is not the model's fault.
+    library::version()?;
+    let graph = file.graph(spec)?;
+    let EncoderGraph { bytes, rows, width } = graph;
+    let request = Request { spec: spec.clone(), rows, width, threads, measures_speed };
+    let mut input = serde_json::to_vec(&request)?;
+    input.push(b'\n');
+    input.extend(bytes);
+    let program = env::current_exe().context("cannot find the program of this process")?;
+    let mut command = Command::new(program);
+    command.args(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().context("cannot start a process for the first run of the encoder")?;
+    let (status, output, errors) = wait_for(child, input)?;
+    if status.is_some_and(|status| status.success())
+        && let Ok(trial) = serde_json::from_slice(&output)
+    {
+        return Ok(trial);
+    }
+    let place = shown(file.path.display());
+    let message =
+        format!("{place}: its first run, in a process of its own, {}", what_happened(status, &errors));
+    let hint = "`calmix weights check` shows what calmix understood of it; export the encoder again, for images of one size";
+    Err(CliError::invalid(message).hint(hint).into())
+}
+
+/// Writes the input, and waits for the end; no status if it took too long.
+fn wait_for(mut child: Child, input: Vec<u8>) -> Result<(Option<ExitStatus>, Vec<u8>, Vec<u8>)> {
+    let mut stdin = child.stdin.take().context("no standard input")?;
+    // The process may end before it has read everything.
+    thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = collected(child.stdout.take().context("no standard output")?);
+    let errors = collected(child.stderr.take().context("no standard error")?);
+    let end = Instant::now() + MAX_WAIT;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if Instant::now() > end {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        thread::sleep(POLL);
+    };
+    Ok((status, output.recv().unwrap_or_default(), errors.recv().unwrap_or_default()))
+}
+
+/// Reads the start of a stream, and the rest without keeping it.
+fn collected(stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut stream = stream;
+        let mut start = Vec::new();
+        let _ = stream.by_ref().take(MAX_OUTPUT).read_to_end(&mut start);
+        let _ = sender.send(start);
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    receiver
+}
+
+fn what_happened(status: Option<ExitStatus>, errors: &[u8]) -> String {
+    const SIGKILL: i32 = 9;
+    const SIGXCPU: i32 = 24;
+    let Some(status) = status else { return format!("did not end within {} s", MAX_WAIT.as_secs()) };
+    match status.signal() {
+        Some(SIGXCPU | SIGKILL) => "took more time of a processor than calmix allows for one image".to_owned(),
+        Some(signal) => format!("crashed (signal {signal}), or needed more memory than {} GB", MEMORY >> 30),
+        None => {
+            let text = String::from_utf8_lossy(errors);
+            let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a message");
+            let line: String = line.chars().take(400).collect();
+            format!("failed: {}", shown(&line))
+        }
+    }
+}
+
+/// The process itself: reads the request and the graph, and prints what it finds.
+pub(crate) fn serve() -> Result<()> {
+    let mut input = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut input)?;
+    let end = input.iter().position(|&byte| byte == b'\n').context("no request")?;
+    let (request, graph) = input.split_at(end);
+    let request: Request = serde_json::from_slice(request)?;
+    let bytes = graph.get(1..).unwrap_or_default().to_vec();
+    let size = bytes.len() as u64;
+    drop(input);
+    let measured = if request.measures_speed { MEASURED_CPU_SECONDS } else { 0 };
+    let seconds = CPU_SECONDS + size / BYTES_PER_SECOND + measured;
+    limit(Resource::Cpu, seconds)?;
+    limit(Resource::As, MEMORY + MEMORY_PER_BYTE * size)?;
+    limit(Resource::Core, 0)?;
+    let Request { spec, rows, width, threads, measures_speed } = request;
+    let graph = EncoderGraph { bytes, rows, width };
+    let encoder = ImageNetwork::encoder(&spec, &graph, RunOn { threads, device: Device::Cpu })?;
+    let views_per_second = measures_speed.then(|| speed(&encoder, &spec)).transpose()?;
+    let trial = Trial { width: encoder.feature_width(), views_per_second };
+    crate::terminal::print(&serde_json::to_string(&trial)?)
+}
+
+fn limit(what: Resource, most: u64) -> Result<()> {
+    // A lower limit of the system stays.
+    let before = rustix::process::getrlimit(what);
+    let most = before.maximum.map_or(most, |maximum| maximum.min(most));
+    Ok(setrlimit(what, Rlimit { current: Some(most), maximum: Some(most) })?)
+}
+
+/// Images per second in whole passes.
+fn speed(encoder: &ImageNetwork, spec: &EncoderSpec) -> Result<f64, OrtError> {
+    let pass = vec![0; encoder.pass_bytes()];
+    let images = pass.len() / spec.image_bytes().max(1);
+    encoder.outputs(&pass)?;
+    let start = Instant::now();
+    let mut passes = 0;
+    while passes == 0 || start.elapsed() < MEASURED {
+        encoder.outputs(&pass)?;
+        passes += 1;
+    }
+    Ok((passes * images) as f64 / start.elapsed().as_secs_f64())
+}
