@@ -178,7 +178,8 @@ fn typed_numbers_equal_raw_bytes() {
 /// Both tensors are in one file, which is read once, and are inlined.
 #[test]
 fn external_data_are_inlined() {
-    let expected = encoder(&Parts::sample().bytes(), Some("last_hidden_state"), None).unwrap();
+    let expected =
+        encoder(&Parts::sample().bytes(), Some("last_hidden_state"), Some(Pooling::ClassToken)).unwrap();
     let mut parts = Parts::sample();
     let mut file: Vec<u8> = vec![9; 16];
     file.extend((0..192).flat_map(|n| (n as f32 / 100.0).to_le_bytes()));

@@ -160,7 +160,9 @@ fn what_happened(status: Option<ExitStatus>, errors: &[u8]) -> String {
     const SIGXCPU: i32 = 24;
     let Some(status) = status else { return format!("did not end within {} s", MAX_WAIT.as_secs()) };
     match status.signal() {
-        Some(SIGXCPU | SIGKILL) => "took more time of a processor than calmix allows for one image".to_owned(),
+        Some(SIGXCPU | SIGKILL) => {
+            "took more time of a processor than calmix allows for one image".to_owned()
+        }
         Some(signal) => format!("crashed (signal {signal}), or needed more memory than {} GB", MEMORY >> 30),
         None => {
             let text = String::from_utf8_lossy(errors);

@@ -163,7 +163,8 @@ fn damaged_copy_of_an_encoder_is_refused() {
     bytes[place] ^= 1;
     fs::remove_file(&copy).unwrap();
     fs::write(&copy, bytes).unwrap();
-    for command in [&["predict", "run", "new"][..], &["export", "run", "--to", "model"], &["evaluate", "run"]] {
+    for command in [&["predict", "run", "new"][..], &["export", "run", "--to", "model"], &["evaluate", "run"]]
+    {
         let ended = scene.run(command);
         assert!(ended.code != Some(0) && ended.stderr.contains("backbone.onnx"), "{command:?}: {ended:?}");
     }
@@ -214,7 +215,8 @@ fn nothing_outside_the_folder_is_read() {
 fn memory_of_the_first_run_is_limited() {
     let scene = Scene::new();
     let mut parts = Parts::sample();
-    let numbers = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
+    let numbers =
+        |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
     parts.initialisers.push(tensor("factor", &[4], INT64, &numbers(&[1, 1, 10_000, 10_000])));
     parts.nodes.insert(1, node("Shape", &["map"], &["shape"], &[]));
     parts.nodes.insert(2, node("Div", &["shape", "shape"], &["ones"], &[]));
@@ -284,7 +286,8 @@ fn damaged_models_end_in_a_sentence() {
 #[test]
 fn what_an_encoder_cannot_be_is_said() {
     let scene = Scene::new();
-    let head = scene.run(&["train", "head-folder", "--data", "photos", "--set", "network.weights=missing.onnx"]);
+    let head =
+        scene.run(&["train", "head-folder", "--data", "photos", "--set", "network.weights=missing.onnx"]);
     assert_eq!(head.code, Some(2), "{head:?}");
     assert!(head.stderr.contains("missing.onnx"), "{head:?}");
     let added = scene.run(&["weights", "add", "hub/onnx/model.onnx"]);

@@ -81,6 +81,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         "network.weights_hash" => &["network.weights=some"],
         "labels.link_copies"
         | "network.head"
+        | "network.output"
         | "network.weak_views"
         | "network.strong_views"
         | "network.dimensions"
@@ -89,6 +90,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         | "network.cache"
         | "method.mixup.max_labels_per_class"
         | "method.mixup.unit_length" => &["network.train=head"],
+        "network.pooling" => &["network.train=head", "network.output=features"],
         "network.stride" => &["network.name=resnet50"],
         "method.logit_penalty.margin" => &["method.logit_penalty.weight=0.1"],
         "method.mixup.anchors" => &["method.mixup.pairing=all"],

@@ -114,7 +114,8 @@ impl AddArgs {
     fn run(self, folder: &WeightsFolder) -> Result<Exit> {
         if let Some(encoder) = EncoderFile::find(&self.file.to_string_lossy()) {
             let message = format!("{}: an ONNX encoder is used where it is", shown(encoder.display()));
-            let hint = format!("calmix train --data FOLDER --set network.weights={}", shell_quoted(&self.file));
+            let hint =
+                format!("calmix train --data FOLDER --set network.weights={}", shell_quoted(&self.file));
             return Err(CliError::invalid(message).hint(hint).into());
         }
         let added = folder.add(&self.file, self.name.as_deref()).map_err(refused)?;
