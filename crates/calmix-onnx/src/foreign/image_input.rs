@@ -5,6 +5,9 @@ use super::number_type::NumberType;
 use super::port::{ForeignPort, listed};
 use super::problem::ForeignProblem;
 
+/// The largest fixed batch of a model.
+const MAX_ROWS: usize = 256;
+
 /// The order of the dimensions of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageLayout {
@@ -57,6 +60,10 @@ impl ForeignModel<'_> {
         })?;
         let side = side(pixels).map_err(|problem| image_problem(port, problem))?;
         let rows = rows.map(usize::try_from).transpose().map_err(|_| refused())?;
+        if rows.is_some_and(|rows| rows > MAX_ROWS) {
+            let problem = "takes too many images at once. Export the model again with a batch of any size";
+            return Err(image_problem(port, problem));
+        }
         Ok(ImageInput { name: port.name.clone(), layout, rows, side, element })
     }
 }
