@@ -1,4 +1,4 @@
-//! A network with the weights of a file, or an encoder of somebody else's: images in, logits and features out.
+//! A network with the weights of a file, or an encoder that another program exported: images in, logits and features out.
 
 use std::collections::BTreeMap;
 

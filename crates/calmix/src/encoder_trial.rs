@@ -1,4 +1,4 @@
-//! The first run of an encoder that somebody else made, in a process of its own with limits of memory and time: if the model
+//! The first run of an encoder that another program exported, in a process of its own with limits of memory and time: if the model
 //! crashes, hangs or uses up the memory there, this process reports it in a sentence.
 
 use std::io::{Read, Write};
