@@ -240,7 +240,7 @@ OVERVIEW = [
     ("SoftMatch", "softmatch", "none", ""),
     ("SoftMatch at T", "softmatch", "none", "_at_t"),
     ("SoftMatch + CalibrateMix at T, as in the paper", "softmatch", "guided hard", "_at_t"),
-    ("SoftMatch + preset `calibrated` at T, the default for folders", "softmatch", "calibrated", "_at_t"),
+    ("SoftMatch + preset `calibrated` at T", "softmatch", "calibrated", "_at_t"),
     ("SoftMatch + random pairs, soft targets", "softmatch", "random soft", ""),
     ("logistic regression on the labels at T", "logistic-regression", "clean", "_at_t"),
     ("EM with balanced classes, one vector per image", "balanced-em", "clean", ""),

@@ -1,4 +1,6 @@
-"""The tables of BENCHMARKS.md on the choice of head and on the temperature: `table.py choice|rows RUNS`, of `runs.py`."""
+"""The tables of BENCHMARKS.md on the choice of head, on the temperature and on the default: `table.py choice|rows|default RUNS`, of
+`runs.py`; `default` also takes the runs of `seconds`, if RUNS has them.
+"""
 
 import json
 import sys
@@ -85,5 +87,29 @@ def rows(found):
         print(f"| {cell} | {len(runs)} | {' | '.join(row)} | {change.mean():+.4f} ± {change.std(ddof=1):.4f} | {applied} |")
 
 
+def default(found):
+    print("| images | labels per class | n | error: views | clean | NLL: views | clean | clean − views | seconds: views | clean |")
+    print("|" + "---|" * 10)
+    for cell in sorted(cell for cell in found if cell.startswith("default-") and cell.endswith("-views")):
+        _, images, labels, _ = cell.split("-")
+        clean = cell.replace("views", "clean")
+        both = [np.array([on_test(run["evaluations"]) for run in found[name]]) for name in [cell, clean]]
+        assert len(both[0]) == len(both[1]), f"{cell}: {len(both[0])} and {len(both[1])} runs"
+        error, nll = ([of[:, column] for of in both] for column in (0, 3))
+        change = nll[1] - nll[0]
+        interval = scipy.stats.t.ppf(0.975, len(change) - 1) * change.std(ddof=1) / len(change) ** 0.5
+        took = [seconds(name.replace("default", "seconds")) for name in [cell, clean]]
+        print(
+            f"| {images} | {labels} | {len(change)} | {show(error[0], 1)} | {show(error[1], 1)} | {show(nll[0], 3)} | {show(nll[1], 3)} "
+            f"| {change.mean():+.3f} ± {interval:.3f} | {took[0]} | {took[1]} |"
+        )
+
+
+def seconds(name):
+    """The median time of the runs of a cell with features of their own; empty if there are none."""
+    times = [float(path.read_text()) for path in Path(sys.argv[2]).glob(f"{name}-*.seconds")]
+    return f"{np.median(times):.0f}" if times else ""
+
+
 if __name__ == "__main__":
-    {"choice": choice, "rows": rows}[sys.argv[1]](cells(sys.argv[2]))
+    {"choice": choice, "rows": rows, "default": default}[sys.argv[1]](cells(sys.argv[2]))

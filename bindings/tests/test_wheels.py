@@ -122,11 +122,13 @@ class Files(unittest.TestCase):
     """What is in the wheels, without installing them."""
 
     def test_sizes_are_below_their_bars(self):
-        sizes = {name: wheel(name).stat().st_size / MEGABYTE for name in ["calmix", "calmix-cpu", "calmix-torch"]}
+        names = ["calmix", "calmix-cpu", "calmix-torch", "calmix-weights"]
+        sizes = {name: wheel(name).stat().st_size / MEGABYTE for name in names}
         print({name: f"{size:.1f} MB" for name, size in sizes.items()}, file=sys.stderr)
-        self.assertLess(sizes["calmix"], 10)
+        self.assertLess(sizes["calmix"], 12)
         self.assertLess(sizes["calmix-cpu"], 140)
         self.assertLess(sizes["calmix-torch"], 20)
+        self.assertLess(sizes["calmix-weights"], 32)
 
     def test_tag_is_what_auditwheel_finds(self):
         for name in ["calmix", "calmix-cpu", "calmix-torch"]:
@@ -183,12 +185,63 @@ class Files(unittest.TestCase):
                     self.assertIn(f"License-File: {licence}", fields, name)
                 self.assertIn("License-File: rust-crates.txt", fields, name)
 
+    def test_weights_are_data_with_their_licences(self):
+        self.assertTrue(wheel("calmix-weights").name.endswith("-py3-none-any.whl"))
+        with zipfile.ZipFile(wheel("calmix-weights")) as archive:
+            files = {entry for entry in archive.namelist() if ".dist-info/" not in entry}
+            licences = {entry.split("/licenses/")[1] for entry in archive.namelist() if "/licenses/" in entry}
+        names = ["tf_efficientnet_lite0", "tf_efficientnet_lite2"]
+        expected = {f"calmix_weights/{name}/{file}" for name in names for file in ["model.safetensors", "config.json", "LICENSE"]}
+        self.assertEqual(files, expected | {"calmix_weights/__init__.py"})
+        self.assertEqual(licences, {"LICENSE-APACHE"} | {f"{name}/LICENSE" for name in names})
+
     def test_licences_travel_with_the_libraries(self):
         with zipfile.ZipFile(wheel("calmix-cpu")) as archive:
             licences = {entry.split("/licenses/")[1] for entry in archive.namelist() if "/licenses/" in entry}
         expected = {"NOTICE", "LICENSE-MIT", "LICENSE-APACHE", "rust-crates.txt", "gpl-3.0.txt", "gcc-exception-3.1.txt"}
         expected |= {"intel-simplified-software-license.txt", "intel-mkl-third-party-programs.txt", "pytorch/LICENSE"}
         self.assertLessEqual(expected, licences)
+
+
+class Images(Place):
+    """`calmix[images]`: from an empty environment to answers about photographs, without libtorch and without a step between."""
+
+    def check(self, calmix, **options):
+        """Trains on 300 photographs and predicts; returns what the training printed."""
+        write_photographs(self.folder / "photos", labelled=20, unlabelled=240)
+        isolated = {**os.environ, "CALMIX_WEIGHTS": str(self.folder / "none"), **options}
+        began = time.monotonic()
+        printed = run([calmix, "train", "--data", "photos"], cwd=self.folder, env=isolated)
+        trained = time.monotonic()
+        predicted = run([calmix, "predict", "runs/head-folder-1", "photos/unlabelled"], cwd=self.folder, env=isolated)
+        print(f"trained in {trained - began:.1f} s, predicted in {time.monotonic() - trained:.1f} s", file=sys.stderr)
+        self.assertEqual(predicted.count("unlabelled/"), 240)
+        self.assertIn("recipe head-folder, since you have pretrained weights", printed)
+        self.assertIn("weights tf_efficientnet_lite2 at 224 pixels", printed)
+
+    def test_python_3_13(self):
+        environment = Environment(self.folder / "env", "3.13", ["calmix[images]"])
+        self.check(environment.program("calmix"))
+        listed = run([environment.program("calmix"), "weights", "list"])
+        self.assertIn("site-packages/calmix_weights/tf_efficientnet_lite0/model.safetensors", listed)
+
+    def test_onnx_is_the_same_extra(self):
+        environment = Environment(self.folder / "env", "3.10", ["calmix[onnx]"])
+        self.assertTrue((environment.packages / "calmix_weights").is_dir())
+        self.assertTrue((environment.packages / "onnxruntime").is_dir())
+
+    def test_uv_tool(self):
+        folders = {"UV_TOOL_DIR": str(self.folder / "tools"), "UV_TOOL_BIN_DIR": str(self.folder / "bin")}
+        install = [TOOLS / "uv", "tool", "install", "--quiet", "--find-links", DIST, "--python", interpreter("3.13")]
+        run([*install, "calmix[images]"], env={**os.environ, **folders})
+        self.check(self.folder / "bin/calmix")
+
+    def test_download_is_below_its_bar(self):
+        download = [interpreter("3.13"), "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        run([*download, "--find-links", DIST, "--dest", self.folder / "files", "calmix[images]"])
+        sizes = {path.name: path.stat().st_size / MEGABYTE for path in (self.folder / "files").iterdir()}
+        print({name: f"{size:.1f} MB" for name, size in sizes.items()}, f"{sum(sizes.values()):.1f} MB", file=sys.stderr)
+        self.assertLess(sum(sizes.values()), 90, sizes)
 
 
 class Cpu(Place):

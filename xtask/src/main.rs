@@ -27,7 +27,8 @@ usage: cargo xtask COMMAND
   setup             install what is missing: the tools for `check`, and libtorch
   publish           package the crates that do not need libtorch and compile them; uploads nothing
   wheels [--out FOLDER] [--profile PROFILE] [NAME...]
-                    build Python wheels (calmix, calmix-cpu, calmix-torch) into FOLDER (default: dist)
+                    build Python wheels (calmix, calmix-weights, calmix-cpu, calmix-torch) into FOLDER
+                    (default: dist)
   wheels test [--out FOLDER]
                     install the wheels in FOLDER into new environments and run them
   man FOLDER        write the manual pages of calmix

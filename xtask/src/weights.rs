@@ -73,14 +73,21 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         let known = KNOWN.map(|weights| weights.name).join(", ");
         bail!("there are no weights called {unknown}; the known weights are {known}");
     }
-    let _lock = attempts::lock()?;
-    for weights in KNOWN.iter().filter(|weights| names.is_empty() || names.contains(&weights.name)) {
-        let file =
-            weights.fetch().with_context(|| format!("cannot provide the weights of {}", weights.name))?;
+    let wanted = KNOWN.iter().filter(|weights| names.is_empty() || names.contains(&weights.name));
+    for weights in wanted {
+        let file = file(weights.name)?;
         println!("weights: {}: {}", weights.name, file.display());
         println!("next: calmix weights add {} --name {}", file.display(), weights.name);
     }
     Ok(())
+}
+
+/// The converted file of known weights; downloaded and converted unless that has been done.
+pub(crate) fn file(name: &str) -> Result<PathBuf> {
+    let weights = KNOWN.iter().find(|weights| weights.name == name);
+    let weights = weights.with_context(|| format!("there are no weights called {name}"))?;
+    let _lock = attempts::lock()?;
+    weights.fetch().with_context(|| format!("cannot provide the weights of {name}"))
 }
 
 impl RegistryWeights {

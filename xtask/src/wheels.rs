@@ -1,9 +1,11 @@
-//! `cargo xtask wheels`: the Python library and the programs as wheels for Linux on x86-64, and their test.
+//! `cargo xtask wheels`: the Python library and the programs as wheels for Linux on x86-64, weights as a wheel for every machine,
+//! and the test of all.
 
 mod crate_licences;
 mod distribution;
 mod programs;
 mod tools;
+mod weights;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ const PLATFORM: &str = "manylinux_2_34_x86_64";
 /// dependencies, as they are of PyTorch itself.
 const LIBRARIES: [&str; 3] = ["libc10.so", "libgomp.so.1", "libtorch_cpu.so"];
 /// The distributions, in the order in which they are built.
-const NAMES: [&str; 3] = ["calmix-torch", "calmix-cpu", "calmix"];
+const NAMES: [&str; 4] = ["calmix-torch", "calmix-cpu", "calmix-weights", "calmix"];
 
 /// What the command line asks for.
 struct Options<'a> {
@@ -71,13 +73,14 @@ fn build(options: &Options) -> Result<()> {
     );
     let start = Instant::now();
     let build = Build::new(options.profile)?;
-    build.programs()?;
+    build.programs(&programs(&options.names))?;
     fs::create_dir_all(&options.folder)?;
     for name in NAMES.iter().filter(|name| options.names.contains(name)) {
         let began = Instant::now();
         let wheel = match *name {
             "calmix-torch" => torch(&build, &options.folder)?,
             "calmix-cpu" => cpu(&build, &options.folder)?,
+            "calmix-weights" => weights::wheel(&build.stage, &options.folder)?,
             _ => library(&build, &options.folder)?,
         };
         let megabytes = fs::metadata(&wheel)?.len() as f64 / 1e6;
@@ -85,6 +88,18 @@ fn build(options: &Options) -> Result<()> {
     }
     println!("wheels: done in {}", human_time(start.elapsed()));
     Ok(())
+}
+
+/// The programs that are in wheels of these names.
+fn programs(names: &[&str]) -> Vec<&'static str> {
+    let mut programs = Vec::new();
+    if names.contains(&"calmix") {
+        programs.push("calmix");
+    }
+    if names.iter().any(|name| ["calmix-cpu", "calmix-torch"].contains(name)) {
+        programs.push("calmix-torch");
+    }
+    programs
 }
 
 /// The program for images alone; PyTorch is a dependency.

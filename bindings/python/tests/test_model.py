@@ -77,4 +77,4 @@ def test_without_onnxruntime_the_error_names_the_extra(of_vectors):
     folder, _, _ = of_vectors
     code = f"import sys; sys.modules['onnxruntime'] = None; import calmix; calmix.Model({str(folder / 'model')!r})"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert 'pip install "calmix[onnx]"' in ended.stderr
+    assert 'pip install "calmix[images]"' in ended.stderr

@@ -4,17 +4,15 @@
 //! no label is lost to evaluation. If there are validation samples, their labels evaluate the heads, and there are no
 //! folds. Samples of one group are in one fold, and a group counts once. A label whose class has no label outside its fold is
 //! held out too, but the head of its fold cannot know the class: it counts against the guarantees, and takes no part in
-//! calibrator and choice. Which head is the result depends on
-//! [`Candidates`]:
+//! calibrator and choice.
 //!
-//! - with the head of a method, a head that is trained on the labels alone is evaluated in the same way, and is the result
-//!   if the labels out of fold are more likely under it by more than a standard error, or by more than two if there are
-//!   many samples without a label. The heads of folds have fewer labels than the one they evaluate, which hurts a method
-//!   more that trains on its own pseudo-labels: if the difference is not clear, the head of the settings is the better choice;
-//! - with one vector per sample, the result is the head under which these labels are the most likely. C of logistic
-//!   regression is chosen on the same labels, which favours it slightly, and so is the average's choice between the mixtures.
-//!   If there are none, as with one label per class, balanced EM is the result: with so few labels the unlabelled samples
-//!   decide how good a head is.
+//! [`Candidates`](crate::settings::Candidates) are the head of a method or, with one vector per sample, mixtures of Gaussians and
+//! their average with logistic regression; and one that is trained on the labels alone and evaluated in the same way. The result
+//! is the head with the lowest NLL of the labels out of fold. Only the labels alone have to be better by more than a standard
+//! error, or by more than two if there are many samples without a label: the heads of folds have fewer labels than the one they
+//! evaluate, which hurts heads that use samples without a label more, and C of logistic regression is chosen on the very labels
+//! that compare it. So is the mixture in the average, which favours it slightly. If no label is out of fold, as with one label
+//! per class, balanced EM is the result: with so few labels the unlabelled samples decide how good a head is.
 
 use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::is_lower_by;
@@ -33,7 +31,7 @@ use crate::folds::{Folds, folds};
 use crate::parallel;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
-use crate::settings::{Candidates, HeadSettings};
+use crate::settings::HeadSettings;
 use crate::training::TrainedHead;
 
 /// The confidence level of the interval of the difference between two heads.
@@ -151,7 +149,7 @@ pub fn fit(
         }
     }
     add_average(&mut heads, progress)?;
-    Ok(choose(heads, settings.candidates, has_unlabelled, needed_standard_errors(rows)))
+    Ok(choose(heads, needed_standard_errors(rows)))
 }
 
 /// The number of folds for some labels. Of many labels four fifths are as good as nine tenths, for half the time.
@@ -250,7 +248,7 @@ fn lowest(numbers: &[Option<f64>]) -> Option<usize> {
     numbers.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(n, _)| n)
 }
 
-/// By how many standard errors the head on labels alone must be better, to be the result instead of the head of the settings.
+/// By how many standard errors the head on labels alone must be better than one that uses samples without a label to replace it.
 fn needed_standard_errors(rows: &TrainingRows) -> f64 {
     /// From this number of samples without a label for each label on, they have the benefit of the doubt.
     const MANY: usize = 10;
@@ -258,36 +256,23 @@ fn needed_standard_errors(rows: &TrainingRows) -> f64 {
 }
 
 /// Chooses the head that is the result, and compares what uses samples without labels with what does not.
-fn choose(
-    heads: Vec<FittedHead>,
-    candidates: Candidates,
-    has_unlabelled: bool,
-    standard_errors: f64,
-) -> HeadFit {
+fn choose(heads: Vec<FittedHead>, standard_errors: f64) -> HeadFit {
     let nll: Vec<Option<f64>> = heads.iter().map(FittedHead::mean_nll).collect();
     let alone = heads.iter().position(|head| head.candidate.is_labels_alone());
     let mut nll_of_others = nll.clone();
     alone.and_then(|alone| nll_of_others.get_mut(alone)).into_iter().for_each(|nll| *nll = None);
-    let is_comparable = has_unlabelled || candidates == Candidates::Method;
-    let other = lowest(&nll_of_others).filter(|_| is_comparable);
+    let other = lowest(&nll_of_others);
     let pair = other.and_then(|n| heads.get(n)).zip(alone.and_then(|n| heads.get(n)));
     let pair = pair.filter(|(other, alone)| other.predictions.ids == alone.predictions.ids);
-    let difference = |(other, alone): (&FittedHead, &FittedHead)| {
+    let is_alone_better = pair.is_some_and(|(other, alone)| {
+        is_lower_by(standard_errors, &alone.nll, &other.nll, &other.predictions.groups)
+    });
+    let best = if is_alone_better { alone } else { other };
+    let untested = heads.iter().position(|head| head.candidate == Candidate::BalancedEm);
+    let kept = best.or(untested).unwrap_or(0);
+    let nll_difference = pair.and_then(|(other, alone)| {
         paired_t_test(&alone.nll_of_groups(), &other.nll_of_groups(), LEVEL).ok().map(|test| test.difference)
-    };
-    let nll_difference = pair.and_then(difference);
-    let kept = match candidates {
-        Candidates::Method => {
-            let is_better = |(own, alone): (&FittedHead, &FittedHead)| {
-                is_lower_by(standard_errors, &alone.nll, &own.nll, &own.predictions.groups)
-            };
-            usize::from(pair.is_some_and(is_better))
-        }
-        Candidates::OneVector => {
-            let balanced = heads.iter().position(|head| head.candidate == Candidate::BalancedEm);
-            lowest(&nll).or(balanced).unwrap_or(0)
-        }
-    };
+    });
     HeadFit { heads, kept, nll_difference }
 }
 

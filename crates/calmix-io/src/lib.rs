@@ -13,6 +13,7 @@
 //! | where does a folder grow until it is complete? | [`scratch_folder`] |
 //! | which process of a job is this, as a launcher says? | [`launch`] |
 //! | how much memory and how many open files may a process have? | [`available_memory`], [`open_files`] |
+//! | which packages does the Python environment of this program have? | [`python_environment`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
 //! | how are messages of TensorBoard and ONNX written and read? | [`protobuf`] |
 //! | how many classes may a file name, and how long are their names? | [`class_names`] |
@@ -34,6 +35,7 @@ pub mod launch;
 pub mod lock;
 pub mod open_files;
 pub mod protobuf;
+pub mod python_environment;
 pub mod redacted;
 pub mod safe_open;
 pub mod safe_path;

@@ -178,9 +178,14 @@ impl Layers {
 
     /// Returns whether the user sets a key: in a file, the environment or on the command line.
     pub fn is_set_by_user(&self, path: &str) -> bool {
+        self.paths_set_by_user().any(|set| set == path)
+    }
+
+    /// Iterates over the keys that the user sets, some of them more than once.
+    pub fn paths_set_by_user(&self) -> impl Iterator<Item = &str> {
         let layers = [&self.files, &self.environment, &self.settings, &self.options];
-        let mut settings = layers.into_iter().flatten().flat_map(|layer| &layer.settings);
-        settings.any(|setting| setting.path == path)
+        let settings = layers.into_iter().flatten().flat_map(|layer| &layer.settings);
+        settings.map(|setting| setting.path.as_str())
     }
 
     /// Returns the built-in recipe that the layers are based on, if any.

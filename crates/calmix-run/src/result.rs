@@ -46,10 +46,10 @@ pub struct HeadChoice {
     /// The labels of the choice: those out of fold, or those of the dataset's validation split.
     pub chosen_on: EvalSet,
     /// The NLL of the best head that uses samples without labels minus that of the labels alone on these labels, label by
-    /// label, with its interval; `None` if there are too few labels. Of two heads, the first is that of the recipe.
+    /// label, with its interval; `None` if there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Estimate>,
-    /// Every head: that of the recipe and the labels alone, or the labels alone first and that of the recipe last.
+    /// Every head: that of the recipe first if it was trained.
     pub candidates: Vec<HeadCandidate>,
 }
 

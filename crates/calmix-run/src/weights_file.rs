@@ -14,7 +14,7 @@ use crate::pretrained_config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 /// Bytes of the longest file that is read.
 const LONGEST: u64 = 2 << 30;
 
-/// The extensions of pickles. calmix never reads them, since they can run code.
+/// The extensions of pickles.
 const PICKLES: [&str; 5] = ["pth", "pt", "bin", "ckpt", "pkl"];
 
 /// The extension of files of weights.
@@ -44,7 +44,7 @@ impl WeightsFile {
     /// # Errors
     /// If it is a pickle, does not exist or is too long, or its `config.json` or its metadata is invalid.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        if is_named(path, &PICKLES) {
+        if is_pickle(path) {
             return Err(pickle(path));
         }
         let mut file = Self::parse(path, read_following(path, LONGEST)?)?;
@@ -142,10 +142,12 @@ fn read_following(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
 /// Whether a text looks like a path of a file of weights rather than a name.
 pub(crate) fn is_path(named: &str) -> bool {
     let path = Path::new(named);
+    is_pickle(path) || is_named(path, &[SAFETENSORS]) || path.components().count() > 1 || path.is_file()
+}
+
+/// Whether a file is a pickle by its name. calmix never reads one, since it can run code.
+pub fn is_pickle(path: &Path) -> bool {
     is_named(path, &PICKLES)
-        || is_named(path, &[SAFETENSORS])
-        || path.components().count() > 1
-        || path.is_file()
 }
 
 fn is_named(path: &Path, extensions: &[&str]) -> bool {

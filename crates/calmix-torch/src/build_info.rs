@@ -7,8 +7,8 @@ use calmix::version::COMMIT;
 pub(crate) fn features() -> impl Iterator<Item = &'static str> {
     let all = [
         ("cloud", cfg!(feature = "cloud")),
+        ("https", cfg!(feature = "https")),
         ("jemalloc", cfg!(feature = "jemalloc")),
-        ("mlflow", cfg!(feature = "mlflow")),
         ("nccl", cfg!(feature = "nccl")),
         ("raster", cfg!(feature = "raster")),
     ];

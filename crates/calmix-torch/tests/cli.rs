@@ -108,7 +108,7 @@ mod processes;
 mod processor;
 #[path = "cli/program.rs"]
 mod program;
-#[cfg(feature = "mlflow")]
+#[cfg(feature = "https")]
 #[path = "cli/push.rs"]
 mod push;
 #[path = "../../calmix-core/tests/tier/python.rs"]

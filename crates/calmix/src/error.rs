@@ -37,6 +37,13 @@ impl CliError {
         Self { exit: Exit::Failed, ..Self::invalid(message) }
     }
 
+    /// The refusal of a command that needs HTTPS, in a program without it.
+    #[cfg(not(feature = "https"))]
+    pub(crate) fn without_https(command: &str) -> Self {
+        Self::invalid(format!("this calmix was built without the feature `https`, which `{command}` needs"))
+            .hint("cargo install --path crates/calmix --features https")
+    }
+
     /// Adds what to try instead.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {

@@ -95,18 +95,28 @@ fn lowest_in_words(
     difference: &Estimate,
     on: &str,
 ) -> String {
-    let lowest = format!("its NLL {on} is the lowest, {}", nll_in_words(kept.nll));
+    let kept_nll = nll_in_words(kept.nll);
+    let nll = |head: &&HeadCandidate| head.nll.unwrap_or(f64::MAX);
+    let lowest = choice.candidates.iter().min_by(|a, b| nll(a).total_cmp(&nll(b))).unwrap_or(kept);
+    // The labels alone have to be better by more than a standard error.
+    let why = if lowest.nll < kept.nll {
+        let other = lowest.name.in_words();
+        let nll = nll_in_words(lowest.nll);
+        format!("its NLL {on} is {kept_nll}, not clearly above the lowest, {nll} of {other}")
+    } else {
+        format!("its NLL {on} is the lowest, {kept_nll}")
+    };
     let others = choice.candidates.iter().filter(|head| !head.name.is_labels_alone() && head.nll.is_some());
     let best = others.min_by(|a, b| a.nll.unwrap_or(f64::MAX).total_cmp(&b.nll.unwrap_or(f64::MAX)));
     if alone.kept {
         let other = best.map(|head| format!(" ({} with unlabelled data)", nll_in_words(head.nll)));
-        return format!("{lowest}{}; unlabelled data did not help", other.unwrap_or_default());
+        return format!("{why}{}; unlabelled data did not help", other.unwrap_or_default());
     }
     let helped = if difference.high < 0.0 { "helped" } else { "did not clearly help" };
     let alone = nll_in_words(alone.nll);
     let Estimate { low, high, level, .. } = difference;
     format!(
-        "{lowest}; unlabelled data {helped}: the labels alone have {alone} ({:.0}% CI of the difference {low:+.3} to \
+        "{why}; unlabelled data {helped}: the labels alone have {alone} ({:.0}% CI of the difference {low:+.3} to \
          {high:+.3})",
         100.0 * level
     )
@@ -195,6 +205,11 @@ mod tests {
             ),
             "{words}"
         );
+        let mut average = choice(HeadName::LrEm, -0.12);
+        average.candidates[0].nll = Some(0.87);
+        let average = kept_in_words(&average);
+        let reason = "is 0.875, not clearly above the lowest, 0.870 of logistic regression on the labels alone; unlabelled";
+        assert!(average.contains(reason), "{average}");
         let unclear = kept_in_words(&choice(HeadName::BalancedEm, 0.02));
         assert!(unclear.contains("unlabelled data did not clearly help: "), "{unclear}");
         let alone = kept_in_words(&choice(HeadName::LogisticRegression, 0.02));

@@ -53,6 +53,10 @@ pub mod export;
 pub mod format;
 #[doc(hidden)]
 pub mod head_table;
+#[cfg(feature = "https")]
+mod https;
+#[cfg(feature = "https")]
+mod hub;
 #[doc(hidden)]
 pub mod input_shard;
 mod labelled_images;
@@ -64,7 +68,7 @@ pub mod launched;
 mod loaded_model;
 #[doc(hidden)]
 pub mod metric_table;
-#[cfg(feature = "mlflow")]
+#[cfg(feature = "https")]
 mod mlflow;
 pub mod model;
 #[doc(hidden)]

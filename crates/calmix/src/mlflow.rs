@@ -7,8 +7,6 @@
 //! the same row in the server's table.
 
 mod credentials;
-mod proxy;
-mod redirect;
 mod server;
 
 use std::collections::BTreeMap;

@@ -40,6 +40,12 @@ impl Rate {
         Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0, what) }
     }
 
+    /// The same where `before` of those that are counted were there already.
+    #[must_use]
+    pub fn after(self, before: u64) -> Self {
+        Self { before, ..self }
+    }
+
     /// Shows that `done` of `total` images are done.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
         self.total = total;

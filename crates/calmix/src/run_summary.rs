@@ -45,7 +45,7 @@ pub fn summary(name: &str, prepared: &PreparedRun, device: &str) -> Result<Strin
     let unlabelled_line = unlabelled_line(&counts, unlabelled, samples);
     let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
     let training = if recipe.has_one_vector() {
-        "method    logistic regression, EM and their average; the lowest out-of-fold NLL is kept\n\
+        "method    logistic regression, EM or their average, chosen by out-of-fold NLL\n\
          training  at once, without steps"
             .to_owned()
     } else {

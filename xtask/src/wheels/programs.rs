@@ -47,10 +47,14 @@ impl<'a> Build<'a> {
         Ok(folder)
     }
 
-    /// Builds both programs with their default features. One command, so that they state one commit and share their crates.
-    pub(super) fn programs(&self) -> Result<()> {
+    /// Builds programs with their default features. One command, so that they state one commit and share their crates.
+    pub(super) fn programs(&self, names: &[&str]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
         let mut command = workspace::cargo();
-        command.args(["build", "--locked", "--profile", self.profile, "-p", "calmix", "-p", "calmix-torch"]);
+        command.args(["build", "--locked", "--profile", self.profile]);
+        command.args(names.iter().flat_map(|name| ["-p", name]));
         self.set(&mut command);
         ensure!(command.status().context("cannot start cargo")?.success(), "the programs could not be built");
         Ok(())

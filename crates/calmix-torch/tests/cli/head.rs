@@ -130,7 +130,7 @@ fn folder_with_weights_trains_a_head() {
     let trained = train("run");
     trained.reports(&[
         "recipe head-folder, since you have pretrained weights",
-        "weights tiny at 224 pixels, by a fixed rule for 108 views",
+        "weights tiny at 224 pixels, by a fixed rule for 18 views",
     ]);
     trained.reports(&["images of 224 pixels: fixed rule of the number of views\n"]);
     // The second run makes no features.
@@ -316,7 +316,7 @@ fn compare_and_summary_show_both_heads() {
         TINY.iter().filter(|setting| !setting.starts_with("labels.") && !setting.starts_with("network."));
     let keys: Vec<String> = tiny.map(|setting| setting.replacen('=', " = ", 1) + "\n").collect();
     let grid = format!(
-        "[all]\n{}train.steps = 4\nnetwork.dimensions = 8\nnetwork.weights = \"tiny\"\n[[grid]]\nrecipe = \"head-folder\"\n",
+        "[all]\n{}preset = \"calibrated\"\ntrain.steps = 4\nnetwork.dimensions = 8\nnetwork.weights = \"tiny\"\n[[grid]]\nrecipe = \"head-folder\"\n",
         keys.concat()
     );
     fs::write(workspace.path("grid.toml"), grid).unwrap();

@@ -33,8 +33,14 @@ fn many(workspace: &Workspace) {
 
 /// A head on them.
 fn training(workspace: &Workspace, more: &[&str]) -> Command {
-    let settings =
-        ["network.weights=tiny", "network.dimensions=8", "augment.size=160", "network.cache=cache"];
+    let settings = [
+        "network.weights=tiny",
+        "network.dimensions=8",
+        "network.weak_views=2",
+        "network.strong_views=2",
+        "augment.size=160",
+        "network.cache=cache",
+    ];
     let mut command = workspace.command(&["train", "head-folder", "--data", "many", "--threads", "1"]);
     command.args(settings.iter().flat_map(|setting| ["--set", setting])).args(more);
     command

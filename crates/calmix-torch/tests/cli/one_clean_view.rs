@@ -104,7 +104,7 @@ fn one_clean_view_is_the_run_on_its_features() {
         images.args(["--set", setting]);
     }
     let trained = workspace.end(images).with_code(0);
-    trained.reports(&["one clean view of 8 pixels", "logistic regression, EM and their average"]);
+    trained.reports(&["one clean view of 8 pixels", "logistic regression, EM or their average"]);
     trained.prints(&[" is the model"]);
     let inspected = workspace.run(&["inspect", "images"]).with_code(0);
     inspected.prints(&["4 heads, same labels", "balanced EM"]);
@@ -152,6 +152,6 @@ fn one_clean_view_is_the_run_on_its_features() {
 #[test]
 fn one_kind_of_view_is_refused() {
     let workspace = Fixture::Weights.copy();
-    let refused = crate::head::train(&workspace, "run", &["--set", "network.strong_views=0"]).with_code(2);
+    let refused = crate::head::train(&workspace, "run", &["--set", "network.weak_views=2"]).with_code(2);
     refused.reports(&["network.strong_views", "set both network.weak_views and network.strong_views to 0"]);
 }

@@ -42,7 +42,7 @@ fn weights_are_added_listed_and_begun_from() {
     workspace.run(&["weights", "list"]).with_code(0).prints(&[
         "images of 12 pixels, cc0-1.0",
         "[HERE]/weights/mine/model.safetensors (",
-        "in [HERE]/weights",
+        "your own weights go into [HERE]/weights",
     ]);
     let listed = workspace.run(&["weights", "list", "--json"]).with_code(0);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();

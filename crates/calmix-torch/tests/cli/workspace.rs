@@ -157,12 +157,17 @@ impl Workspace {
         command
     }
 
-    /// A tiny training of a head on the weights `tiny` and the folder `own`, with `more` arguments.
+    /// A tiny training of the head of a method on the weights `tiny` and the folder `own`, with `more` arguments.
     pub(crate) fn head_training(&self, more: &[&str]) -> Command {
         let mut command = self.command(&["train", "head-folder", "--data", "own", "--threads", "1"]);
         let tiny =
             TINY.iter().filter(|setting| !setting.starts_with("labels.") && !setting.starts_with("network."));
-        for setting in tiny.chain(&["train.steps=4", "network.dimensions=8", "network.weights=tiny"]) {
+        for setting in tiny.chain(&[
+            "train.steps=4",
+            "network.dimensions=8",
+            "network.weights=tiny",
+            "preset=calibrated",
+        ]) {
             command.args(["--set", setting]);
         }
         command.args(more);

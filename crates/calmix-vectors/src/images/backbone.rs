@@ -11,6 +11,7 @@ use calmix_recipe::Recipe;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::run::{Paths, RunFile};
+use calmix_run::weights_folder::WeightsFolder;
 use serde_json::{Value, json};
 
 use super::backbone_file::BackboneFile;
@@ -34,7 +35,8 @@ impl Backbone {
     pub fn read(recipe: &Recipe) -> Result<Self, VectorsError> {
         let network = &recipe.network;
         if let Some(spec) = EncoderSpec::of(recipe) {
-            let path = EncoderFile::find(&network.weights).unwrap_or_else(|| network.weights.clone().into());
+            let found = WeightsFolder::of_user().find_encoder(&network.weights);
+            let path = found.unwrap_or_else(|| network.weights.clone().into());
             let file = EncoderFile::read(&path).map_err(VectorsError::pretrained)?;
             return Self::encoder(spec, file, &network.weights_hash);
         }

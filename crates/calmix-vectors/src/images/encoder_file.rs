@@ -15,9 +15,6 @@ use calmix_run::pretrained_config::{CONFIG, MAX_CONFIG_BYTES};
 /// Bytes of the largest model, and of the largest file of its weights: as many as a file in this format can have.
 pub const MAX_BYTES: u64 = 2 << 30;
 
-/// Where folders of the Hub have the model.
-const PLACES: [&str; 2] = ["model.onnx", "onnx/model.onnx"];
-
 /// An ONNX encoder that was read.
 #[derive(Debug)]
 pub struct EncoderFile {
@@ -43,15 +40,6 @@ pub struct EncoderChoice {
 }
 
 impl EncoderFile {
-    /// The model that `network.weights` names, if it names one: a file of this format, or a folder that has one.
-    pub fn find(named: &str) -> Option<PathBuf> {
-        let path = Path::new(named);
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
-            return Some(path.to_owned());
-        }
-        PLACES.iter().map(|place| path.join(place)).find(|file| path.is_dir() && safe_open::exists(file))
-    }
-
     /// Reads a model of the user's own, its weights in other files of its folder, and its configuration.
     ///
     /// # Errors

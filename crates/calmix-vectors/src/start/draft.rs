@@ -22,7 +22,6 @@ use super::folder_recipe::folder_recipe;
 use super::pretrained_layer::with_pretrained;
 use super::table_settings::table_settings;
 use crate::error::VectorsError;
-use crate::images::encoder_file::EncoderFile;
 use crate::splits::draw_split;
 use crate::table_splits::take_splits;
 
@@ -32,6 +31,10 @@ const FOLDER_CONTENTS: &str = "contents of the dataset folder";
 const LISTED: &str = "list of unlabelled samples";
 /// The origin of settings that the available weights and the number of views decide.
 const VIEW_COUNT: &str = "fixed rule of the number of views";
+/// The origin of settings without which the method that the user sets would have no effect.
+const METHOD: &str = "method set for a head";
+/// The weak views, and the strong views, that the head of a method is trained on unless the user sets their number.
+const VIEWS_OF_METHOD: i64 = 2;
 /// The value of `network.train` with which a head is trained.
 const HEAD: &str = "head";
 
@@ -73,6 +76,7 @@ impl Draft {
             // The recipe's own limit is for folders of any length; whoever writes a list has chosen.
             layers = layers.decided(LISTED, [("labels.unlabelled_count", Value::Integer(0))]);
         }
+        layers = layers.clone().decided(METHOD, views_of_method(&layers));
         let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
         let weights = if chooses { backbone::weights_available() } else { Vec::new() };
         let any = weights.first().map(|any| ("network.weights", Value::String(any.name.clone())));
@@ -176,7 +180,7 @@ fn chosen_recipe(
     }
     let named = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
     let weights = layers.word("network.weights").unwrap_or_default();
-    let names_encoder = EncoderFile::find(weights).is_some();
+    let names_encoder = WeightsFolder::of_user().find_encoder(weights).is_some();
     let device = if names_encoder { Device::Cpu } else { named.unwrap_or_else(device) };
     Ok(Some(folder_recipe(device, names_encoder)))
 }
@@ -203,6 +207,17 @@ fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
         // The names of its folders are its labels.
         _ => Vec::new(),
     }
+}
+
+/// The views of images for the head of a method: the recipe for folders has none, and whoever sets the method wants its head.
+fn views_of_method(layers: &Layers) -> Vec<(&'static str, Value)> {
+    let is_of_method = |path: &str| path == "preset" || path.starts_with("method.");
+    let keys = ["network.weak_views", "network.strong_views"];
+    let sets_views = keys.iter().any(|key| layers.is_set_by_user(key));
+    if layers.base() != Some(HEAD_RECIPE) || sets_views || !layers.paths_set_by_user().any(is_of_method) {
+        return Vec::new();
+    }
+    keys.map(|key| (key, Value::Integer(VIEWS_OF_METHOD))).to_vec()
 }
 
 /// Whether the user names columns, so that there is a list of labels.

@@ -20,7 +20,7 @@ pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers,
         return Ok(layers);
     };
     let frozen = layers.word("network.train") == Some("head");
-    let Some(path) = EncoderFile::find(named) else {
+    let Some(path) = folder.find_encoder(named) else {
         let file = WeightsFile::read(&folder.find(named)?)?;
         return Ok(layers.pretrained(said(&file, frozen)));
     };

@@ -8,6 +8,7 @@ use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
 use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_run::weights_folder::WeightsFolder;
 use calmix_vectors::images::encoder_file::EncoderFile;
 
 use crate::tier::skipped;
@@ -24,10 +25,11 @@ fn encoders_have_the_features_of_pytorch() {
     let Some(folder) = env::var_os(FOLDER) else {
         return skipped("CALMIX_ENCODERS does not name the folder that tests/runtime/encoders.py writes");
     };
+    let weights = WeightsFolder::new(&folder);
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let place = entry.unwrap().path();
-        let Some(model) = place.to_str().and_then(EncoderFile::find) else { continue };
+        let Some(model) = place.to_str().and_then(|named| weights.find_encoder(named)) else { continue };
         check(&place, &model);
         count += 1;
     }

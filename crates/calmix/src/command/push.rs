@@ -1,6 +1,6 @@
 //! `calmix push`: sends the metrics of a run to a tracking server.
 
-#[cfg(feature = "mlflow")]
+#[cfg(feature = "https")]
 mod send;
 
 use std::path::PathBuf;
@@ -39,19 +39,15 @@ Examples:
   MLFLOW_TRACKING_URI=https://mlflow.example.com calmix push runs/cpu-fashion-mnist-1 --follow";
 
 impl PushArgs {
-    #[cfg(not(feature = "mlflow"))]
+    #[cfg(not(feature = "https"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
     pub fn run(self) -> Result<Exit> {
-        Err(crate::error::CliError::invalid(
-            "this calmix was built without the feature `mlflow`, which `calmix push` needs",
-        )
-        .hint("cargo install --path crates/calmix --features mlflow")
-        .into())
+        Err(crate::error::CliError::without_https("calmix push").into())
     }
 
     /// Sends on a thread of its own, so that a signal is handled while a server does not answer. The next push does not
     /// send again what has arrived by then.
-    #[cfg(feature = "mlflow")]
+    #[cfg(feature = "https")]
     pub fn run(self) -> Result<Exit> {
         use std::sync::atomic::Ordering;
         use std::sync::mpsc::{self, RecvTimeoutError};

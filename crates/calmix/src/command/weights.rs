@@ -1,6 +1,7 @@
-//! `calmix weights`: lists, adds and checks pretrained weights.
+//! `calmix weights`: downloads, lists, adds and checks pretrained weights.
 
 mod check;
+mod get;
 
 use std::path::PathBuf;
 
@@ -8,7 +9,6 @@ use anyhow::{Error, Result};
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
-use calmix_vectors::images::encoder_file::EncoderFile;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use crate::format::{counted, shell_quoted};
 use crate::terminal::{print, print_json, warn};
 use crate::weights_hint;
 
-/// List, add or check pretrained weights
+/// Download, list, add or check pretrained weights
 ///
 /// A run can start from the weights of a network that was trained on a million images: `--set network.weights=NAME`, where
 /// NAME is listed here or is the path of a file. The weights folder is $CALMIX_WEIGHTS, otherwise calmix/weights in
@@ -32,6 +32,7 @@ pub struct WeightsArgs {
 
 #[derive(Debug, Subcommand)]
 enum WeightsAction {
+    Get(get::GetArgs),
     List(ListArgs),
     Add(AddArgs),
     Check(check::CheckArgs),
@@ -71,12 +72,14 @@ const FIELDS: &str = "\
 Fields of --json:
   folder   the weights folder
   weights  list of name, network, parameters (without a classifier), size (pixels per side),
-           licence, blake3 and file; size and licence are null if unknown";
+           licence, blake3 and file; size and licence are null if unknown
+  encoders list of name and file of the ONNX encoders (`list` only)";
 
 impl WeightsArgs {
     pub fn run(self) -> Result<Exit> {
         let folder = WeightsFolder::of_user();
         match self.action {
+            WeightsAction::Get(arguments) => arguments.run(&folder),
             WeightsAction::List(arguments) => arguments.run(&folder),
             WeightsAction::Add(arguments) => arguments.run(&folder),
             WeightsAction::Check(arguments) => arguments.run(&folder),
@@ -94,25 +97,40 @@ impl ListArgs {
                 Err(error) => warn(&format!("left out: {error}")),
             }
         }
+        let mut encoders = Vec::new();
+        for name in folder.encoder_names().map_err(refused)? {
+            encoders.extend(folder.find_encoder(&name).map(|file| (name, file)));
+        }
         if self.json {
-            print_json(&document(folder, &stored))?;
+            let mut listed = document(folder, &stored);
+            let encoders = encoders
+                .iter()
+                .map(|(name, file)| json!({ "name": name, "file": file.display().to_string() }));
+            listed["encoders"] = encoders.collect();
+            print_json(&listed)?;
             return Ok(Exit::Done);
         }
-        if stored.is_empty() {
+        if stored.is_empty() && encoders.is_empty() {
             let text = format!("{}\n{}", weights_hint::none_in(folder), weights_hint::why_and_how());
-            print(&format!("{text}\n\nnext: calmix weights add FILE"))?;
+            print(&format!("{text}\n\nnext: {}", weights_hint::GET))?;
             return Ok(Exit::Done);
         }
         let place = shown(folder.path().display());
-        let lines = stored.iter().map(line).collect::<Vec<_>>().concat();
-        print(&format!("{lines}\nin {place}\nnext: calmix train --data FOLDER --set network.weights=NAME"))?;
+        let networks = stored.iter().map(line);
+        let encoders = encoders
+            .iter()
+            .map(|(name, file)| format!("{}: an ONNX encoder\n  {}\n", shown(name), shown(file.display())));
+        let lines = networks.chain(encoders).collect::<String>();
+        print(&format!(
+            "{lines}\nyour own weights go into {place}\nnext: calmix train --data FOLDER --set network.weights=NAME"
+        ))?;
         Ok(Exit::Done)
     }
 }
 
 impl AddArgs {
     fn run(self, folder: &WeightsFolder) -> Result<Exit> {
-        if let Some(encoder) = EncoderFile::find(&self.file.to_string_lossy()) {
+        if let Some(encoder) = folder.find_encoder(&self.file.to_string_lossy()) {
             let message = format!("{}: an ONNX encoder is used where it is", shown(encoder.display()));
             let hint =
                 format!("calmix train --data FOLDER --set network.weights={}", shell_quoted(&self.file));

@@ -176,7 +176,7 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let head =
         result.and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept).map(HeadName::in_words);
     if recipe.recipe.has_one_vector() {
-        return head.unwrap_or("logistic regression, EM and their average").to_owned();
+        return head.unwrap_or("logistic regression, EM or their average").to_owned();
     }
     let head = head.map(|head| format!("; the model is {head}")).unwrap_or_default();
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))

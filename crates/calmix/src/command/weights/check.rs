@@ -52,7 +52,7 @@ Fields of --json:
 
 impl CheckArgs {
     pub(super) fn run(self, folder: &WeightsFolder) -> Result<Exit> {
-        let Some(path) = EncoderFile::find(&self.file) else {
+        let Some(path) = folder.find_encoder(&self.file) else {
             let message = format!(
                 "{}: neither an ONNX file nor a folder with model.onnx or onnx/model.onnx",
                 shown(&self.file)

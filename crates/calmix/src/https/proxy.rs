@@ -10,7 +10,7 @@ use ureq::{Proxy, ProxyProtocol};
 use crate::error::CliError;
 
 /// Returns the proxy for an address, if any. No error quotes its address: it may hold a password.
-pub(super) fn proxy_for(
+pub(crate) fn proxy_for(
     uri: &Uri,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<Proxy>, CliError> {

@@ -1,0 +1,60 @@
+//! The packages of the Python environment that a program is installed in, by pip, uv or pipx.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// The folders of packages of the environment whose `bin` has this executable; none if it is not in one.
+pub fn site_packages() -> Vec<PathBuf> {
+    let executable = env::current_exe().and_then(|executable| executable.canonicalize());
+    executable.map(|executable| of_executable(&executable)).unwrap_or_default()
+}
+
+fn of_executable(executable: &Path) -> Vec<PathBuf> {
+    let programs = executable.parent().filter(|folder| folder.ends_with("bin"));
+    let Some(environment) = programs.and_then(Path::parent) else { return Vec::new() };
+    let mut found = Vec::new();
+    for library in ["lib", "lib64"] {
+        for python in entries(&environment.join(library)) {
+            let name = python.file_name().unwrap_or_default().to_string_lossy();
+            if !name.starts_with("python3") {
+                continue;
+            }
+            // Debian's own Python installs into `dist-packages`.
+            for packages in ["site-packages", "dist-packages"] {
+                found.extend(Some(python.join(packages)).filter(|packages| packages.is_dir()));
+            }
+        }
+    }
+    found
+}
+
+/// The entries of a folder, sorted; none if it cannot be read, because then it has no packages for this user.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_every_python_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |packages: &str| {
+            let packages = folder.path().join("lib").join(packages);
+            fs::create_dir_all(&packages).unwrap();
+            packages
+        };
+        let executable = folder.path().join("bin/calmix");
+        assert!(of_executable(&executable).is_empty());
+        place("perl5/site-packages");
+        let debian = place("python3/dist-packages");
+        let own = place("python3.13/site-packages");
+        assert_eq!(of_executable(&executable), [debian, own]);
+        // Not a Python environment: `target/debug/calmix`.
+        assert!(of_executable(&folder.path().join("debug/calmix")).is_empty());
+    }
+}

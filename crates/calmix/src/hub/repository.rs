@@ -1,0 +1,137 @@
+//! The name of a repository on the Hub, with a revision.
+
+use std::fmt;
+
+use calmix_io::shown::shown;
+
+use super::url_path::encoded;
+use crate::error::CliError;
+
+/// The revision of a repository if none is named.
+const DEFAULT_REVISION: &str = "main";
+
+/// The longest owner, and the longest name.
+const MAX_NAME: usize = 96;
+
+/// The longest revision.
+const MAX_REVISION: usize = 255;
+
+/// A repository of models at a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Repository {
+    pub(super) owner: String,
+    pub(crate) name: String,
+    /// A branch, a tag, a commit, or a reference such as `refs/pr/1`.
+    pub(crate) revision: String,
+}
+
+impl Repository {
+    /// Reads `owner/name` or `owner/name@revision`, by the rules of the Hub.
+    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
+        let (id, revision) = text.split_once('@').unwrap_or((text, DEFAULT_REVISION));
+        let parts: Vec<&str> = id.split('/').collect();
+        let [owner, name] = parts[..] else { return Err(invalid(text)) };
+        if !is_name(owner) || !is_name(name) || name.strip_suffix(".git").is_some() {
+            return Err(invalid(text));
+        }
+        if !is_revision(revision) {
+            let message = format!("{} is not a revision of a repository", shown(revision));
+            return Err(CliError::invalid(message).hint("name a branch, a tag or a commit after the @"));
+        }
+        Ok(Self { owner: owner.to_owned(), name: name.to_owned(), revision: revision.to_owned() })
+    }
+
+    /// The name of its folder in the cache of the Hub, and a part of a name here: owners and names have no `--`.
+    pub(super) fn folder_name(&self) -> String {
+        format!("{}--{}", self.owner, self.name)
+    }
+
+    /// The path of the list of its files, below the address of the Hub.
+    pub(super) fn listing_path(&self) -> String {
+        format!("/api/models/{self}/revision/{}?blobs=true", encoded(&self.revision))
+    }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.owner, self.name)
+    }
+}
+
+fn invalid(text: &str) -> CliError {
+    CliError::invalid(format!("{} is not the name of a repository", shown(text)))
+        .hint("calmix weights get OWNER/NAME, or OWNER/NAME@REVISION, as in the address of its page")
+}
+
+fn is_name(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let bytes = name.as_bytes();
+    name.len() <= MAX_NAME
+        && bytes.iter().all(|byte| is_inner(*byte))
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
+        && !name.contains("..")
+        && !name.contains("--")
+}
+
+/// Whether a text can be a reference of git. It is also a path in the cache of the Hub.
+fn is_revision(revision: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+".contains(&byte);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.');
+    revision.len() <= MAX_REVISION
+        && revision.bytes().all(is_allowed)
+        && revision.split('/').all(is_part)
+        && !revision.contains("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_has_owner_name_and_revision() {
+        let parsed = Repository::parse("timm/tf_efficientnet_lite0.in1k").unwrap();
+        assert_eq!(parsed.to_string(), "timm/tf_efficientnet_lite0.in1k");
+        assert_eq!(parsed.revision, "main");
+        let parsed = Repository::parse("a/b@refs/pr/1").unwrap();
+        assert_eq!(parsed.listing_path(), "/api/models/a/b/revision/refs%2Fpr%2F1?blobs=true");
+        assert_eq!(parsed.folder_name(), "a--b");
+    }
+
+    #[test]
+    fn names_that_the_hub_has_not_are_refused() {
+        let long = format!("a/{}", "b".repeat(97));
+        for wrong in [
+            "",
+            "a",
+            "a/",
+            "/b",
+            "a/b/c",
+            "../b",
+            "a/..",
+            "a/.b",
+            "a/b.",
+            "a/-b",
+            "a/b--c",
+            "a/b..c",
+            "a/b.git",
+            "a b/c",
+            "a/b\n",
+            "a/b?c",
+            "a/b#c",
+            "a/ä",
+            "https://huggingface.co/a/b",
+            "a/b@",
+            "a/b@..",
+            "a/b@../../x",
+            "a/b@/x",
+            "a/b@x y",
+            "a/b@x?y",
+            "a/b@x%2F",
+            &long,
+        ] {
+            assert!(Repository::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
