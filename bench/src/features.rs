@@ -11,6 +11,9 @@ use anyhow::{Result, bail, ensure};
 use calmix_core::rng::Seed;
 use calmix_data::prepare::prepare as prepare_table;
 use calmix_engine::engine::{Engine, Settings};
+use calmix_heads::images::PageShard;
+use calmix_heads::trainer;
+use calmix_lifecycle::request::RunRequest;
 use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
@@ -19,8 +22,6 @@ use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{Sink, Work, WorkProgress};
-use calmix_vectors::head_trainer::HeadTrainer;
-use calmix_vectors::images::PageShard;
 
 use crate::step::settings;
 
@@ -69,7 +70,11 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
         let cache = temp.path().join(repetition.to_string());
         let recipe = recipe(&root, &table, &file, &cache)?;
         let mut views = 0;
-        HeadTrainer::new(&NEVER).sink(ViewCount(&mut views)).make_features(&recipe, PageShard::WHOLE)?;
+        trainer::make_features(
+            RunRequest::new(&NEVER).sink(ViewCount(&mut views)),
+            &recipe,
+            PageShard::WHOLE,
+        )?;
         ensure!(views == VIEWS as u64, "made {views} views, expected {VIEWS}");
         Ok(VIEWS)
     }))

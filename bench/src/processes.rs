@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
@@ -110,7 +111,7 @@ fn lead(
 ) -> Result<()> {
     let pace = Arc::new(Mutex::new(None));
     let (told, seen) = (Mutex::new(told), Arc::clone(&pace));
-    let trainer = Trainer::new(&NEVER).sink(Paces(pace)).watched(move |phase, step| {
+    let trainer = Trainer::new(RunRequest::new(&NEVER).sink(Paces(pace))).watched(move |phase, step| {
         if phase == StepPhase::Observe && step.is_multiple_of(STEPS) {
             let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
             let told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +130,7 @@ fn lead(
 pub(crate) fn follow(case: &[&str]) -> Result<()> {
     let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
     let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
-    let trainer = Trainer::new(&NEVER).watched(|phase, step| {
+    let trainer = Trainer::new(RunRequest::new(&NEVER)).watched(|phase, step| {
         let mut line = String::new();
         if phase == StepPhase::Observe
             && step.is_multiple_of(STEPS)

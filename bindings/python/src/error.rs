@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use calmix_vectors::VectorsError;
+use calmix_heads::HeadsError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 
@@ -17,9 +17,9 @@ pub(crate) fn internal(error: impl Display) -> PyErr {
 }
 
 /// An error of a fit.
-pub(crate) fn of_fit(error: &VectorsError) -> PyErr {
+pub(crate) fn of_fit(error: &HeadsError) -> PyErr {
     match error {
-        VectorsError::Stopped => PyKeyboardInterrupt::new_err("the fit was interrupted"),
+        HeadsError::Stopped => PyKeyboardInterrupt::new_err("the fit was interrupted"),
         error => invalid(error),
     }
 }

@@ -6,8 +6,8 @@
 //! | how does a program train on a folder of images, with one call? | [`train_folder()`] |
 //! | which processes of a run did a launcher start? | [`launch`] |
 //!
-//! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. [`calmix_vectors`] prepares runs
-//! ([`calmix_vectors::start`]) and trains heads. The files of a run are in [`calmix_run`].
+//! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. [`calmix_heads`] prepares runs
+//! ([`calmix_lifecycle::start`]) and trains heads. The files of a run are in [`calmix_run`].
 #![forbid(unsafe_code)]
 
 mod train_folder;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::device;
+use calmix_lifecycle::LifecycleError;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::start::{Draft, RunPlace, StartContext, StartError, prepare_run};
 use calmix_recipe::Layers;
-use calmix_vectors::VectorsError;
-use calmix_vectors::head_trainer::HeadTrainer;
-use calmix_vectors::start::{Draft, RunPlace, StartContext, StartError, prepare_run};
 
 use crate::trainer::{Outcome, TrainError, Trainer};
 
@@ -36,17 +36,21 @@ pub fn train_folder(folder: impl AsRef<Path>) -> Result<TrainedRun, TrainError> 
     let path =
         data.to_str().ok_or_else(|| refused(&data, "its path is not UTF-8; rename the folder".to_owned()))?;
     let draft = Draft::new(Layers::new().set_to("dataset.path", path.to_owned()), device::fastest)?;
+    if draft.resolved.recipe.has_head() {
+        calmix_heads::trainer::check(&draft.resolved.recipe)?;
+    }
     let stop = AtomicBool::new(false);
     let prepared = prepare_run(&draft, &RunPlace::Next { name: None }, StartContext::quiet(&stop))?;
     let folder = prepared.folder.path().to_owned();
+    let request = RunRequest::new(&stop);
     let outcome = if prepared.resolved.recipe.has_head() {
-        HeadTrainer::new(&stop).start(prepared)?
+        calmix_heads::trainer::start(request, prepared)?
     } else {
-        Trainer::new(&stop).start_prepared(prepared)?
+        Trainer::new(request).start_prepared(prepared)?
     };
     Ok(TrainedRun { folder, outcome })
 }
 
-fn refused(folder: &Path, problem: String) -> VectorsError {
+fn refused(folder: &Path, problem: String) -> LifecycleError {
     StartError::NoFolder { folder: folder.to_owned(), problem }.into()
 }

@@ -8,6 +8,7 @@
 //! use std::path::Path;
 //! use std::sync::atomic::AtomicBool;
 //!
+//! use calmix_lifecycle::request::RunRequest;
 //! use calmix_recipe::Layers;
 //! use calmix_run::sink::{ProgressStyle, Progress};
 //! use calmix_train::trainer::{Outcome, Trainer};
@@ -17,10 +18,10 @@
 //! // A handler of Ctrl-C sets it: the run stops after the step and saves its state.
 //! let stop = AtomicBool::new(false);
 //! let terminal = Progress::new(std::io::stderr(), ProgressStyle::Plain, recipe.recipe.train.steps);
-//! let mut outcome = Trainer::new(&stop).sink(terminal).start(&recipe, run)?;
+//! let mut outcome = Trainer::new(RunRequest::new(&stop).sink(terminal)).start(&recipe, run)?;
 //! if let Outcome::Stopped { step } = outcome {
 //!     println!("stopped after {step} steps");
-//!     outcome = Trainer::new(&stop).resume(run, None)?;
+//!     outcome = Trainer::new(RunRequest::new(&stop)).resume(run, None)?;
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -35,29 +36,26 @@ mod step;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use calmix_data::loader::Warn;
 use calmix_dist::{LaunchInfo, ProcessGroup};
-use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 
 use calmix_engine::device;
 use calmix_run::read;
-use calmix_run::run::{Build, Paths, Run};
-use calmix_run::sink::Sink;
+use calmix_run::run::{Paths, Run};
 
+pub use calmix_lifecycle::evaluation::EvalOutput;
+pub use calmix_lifecycle::threads::threads;
 pub use calmix_run::outcome::Outcome;
-pub use calmix_vectors::evaluation::EvalOutput;
-pub use calmix_vectors::threads::threads;
 pub use error::{StateProblem, TrainError};
 pub use eval::reevaluate::evaluate_run;
 pub use ranks::step_phase::StepPhase;
 pub use step::step_traffic::StepTraffic;
 
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::splits::same_list;
+use calmix_lifecycle::start::PreparedRun;
 use calmix_recipe::{Recipe, Resolved};
-use calmix_vectors::splits::same_list;
-use calmix_vectors::start::PreparedRun;
 use lifecycle::open_run::{NewRun, RankZeroRun, RunBroadcast};
 use ranks::collect_results::broadcast_result;
 use ranks::find_checkpoint::find_checkpoint;
@@ -66,50 +64,24 @@ use ranks::step_phase::Watch;
 
 /// Starts and resumes runs of whole networks.
 pub struct Trainer<'a> {
-    sinks: Vec<Box<dyn Sink + 'a>>,
-    stop: &'a AtomicBool,
-    disk: Arc<dyn Disk>,
-    warn: Warn,
+    request: RunRequest<'a>,
     processes: ProcessGroup,
     local: LocalProcesses,
     watch: Watch,
     /// The hash of the request that all processes must have in common; `None` to compare the recipe itself.
     asked: Option<String>,
-    build: Build,
-    /// Whether a run is opened that a process of another machine has not closed.
-    takes_over: bool,
 }
 
 impl<'a> Trainer<'a> {
-    /// A trainer without sinks. A run stops after the step in which `stop` becomes true, and saves its state.
-    pub fn new(stop: &'a AtomicBool) -> Self {
-        let processes = ProcessGroup::alone();
+    /// A trainer in one process. A run stops after the step in which the flag of the request becomes true, and saves its state.
+    pub fn new(request: RunRequest<'a>) -> Self {
         Self {
-            sinks: Vec::new(),
-            stop,
-            disk: Arc::new(RealDisk),
-            warn: Arc::new(|_| {}),
-            processes,
+            request,
+            processes: ProcessGroup::alone(),
             local: LocalProcesses::default(),
             watch: Watch::default(),
             asked: None,
-            build: Build::default(),
-            takes_over: false,
         }
-    }
-
-    /// Writes to the caller's disk.
-    #[must_use]
-    pub fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
-        Self { disk, ..self }
-    }
-
-    /// Receives urgent warnings while a run waits: that the storage of the dataset or of the run's folder
-    /// does not answer, and that it is back. Called from any thread.
-    #[must_use]
-    pub fn warning(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        let warn: Warn = Arc::new(warn);
-        Self { disk: Arc::new(WarningDisk(Arc::clone(&warn))), warn, ..self }
     }
 
     /// Shares the run with the other processes that a launcher has started, which all do the same. Rank 0
@@ -133,30 +105,10 @@ impl<'a> Trainer<'a> {
         Self { asked: Some(hash), ..self }
     }
 
-    /// Names what the program was compiled from; a new run records it.
-    #[must_use]
-    pub fn built_from(self, build: Build) -> Self {
-        Self { build, ..self }
-    }
-
-    /// Also opens a run that a process of another machine has not closed: the caller knows that it has ended.
-    #[must_use]
-    pub fn taking_over(self, takes_over: bool) -> Self {
-        Self { takes_over, ..self }
-    }
-
     /// Calls `watch` before every phase of every step.
     #[must_use]
     pub fn watched(self, watch: impl Fn(StepPhase, u64) + Send + Sync + 'static) -> Self {
         Self { watch: Watch(Arc::new(watch)), ..self }
-    }
-
-    /// Adds a sink. The events in the run's folder are written in any case. An error of the sink does not end the run:
-    /// the terminal or the pipe behind it may close.
-    #[must_use]
-    pub fn sink(mut self, sink: impl Sink + 'a) -> Self {
-        self.sinks.push(Box::new(sink));
-        self
     }
 
     /// Starts a run in a folder that is empty or does not exist, or in which a run was killed before it began.
@@ -168,7 +120,7 @@ impl<'a> Trainer<'a> {
         self.go(claimed, Some(recipe), folder)
     }
 
-    /// Starts a run that [`prepare_run`](calmix_vectors::start::prepare_run) has prepared, or resumes it if it has begun.
+    /// Starts a run that [`prepare_run`](calmix_lifecycle::start::prepare_run) has prepared, or resumes it if it has begun.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`resume`](Self::resume).
@@ -181,7 +133,7 @@ impl<'a> Trainer<'a> {
             }
             None => same_list(&resolved, &split, folder.path())
                 .map_err(TrainError::from)
-                .and_then(|()| self.lock(folder.path()).map(Claimed::Begun)),
+                .and_then(|()| self.begun(folder.path())),
         };
         // `folder` lives until here, and is removed if the run has not begun.
         self.go(Some(claimed), Some(&resolved), folder.path())
@@ -194,7 +146,7 @@ impl<'a> Trainer<'a> {
     /// If there is no run, it is in use, its checkpoints are damaged, the recipe or the dataset has changed, or
     /// anything fails on the way.
     pub fn resume(self, folder: &Path, recipe: Option<&Resolved>) -> Result<Outcome, TrainError> {
-        let claimed = self.leads().then(|| self.lock(folder).map(Claimed::Begun));
+        let claimed = self.leads().then(|| self.begun(folder));
         self.go(claimed, recipe, folder)
     }
 
@@ -204,11 +156,7 @@ impl<'a> Trainer<'a> {
     /// As [`start`](Self::start) and [`resume`](Self::resume).
     pub fn start_or_resume(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
         let claimed = self.leads().then(|| {
-            if read::has_begun(folder) {
-                self.lock(folder).map(Claimed::Begun)
-            } else {
-                self.begin_new(recipe, folder)
-            }
+            if read::has_begun(folder) { self.begun(folder) } else { self.begin_new(recipe, folder) }
         });
         self.go(claimed, Some(recipe), folder)
     }
@@ -230,6 +178,10 @@ impl<'a> Trainer<'a> {
 
     fn leads(&self) -> bool {
         self.processes.rank() == 0
+    }
+
+    fn begun(&self, folder: &Path) -> Result<Claimed, TrainError> {
+        Ok(Claimed::Begun(self.request.open(folder)?))
     }
 
     fn begin_new(&self, recipe: &Resolved, folder: &Path) -> Result<Claimed, TrainError> {
@@ -285,9 +237,6 @@ fn as_text<T, S>(own: Option<&Result<T, TrainError>>, of: impl Fn(&T) -> S) -> O
 
 impl std::fmt::Debug for Trainer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trainer")
-            .field("sinks", &self.sinks.len())
-            .field("stop", self.stop)
-            .finish_non_exhaustive()
+        f.debug_struct("Trainer").field("request", &self.request).finish_non_exhaustive()
     }
 }

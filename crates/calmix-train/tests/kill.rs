@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
+use calmix_lifecycle::request::RunRequest;
 use calmix_run::read;
 use calmix_train::trainer::Trainer;
 
@@ -35,7 +36,7 @@ fn trains() {
     };
     let method: usize = std::env::var("CALMIX_TEST_METHOD").unwrap().parse().unwrap();
     let (folder, stop) = (PathBuf::from(folder), AtomicBool::new(false));
-    let trainer = Trainer::new(&stop);
+    let trainer = Trainer::new(RunRequest::new(&stop));
     if read::has_begun(&folder) {
         trainer.resume(&folder, None).unwrap();
     } else {

@@ -38,7 +38,7 @@ use clap::{Parser, Subcommand};
 use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::explained_error::explained;
-use crate::runs_here::FastestDevice;
+use crate::trainer::Trainers;
 use crate::version;
 
 /// Semi-supervised image classification with calibrated confidence
@@ -97,8 +97,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs a command that needs no libtorch; `fastest` is asked if a folder of images is given without a recipe.
-    pub fn run(self, fastest: FastestDevice) -> Result<Exit> {
+    /// Runs a command; what trains or evaluates a run is done by the trainer of its recipe.
+    pub fn run(self, trainers: &Trainers<'_>) -> Result<Exit> {
         match self {
             Self::Prepare(command) => command.run(),
             Self::Predict(args) => predict::run(&args).map_err(explained),
@@ -112,11 +112,11 @@ impl Command {
             Self::Completions(command) => command.run(),
             #[cfg(feature = "man")]
             Self::Man(command) => command.run(),
-            Self::Train(args) => train::run(&args, fastest).map_err(explained),
-            Self::Resume(args) => resume::run(&args).map_err(explained),
+            Self::Train(args) => train::run(&args, trainers).map_err(explained),
+            Self::Resume(args) => resume::run(&args, trainers).map_err(explained),
             Self::Calibrate(args) => calibrate::run(&args).map_err(explained),
-            Self::Evaluate(args) => evaluate::run(&args).map_err(explained),
-            Self::Sweep(args) => sweep::run(&args).map_err(explained),
+            Self::Evaluate(args) => evaluate::run(&args, trainers).map_err(explained),
+            Self::Sweep(args) => sweep::run(&args, trainers).map_err(explained),
             Self::Doctor(_) => Err(CliError::failed("this command runs in calmix-torch").into()),
         }
     }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::{Context, Result};
+use calmix_heads::images::backbone::Backbone;
 use calmix_io::shown::shown;
+use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
 use calmix_onnx::foreign::EncoderGraph;
 use calmix_ort::error::OrtError;
 use calmix_ort::image_network::ImageNetwork;
@@ -20,8 +22,6 @@ use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_run::run::Paths;
-use calmix_vectors::images::backbone::Backbone;
-use calmix_vectors::images::encoder_file::EncoderFile;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 

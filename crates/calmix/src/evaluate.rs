@@ -8,10 +8,10 @@ use std::io::ErrorKind;
 use anyhow::Result;
 use calmix_data::error::{DataError, DataProblem};
 use calmix_io::shown::shown;
+use calmix_lifecycle::evaluation::EvalOutput;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_recipe::{Recipe, Resolved};
 use calmix_run::inspect;
-use calmix_vectors::evaluation::EvalOutput;
 use serde_json::json;
 
 use crate::command::evaluate_args::EvaluateArgs;

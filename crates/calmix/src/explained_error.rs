@@ -1,16 +1,21 @@
-//! Errors of heads and of models in use in the terms of the command line: a sentence, what to try, and the exit code.
+//! Errors of runs and of models in use in the terms of the command line: a sentence, what to try, and the exit code.
 
 use anyhow::Error;
+use calmix_heads::HeadsError;
 use calmix_io::error::ErrorKind;
-use calmix_vectors::VectorsError;
+use calmix_lifecycle::LifecycleError;
 
 use crate::error::{CliError, PreparationStopped, sentence};
 use crate::model::ModelError;
 
-/// Replaces an error of a head or of a model by one that the command line can report. Others stay as they are.
+/// Replaces an error of a run or of a model by one that the command line can report. Others stay as they are.
 pub fn explained(error: Error) -> Error {
-    let error = match error.downcast::<VectorsError>() {
+    let error = match error.downcast::<HeadsError>() {
         Ok(error) => return explain(error),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<LifecycleError>() {
+        Ok(error) => return explain_lifecycle(error),
         Err(error) => error,
     };
     match error.downcast::<ModelError>() {
@@ -22,26 +27,38 @@ pub fn explained(error: Error) -> Error {
     }
 }
 
-/// The error in the terms of the command line.
-pub fn explain(error: VectorsError) -> Error {
-    let is_mistake = error.kind() == ErrorKind::Mistake;
+/// The error of a head in the terms of the command line.
+pub fn explain(error: HeadsError) -> Error {
+    match error {
+        HeadsError::Lifecycle(error) => explain_lifecycle(error),
+        error => refused(error.kind(), error.into(), None),
+    }
+}
+
+/// The error of any run in the terms of the command line.
+pub fn explain_lifecycle(error: LifecycleError) -> Error {
     let hint = match &error {
-        VectorsError::Table(error) => Some(error.hint()),
-        VectorsError::Start(error) => Some(error.hint()),
-        VectorsError::Changed { .. } | VectorsError::NotBegun { .. } => {
+        LifecycleError::Table(error) => Some(error.hint()),
+        LifecycleError::Start(error) => Some(error.hint()),
+        LifecycleError::Changed { .. } | LifecycleError::NotBegun { .. } => {
             Some("calmix train --help".to_owned())
         }
         _ => None,
     };
-    let error = match error {
-        VectorsError::PreparationStopped => return PreparationStopped.into(),
-        VectorsError::Data(error) => return error.into(),
-        VectorsError::Run(error) => return error.into(),
-        VectorsError::Recipe(error) => return error.into(),
-        error => Error::from(error),
-    };
+    match error {
+        LifecycleError::PreparationStopped => PreparationStopped.into(),
+        LifecycleError::Data(error) => error.into(),
+        LifecycleError::Run(error) => error.into(),
+        LifecycleError::Recipe(error) => error.into(),
+        error => refused(error.kind(), error.into(), hint),
+    }
+}
+
+/// A sentence with an exit code that says whether the user has to correct something.
+pub fn refused(kind: ErrorKind, error: Error, hint: Option<String>) -> Error {
     let message = sentence(&error);
-    let refusal = if is_mistake { CliError::invalid(message) } else { CliError::failed(message) };
+    let refusal =
+        if kind == ErrorKind::Mistake { CliError::invalid(message) } else { CliError::failed(message) };
     match hint {
         Some(hint) => refusal.hint(hint).into(),
         None => refusal.into(),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_head::parallel;
-use calmix_vectors::read_vectors::VectorShape;
+use calmix_lifecycle::vector_shape::VectorShape;
 
 use crate::command::labelled_args::LabelledArgs;
 use crate::labelled_samples::{self, LabelledPredictions, class_numbers, unknown_class};

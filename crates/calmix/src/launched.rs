@@ -1,4 +1,4 @@
-//! What the variables of a launcher mean for a command that shares its inputs out: its shard and its threads.
+//! The processes of a command: those that a launcher started, or that `--processes` asks for; the shard and the threads of this one.
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -6,6 +6,7 @@ use std::thread;
 
 use calmix_io::launch::LaunchInfo;
 
+use crate::command::process_args::ProcessArgs;
 use crate::error::CliError;
 use crate::input_shard::InputShard;
 
@@ -28,4 +29,59 @@ pub fn threads_of_process(asked: Option<u16>, launch: Option<&LaunchInfo>) -> No
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
     let own = cores / launch.map_or(1, |launch| launch.local_world.max(1));
     NonZeroUsize::new(asked.map_or(own, usize::from)).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// The processes that train a run.
+#[derive(Debug)]
+pub struct Processes {
+    /// The place of this process among those that a launcher started.
+    pub launch: Option<LaunchInfo>,
+    /// What `--processes` says.
+    asked: Option<usize>,
+}
+
+impl Processes {
+    /// This process alone.
+    pub const ALONE: Self = Self { launch: None, asked: None };
+
+    /// The processes that the arguments and the variables of launchers name.
+    ///
+    /// # Errors
+    /// If the variables contradict each other.
+    pub fn of(args: &ProcessArgs) -> Result<Self, CliError> {
+        Ok(Self { launch: launch_variables()?, asked: args.processes.map(usize::from) })
+    }
+
+    /// The processes of this machine that this one has to start, if more than one.
+    pub fn to_start(&self) -> Option<usize> {
+        self.asked.filter(|&asked| asked > 1)
+    }
+
+    /// All processes of the run.
+    pub fn number(&self) -> usize {
+        self.launch.as_ref().map(|launch| launch.world).or(self.to_start()).unwrap_or(1)
+    }
+
+    /// Those on this machine.
+    pub fn local(&self) -> usize {
+        self.launch.as_ref().map(|launch| launch.local_world).or(self.to_start()).unwrap_or(1)
+    }
+
+    /// Whether this process prepares the run and prints.
+    pub fn leads(&self) -> bool {
+        self.launch.as_ref().is_none_or(|launch| launch.rank == 0)
+    }
+
+    /// Refuses to start processes in one that a launcher started.
+    ///
+    /// # Errors
+    /// If `--processes` is given there, even if it is 1.
+    pub fn refuse_both(&self) -> Result<(), CliError> {
+        let (Some(launch), Some(_)) = (&self.launch, self.asked) else { return Ok(()) };
+        let message = format!(
+            "a launcher started this process as rank {} of {}; remove --processes",
+            launch.rank, launch.world
+        );
+        Err(CliError::invalid(message))
+    }
 }

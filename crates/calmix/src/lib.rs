@@ -11,7 +11,7 @@
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
-//! | [`vectors`] | `calmix-vectors` | runs that train heads, on images or vectors |
+//! | [`vectors`] | `calmix-heads` | runs that train heads, on images or vectors |
 //! | [`run`] | `calmix-run` | the files of a run: folder, events, checkpoints, predictions |
 //!
 //! ```
@@ -108,6 +108,8 @@ pub mod start_notice;
 #[doc(hidden)]
 pub mod stop;
 #[doc(hidden)]
+pub mod supervise;
+#[doc(hidden)]
 pub mod sweep;
 #[doc(hidden)]
 pub mod telemetry;
@@ -117,6 +119,8 @@ pub mod terminal;
 pub mod torch_program;
 #[doc(hidden)]
 pub mod trained_labels;
+#[doc(hidden)]
+pub mod trainer;
 #[doc(hidden)]
 pub mod vector_model;
 mod verdict;
@@ -128,10 +132,11 @@ pub mod weights_hint;
 pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_data::cloud;
+pub use calmix_heads as heads;
 pub use calmix_io as io;
+pub use calmix_lifecycle as lifecycle;
 pub use calmix_metrics as metrics;
 pub use calmix_recipe as recipe;
 pub use calmix_report as report;
 pub use calmix_run as run;
-pub use calmix_vectors as vectors;
 pub use model::Model;

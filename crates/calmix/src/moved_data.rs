@@ -7,20 +7,14 @@ use calmix_data::cloud::CloudUrl;
 use calmix_data::error::DataError;
 use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
-use calmix_vectors::VectorsError;
 
 use crate::error::CliError;
 
-/// Replaces an error of a head's run by a clearer one if its dataset is not where the recipe says. `command` is the one that
-/// failed, for the hint.
-pub(crate) fn explain_moved(error: VectorsError, recipe: &Recipe, command: &str) -> Error {
-    match &error {
-        VectorsError::Data(problem) => match moved(problem, recipe, command) {
-            Some(moved) => moved.into(),
-            None => error.into(),
-        },
-        _ => error.into(),
-    }
+/// Replaces an error of a run by a clearer one if its dataset is not where the recipe says. `command` is the one that failed, for
+/// the hint.
+pub(crate) fn explain_moved(error: Error, recipe: &Recipe, command: &str) -> Error {
+    let moved = error.downcast_ref::<DataError>().and_then(|problem| moved(problem, recipe, command));
+    moved.map_or(error, Error::from)
 }
 
 /// The clearer error about data that cannot be read, if the dataset is not where the recipe says.

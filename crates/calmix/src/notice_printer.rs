@@ -2,7 +2,7 @@
 
 use calmix_io::redacted::redacted;
 use calmix_io::shown::shown;
-use calmix_vectors::start_notice::{InsteadOfTest, StartNotice};
+use calmix_lifecycle::start_notice::{InsteadOfTest, StartNotice};
 
 use crate::data_warnings::{warn_about_data, warn_again};
 use crate::rate::Rate;

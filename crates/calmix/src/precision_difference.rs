@@ -4,21 +4,22 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::loader::Workers;
+use calmix_io::shown::shown;
+use calmix_lifecycle::table::prepared_table::prepared;
+use calmix_metrics::predictions::EvalSet;
+use calmix_recipe::precision::Precision;
+use calmix_run::run::Paths;
+use calmix_run::{inspect, read};
+
 use crate::error::CliError;
 use crate::model::{Model, ModelError};
 use crate::predict::prediction_rule::PredictionRule;
 use crate::stop::Stop;
 use crate::terminal::{status, warn};
 use anyhow::{Context, Result};
-use calmix_data::dataset::Dataset;
-use calmix_data::error::DataError;
-use calmix_data::loader::Workers;
-use calmix_io::shown::shown;
-use calmix_metrics::predictions::EvalSet;
-use calmix_recipe::precision::Precision;
-use calmix_run::run::Paths;
-use calmix_run::{inspect, read};
-use calmix_vectors::prepared_table::prepared;
 
 /// The most test images that are compared.
 const MOST: usize = 2_000;

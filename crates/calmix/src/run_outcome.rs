@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix_io::launch::LaunchInfo;
 use calmix_io::shown::shown;
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::EvalSet;
@@ -19,6 +20,7 @@ use crate::predict::guarantee::{listed, unseen_classes};
 use crate::predict::input_kind::InputKind;
 use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
+use crate::supervise::is_supervised;
 use crate::terminal::{clear_line, print, sentence};
 use crate::verdict::verdict;
 
@@ -55,7 +57,7 @@ pub fn show_outcome(
 pub fn show_stopped(run: &Path, recipe: &Recipe) {
     clear_line();
     // A closed terminal or pipe changes nothing.
-    let _ = print(&stopped_text(run, recipe, 0, &next_resume(run, recipe)));
+    let _ = print(&stopped_text(run, recipe, 0, &next_resume(run, recipe, None)));
 }
 
 fn stopped_text(run: &Path, recipe: &Recipe, step: u64, next: &str) -> String {
@@ -70,9 +72,20 @@ fn stopped_text(run: &Path, recipe: &Recipe, step: u64, next: &str) -> String {
     format!("{state}\n{next}")
 }
 
-/// Says how to resume a run that stopped, in one process.
-pub fn next_resume(run: &Path, recipe: &Recipe) -> String {
-    format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe))
+/// Says how to resume a run that stopped, with as many processes as before.
+pub fn next_resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> String {
+    match launch {
+        None => format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe)),
+        Some(launch) if is_supervised() => {
+            format!("next: calmix resume {} --processes {}\n", shell_quoted(run), launch.local_world)
+        }
+        Some(_) => {
+            format!(
+                "next: start the same command with the same launcher to resume {}\n",
+                shown(run.display())
+            )
+        }
+    }
 }
 
 /// Shows the result of a finished run on one screen: a verdict, a table, where it is and the next commands. `calmix inspect`

@@ -6,11 +6,11 @@ use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::SplitCounts;
 use calmix_io::shown::shown;
+use calmix_lifecycle::splits::own_validation;
+use calmix_lifecycle::start::PreparedRun;
+use calmix_lifecycle::vector_shape::VectorShape;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::{NetworkSection, Recipe, Resolved};
-use calmix_vectors::read_vectors::VectorShape;
-use calmix_vectors::splits::own_validation;
-use calmix_vectors::start::PreparedRun;
 
 use crate::format::{counted, grouped};
 

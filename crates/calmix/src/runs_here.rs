@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use calmix_data::vectors::VectorSource;
+use calmix_lifecycle::start::trains_head;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_recipe::device::Device;
 use calmix_run::inspect;
-use calmix_vectors::start::trains_head;
 
 use crate::command::Command;
 use crate::command::train_args::TrainArgs;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use calmix_lifecycle::start::{BackboneChoice, StartContext};
+use calmix_recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
+use calmix_run::weights_folder::WeightsFolder;
+
 use crate::format::grouped;
 use crate::notice_printer::NoticePrinter;
 use crate::stop::Stop;
 use crate::terminal::warn_at_once;
 use crate::weights_hint;
-use calmix_recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
-use calmix_run::weights_folder::WeightsFolder;
-use calmix_vectors::start::{BackboneChoice, StartContext};
 
 /// What a preparation needs besides its arguments: `printer` receives its notices and `stop` ends it.
 pub fn start_context<'a>(printer: &'a mut NoticePrinter, stop: &'a Stop) -> StartContext<'a> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_io::shown::shown;
-use calmix_vectors::trained_samples::trained_samples;
+use calmix_lifecycle::trained_samples::trained_samples;
 
 use crate::format::{counted, grouped};
 use crate::labelled_samples::{labelled_ids, no_labels};

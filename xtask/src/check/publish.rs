@@ -22,7 +22,7 @@ const CRATES: &[&str] = &[
     "calmix-onnx",
     "calmix-ort",
     "calmix-run",
-    "calmix-vectors",
+    "calmix-heads",
     "calmix-report",
     "calmix",
 ];

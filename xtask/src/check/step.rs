@@ -221,7 +221,7 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-ort",
     "--package=calmix-data",
     "--package=calmix-run",
-    "--package=calmix-vectors",
+    "--package=calmix-heads",
     "--package=calmix-report",
     "--package=calmix",
     "--no-default-features",

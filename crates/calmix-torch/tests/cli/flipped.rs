@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use calmix::Model;
+use calmix::heads::trainer;
+use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
-use calmix::vectors::head_trainer::HeadTrainer;
 use calmix_torch::data::image::Image;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
@@ -39,14 +40,15 @@ fn predict(run: &Path) -> Result<String, String> {
 /// Goes on to the end; the result is what the run has then. Its files that were there before are not: one is flipped.
 fn resume(run: &Path) -> Result<String, String> {
     let stop = AtomicBool::new(false);
-    let outcome = Trainer::new(&stop).resume(run, None).map_err(|error| error.to_string())?;
+    let outcome =
+        Trainer::new(RunRequest::new(&stop)).resume(run, None).map_err(|error| error.to_string())?;
     Ok(format!("{outcome:?} {}", made(run)))
 }
 
 /// The same for the run of a head.
 fn resume_head(run: &Path) -> Result<String, String> {
     let stop = AtomicBool::new(false);
-    let outcome = HeadTrainer::new(&stop).resume(run, None).map_err(|error| error.to_string())?;
+    let outcome = trainer::resume(RunRequest::new(&stop), run, None).map_err(|error| error.to_string())?;
     Ok(format!("{outcome:?} {}", made(run)))
 }
 

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use calmix::Model;
+use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
 use calmix_torch::report::report::RunsReport;
 use calmix_torch::run::inspect;
@@ -100,7 +101,9 @@ fn called(command: &str, folder: &Path) -> Result<(), String> {
         }
         "evaluate" => drop(evaluate_run(folder, None, None).map_err(text)?),
         "report" => drop(RunsReport::read(&[folder], true).map_err(text)?),
-        "resume" => drop(Trainer::new(&AtomicBool::new(false)).resume(folder, None).map_err(text)?),
+        "resume" => {
+            drop(Trainer::new(RunRequest::new(&AtomicBool::new(false))).resume(folder, None).map_err(text)?)
+        }
         "predict" => {
             let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };
             drop(Model::load_with(folder, &options).map_err(text)?);

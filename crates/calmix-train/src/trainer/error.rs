@@ -3,12 +3,13 @@
 use calmix_data::error::DataError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
+use calmix_heads::HeadsError;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
+use calmix_lifecycle::LifecycleError;
 use calmix_metrics::error::MetricsError;
 use calmix_recipe::RecipeError;
 use calmix_run::error::RunError;
-use calmix_vectors::VectorsError;
 
 use calmix_core::error::CoreError;
 
@@ -40,7 +41,10 @@ pub enum TrainError {
     /// A run cannot be prepared, or its table, its recipe or its samples are not those it began with; or a head cannot be
     /// trained.
     #[error(transparent)]
-    Vectors(Box<VectorsError>),
+    Lifecycle(Box<LifecycleError>),
+    /// A head cannot be trained or evaluated.
+    #[error(transparent)]
+    Heads(Box<HeadsError>),
     /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] MetricsError),
@@ -184,20 +188,30 @@ pub enum TrainError {
     Unsupported(String),
 }
 
-impl From<VectorsError> for TrainError {
-    fn from(error: VectorsError) -> Self {
+impl From<HeadsError> for TrainError {
+    fn from(error: HeadsError) -> Self {
         match error {
-            VectorsError::Recipe(error) => Self::Recipe(error),
-            VectorsError::Run(error) => Self::Run(error),
-            VectorsError::Data(error) => Self::Data(error),
-            VectorsError::File(error) => Self::File(error),
-            VectorsError::Method(error) => Self::Method(error),
-            VectorsError::Pretrained(error) => Self::Pretrained(error),
-            VectorsError::Calibration(error) => Self::Calibration(error),
-            VectorsError::PreparationStopped => Self::PreparationStopped,
-            VectorsError::Stopped => Self::Abandoned,
-            VectorsError::Unsupported(sentence) => Self::Unsupported(sentence),
-            error => Self::Vectors(Box::new(error)),
+            HeadsError::Lifecycle(error) => error.into(),
+            HeadsError::Stopped => Self::Abandoned,
+            error => Self::Heads(Box::new(error)),
+        }
+    }
+}
+
+impl From<LifecycleError> for TrainError {
+    fn from(error: LifecycleError) -> Self {
+        match error {
+            LifecycleError::Recipe(error) => Self::Recipe(error),
+            LifecycleError::Run(error) => Self::Run(error),
+            LifecycleError::Data(error) => Self::Data(error),
+            LifecycleError::File(error) => Self::File(error),
+            LifecycleError::Method(error) => Self::Method(error),
+            LifecycleError::Pretrained(error) => Self::Pretrained(error),
+            LifecycleError::Calibration(error) => Self::Calibration(error),
+            LifecycleError::PreparationStopped => Self::PreparationStopped,
+            LifecycleError::Stopped => Self::Abandoned,
+            LifecycleError::Unsupported(sentence) => Self::Unsupported(sentence),
+            error => Self::Lifecycle(Box::new(error)),
         }
     }
 }

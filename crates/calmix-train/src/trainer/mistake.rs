@@ -17,7 +17,8 @@ impl TrainError {
             Self::Pretrained(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::Processes(error) => error.kind(),
-            Self::Vectors(error) => error.kind(),
+            Self::Lifecycle(error) => error.kind(),
+            Self::Heads(error) => error.kind(),
             Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
             | Self::TooManyProcesses { .. }
@@ -54,14 +55,14 @@ mod tests {
     use calmix_engine::device;
     use calmix_engine::error::EngineError;
     use calmix_io::error::{FileError, FileProblem};
+    use calmix_lifecycle::LifecycleError;
     use calmix_recipe::device::Device;
     use calmix_run::error::RunError;
-    use calmix_vectors::VectorsError;
 
     use super::super::StateProblem;
     use super::*;
+    use calmix_lifecycle::start::StartError;
     use calmix_recipe::Layers;
-    use calmix_vectors::start::StartError;
 
     fn path() -> PathBuf {
         PathBuf::from("here")
@@ -84,7 +85,7 @@ mod tests {
         let words = "wrong".to_owned();
         let mut mistakes = vec![
             Layers::new().set("train.stpes=1").resolve().unwrap_err().into(),
-            VectorsError::from(StartError::Nothing).into(),
+            LifecycleError::from(StartError::Nothing).into(),
             RunError::Exists { path: path() }.into(),
             RunError::NotEmpty { path: path(), found: words.clone() }.into(),
             RunError::NoRun { path: path() }.into(),
@@ -104,10 +105,10 @@ mod tests {
             EngineError::Settings(words.clone()).into(),
             DistError::NoNccl.into(),
             DistError::Taken { rank: 0, size: 2, place: words.clone() }.into(),
-            VectorsError::NotBegun { path: path() }.into(),
-            VectorsError::Changed { path: path(), changes: Vec::new() }.into(),
-            VectorsError::OtherDataset { path: path(), before: words.clone(), now: words.clone() }.into(),
-            VectorsError::OtherSplit { path: path() }.into(),
+            LifecycleError::NotBegun { path: path() }.into(),
+            LifecycleError::Changed { path: path(), changes: Vec::new() }.into(),
+            LifecycleError::OtherDataset { path: path(), before: words.clone(), now: words.clone() }.into(),
+            LifecycleError::OtherSplit { path: path() }.into(),
             TrainError::UnreadableMessage(None),
             TrainError::DifferentRun {
                 process: 1,
@@ -117,8 +118,8 @@ mod tests {
             },
             TrainError::TooManyProcesses { processes: 3, groups: 1, shards: 2 },
             TrainError::Memory { samples: 1, classes: 1, state: 1, network: 1, needed: 1, available: 1 },
-            VectorsError::pretrained(file(io::ErrorKind::NotFound)).into(),
-            VectorsError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))).into(),
+            LifecycleError::pretrained(file(io::ErrorKind::NotFound)).into(),
+            LifecycleError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))).into(),
             TrainError::Unsupported(words),
         ];
         let kinds = [
@@ -175,7 +176,7 @@ mod tests {
             TrainError::TooManySkips { step: 1, problem: words(), skips: 1 },
             TrainError::Diverged { step: 1, what: "step", processes: vec![1], of: 2 },
             RunError::Backlog { bytes: 1, problem: damage() }.into(),
-            VectorsError::pretrained(file(io::ErrorKind::TimedOut)).into(),
+            LifecycleError::pretrained(file(io::ErrorKind::TimedOut)).into(),
             TrainError::PreparationStopped,
             TrainError::Abandoned,
         ]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calmix_dist::LaunchInfo;
+use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::Resolved;
 use calmix_train::trainer::{Outcome, StepPhase, TrainError, Trainer};
 
@@ -143,17 +144,17 @@ pub(crate) fn one_of_them() {
     let settings: Vec<&str> = settings.lines().collect();
     let recipe = made::recipe(Path::new(&variable("CALMIX_TEST_DATA").unwrap()), &settings);
     let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    let mut trainer = Trainer::new(stop);
-    if let Some(until) = variable("CALMIX_TEST_UNTIL") {
-        trainer = made::stopping(trainer, until.parse().unwrap(), stop);
-    }
+    let mut notes = Vec::new();
+    let request = match variable("CALMIX_TEST_UNTIL") {
+        Some(until) => made::stopping(until.parse().unwrap(), stop),
+        None => RunRequest::new(stop),
+    };
+    let mut trainer = Trainer::new(request.sink(made::Notes(&mut notes)));
     if let Some(fault) = variable("CALMIX_TEST_FAULT")
         .filter(|_| variable("TORCHELASTIC_RESTART_COUNT").is_none_or(|n| n == "0"))
     {
         trainer = trainer.watched(move |moment, step| go_wrong(&fault, moment, step, stop));
     }
-    let mut notes = Vec::new();
-    let trainer = trainer.sink(made::Notes(&mut notes));
     let outcome = train(trainer, &recipe, Path::new(&folder));
     for note in &notes {
         eprintln!("note: {note}");

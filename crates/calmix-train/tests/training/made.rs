@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::Sink;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
-#[path = "../../../calmix-vectors/tests/fixture/run_bytes.rs"]
+#[path = "../../../calmix-heads/tests/fixture/run_bytes.rs"]
 mod run_bytes;
-#[path = "../../../calmix-vectors/tests/fixture/tiny_images.rs"]
+#[path = "../../../calmix-heads/tests/fixture/tiny_images.rs"]
 mod tiny_images;
 
 #[allow(unused_imports, reason = "not every test uses both")]
@@ -47,7 +48,7 @@ impl Bench {
     pub(crate) fn train(&self, name: &str, settings: &[&str]) -> PathBuf {
         let folder = self.folder(name);
         let stop = AtomicBool::new(false);
-        let outcome = Trainer::new(&stop).start(&self.recipe(settings), &folder).unwrap();
+        let outcome = Trainer::new(RunRequest::new(&stop)).start(&self.recipe(settings), &folder).unwrap();
         assert!(matches!(outcome, Outcome::Finished(_)), "{outcome:?}");
         folder
     }
@@ -63,7 +64,7 @@ impl Bench {
     pub(crate) fn stop_at(&self, name: &str, steps: u64, settings: &[&str]) -> (PathBuf, Outcome) {
         let folder = self.folder(name);
         let stop = AtomicBool::new(false);
-        let trainer = stopping(Trainer::new(&stop), steps, &stop);
+        let trainer = Trainer::new(stopping(steps, &stop));
         let outcome = trainer.start(&self.recipe(settings), &folder).unwrap();
         (folder, outcome)
     }
@@ -99,12 +100,12 @@ pub(crate) fn layers(data: &Path, settings: &[&str]) -> Layers {
 }
 
 pub(crate) fn resume(folder: &Path) -> Result<Outcome, TrainError> {
-    Trainer::new(&AtomicBool::new(false)).resume(folder, None)
+    Trainer::new(RunRequest::new(&AtomicBool::new(false))).resume(folder, None)
 }
 
-/// A trainer that stops after a number of steps.
-pub(crate) fn stopping<'a>(trainer: Trainer<'a>, steps: u64, stop: &'a AtomicBool) -> Trainer<'a> {
-    trainer.sink(StopAt { steps, stop })
+/// A request for a run that stops after a number of steps.
+pub(crate) fn stopping(steps: u64, stop: &AtomicBool) -> RunRequest<'_> {
+    RunRequest::new(stop).sink(StopAt { steps, stop })
 }
 
 /// The checkpoint of a step.

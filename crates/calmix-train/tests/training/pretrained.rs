@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use calmix_lifecycle::request::RunRequest;
 use calmix_train::trainer::{Outcome, Trainer};
 use safetensors::SafeTensors;
 
@@ -36,7 +37,7 @@ fn weights_of_another_network_are_refused_first() {
         let weights = format!("network.weights={}", file.display());
         let recipe = bench.recipe(&[&[&*weights], settings].concat());
         let (stop, folder) = (AtomicBool::new(false), bench.folder("run"));
-        let error = Trainer::new(&stop).start(&recipe, &folder).unwrap_err().to_string();
+        let error = Trainer::new(RunRequest::new(&stop)).start(&recipe, &folder).unwrap_err().to_string();
         assert!(error.starts_with(&file.display().to_string()), "{error}");
         assert!(!folder.exists(), "{error}");
         error

@@ -5,19 +5,20 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_io::error::ErrorKind;
+use calmix_lifecycle::LifecycleError;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::start::{Draft, RunPlace, StartContext, prepare_run};
 use calmix_recipe::device::Device;
 use calmix_run::error::RunError;
 use calmix_train::train_folder;
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
-use calmix_vectors::VectorsError;
-use calmix_vectors::start::{Draft, RunPlace, StartContext, prepare_run};
 use serde_json::Value;
 
 use crate::made::{Bench, bytes, dataset, differing, layers, resume};
 
 /// Whether the samples of the run are not those it began with, in a certain way.
-fn is_of_samples(error: &TrainError, is_so: impl Fn(&VectorsError) -> bool) -> bool {
-    matches!(error, TrainError::Vectors(error) if is_so(error))
+fn is_of_samples(error: &TrainError, is_so: impl Fn(&LifecycleError) -> bool) -> bool {
+    matches!(error, TrainError::Lifecycle(error) if is_so(error))
 }
 
 #[test]
@@ -27,9 +28,9 @@ fn a_changed_recipe_is_refused_key_by_key() {
     let before = bytes(&folder);
     let stop = AtomicBool::new(false);
     let other = bench.recipe(&["optimiser.lr=0.5", "train.batch=5", "checkpoint.every=3"]);
-    let error = Trainer::new(&stop).resume(&folder, Some(&other)).unwrap_err();
-    let TrainError::Vectors(inner) = &error else { panic!("{error}") };
-    let VectorsError::Changed { changes, .. } = &**inner else { panic!("{error}") };
+    let error = Trainer::new(RunRequest::new(&stop)).resume(&folder, Some(&other)).unwrap_err();
+    let TrainError::Lifecycle(inner) = &error else { panic!("{error}") };
+    let LifecycleError::Changed { changes, .. } = &**inner else { panic!("{error}") };
     assert_eq!(
         changes.iter().map(|change| &*change.path).collect::<Vec<_>>(),
         ["train.batch", "optimiser.lr"]
@@ -58,7 +59,10 @@ fn a_changed_recipe_is_refused_key_by_key() {
     // Keys that can change do not change the result.
     let whole = bench.train("whole", &[]);
     let recipe = bench.recipe(&["checkpoint.every=3", "loader.workers=2", "train.precision=auto"]);
-    assert!(matches!(Trainer::new(&stop).resume(&folder, Some(&recipe)).unwrap(), Outcome::Finished(_)));
+    assert!(matches!(
+        Trainer::new(RunRequest::new(&stop)).resume(&folder, Some(&recipe)).unwrap(),
+        Outcome::Finished(_)
+    ));
     let changed =
         ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
     assert_eq!(differing(&whole, &folder), changed);
@@ -75,7 +79,7 @@ fn another_dataset_is_refused() {
     fs::write(&labels, bytes).unwrap();
     fs::remove_dir_all(folder.join("prepared")).unwrap();
     let error = resume(&folder).unwrap_err();
-    assert!(is_of_samples(&error, |error| matches!(error, VectorsError::OtherDataset { .. })), "{error}");
+    assert!(is_of_samples(&error, |error| matches!(error, LifecycleError::OtherDataset { .. })), "{error}");
     assert!(error.to_string().contains("restore the files"), "{error}");
     // Put back, it goes on.
     fs::remove_dir_all(folder.join("prepared")).unwrap();
@@ -124,21 +128,21 @@ fn changed_split_is_refused() {
     let draft = Draft::new(layers, || Device::Cpu).unwrap();
     let place = RunPlace::New(created.clone());
     let prepared = prepare_run(&draft, &place, StartContext::quiet(&stop)).unwrap();
-    Trainer::new(&stop).create(prepared, 1).unwrap();
+    Trainer::new(RunRequest::new(&stop)).create(prepared, 1).unwrap();
     for folder in [stopped, created] {
         let whole = fs::read(folder.join("split.json")).unwrap();
         swap_labelled_sample(&folder);
         let error = resume(&folder).unwrap_err();
         assert!(
             error.kind() == ErrorKind::Mistake
-                && is_of_samples(&error, |error| matches!(error, VectorsError::OtherSplit { .. })),
+                && is_of_samples(&error, |error| matches!(error, LifecycleError::OtherSplit { .. })),
             "{error}"
         );
         assert!(error.to_string().contains("restore split.json"), "{error}");
         if folder.ends_with("stopped") {
             let error = evaluate_run(&folder, None, None).unwrap_err();
             assert!(
-                is_of_samples(&error, |error| matches!(error, VectorsError::OtherSplit { .. })),
+                is_of_samples(&error, |error| matches!(error, LifecycleError::OtherSplit { .. })),
                 "{error}"
             );
         }
@@ -174,13 +178,13 @@ fn folders_without_runs_or_in_use_are_refused() {
     let error = resume(&bench.folder("nothing")).unwrap_err();
     assert!(matches!(error, TrainError::Run(RunError::NoRun { .. })), "{error}");
     let folder = bench.train("run", &[]);
-    let again = Trainer::new(&stop).start(&bench.recipe(&[]), &folder).unwrap_err();
+    let again = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&[]), &folder).unwrap_err();
     assert!(matches!(again, TrainError::Run(RunError::Exists { .. })), "{again}");
     let synchronised = bench.recipe(&["train.shards=2", "train.batch_norm=sync"]);
-    let error = Trainer::new(&stop).start(&synchronised, &bench.folder("new")).unwrap_err();
+    let error = Trainer::new(RunRequest::new(&stop)).start(&synchronised, &bench.folder("new")).unwrap_err();
     assert!(error.to_string().contains("is not supported with several shards"), "{error}");
     let head = bench.recipe(&["network.train=head", "network.weights=some"]);
-    let error = Trainer::new(&stop).start(&head, &bench.folder("new")).unwrap_err();
+    let error = Trainer::new(RunRequest::new(&stop)).start(&head, &bench.folder("new")).unwrap_err();
     assert!(error.to_string().contains("`calmix train` or `calmix resume`"), "{error}");
     // Killed before its recipe was written: begun again, but not resumed.
     fs::remove_file(folder.join("recipe.toml")).unwrap();

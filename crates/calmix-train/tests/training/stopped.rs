@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::Resolved;
 use calmix_train::trainer::{Outcome, StepPhase, Trainer};
 
@@ -55,11 +56,11 @@ fn run_can_be_stopped_at_every_step() {
     let whole = bench.train("whole", &settings);
     let folder = bench.train_until("stopped", 1, &settings);
     // Told to stop before it begins, it has nothing to do, and says where it is.
-    let stopped = Trainer::new(&AtomicBool::new(true)).resume(&folder, None).unwrap();
+    let stopped = Trainer::new(RunRequest::new(&AtomicBool::new(true))).resume(&folder, None).unwrap();
     assert_eq!(stopped, Outcome::Stopped { step: 1 });
     for step in 2..12 {
         let stop = AtomicBool::new(false);
-        let trainer = crate::made::stopping(Trainer::new(&stop), step, &stop);
+        let trainer = Trainer::new(crate::made::stopping(step, &stop));
         assert_eq!(trainer.resume(&folder, None).unwrap(), Outcome::Stopped { step });
     }
     assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
@@ -76,7 +77,7 @@ fn stop_in_evaluation(recipe: &Resolved, folder: &Path, place: u64) -> (Outcome,
     let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let places = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&places);
-    let trainer = Trainer::new(stop).watched(move |phase, _| {
+    let trainer = Trainer::new(RunRequest::new(stop)).watched(move |phase, _| {
         if phase == StepPhase::Evaluate && count.fetch_add(1, Ordering::Relaxed) == place {
             stop.store(true, Ordering::Relaxed);
         }
@@ -121,8 +122,7 @@ fn resume_with_other_threads_warns() {
     let said = |folder: &Path, threads: &str| {
         let mut notes = Vec::new();
         let settings = bench.recipe(&[threads]);
-        Trainer::new(&AtomicBool::new(false))
-            .sink(Notes(&mut notes))
+        Trainer::new(RunRequest::new(&AtomicBool::new(false)).sink(Notes(&mut notes)))
             .resume(folder, Some(&settings))
             .unwrap();
         notes

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
+use calmix_lifecycle::request::RunRequest;
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::inspect;
@@ -25,7 +26,7 @@ fn non_finite_loss_stops_before_it_is_saved() {
     let settings = [&RUIN[..], &["checkpoint.every=1"]].concat();
     let folder = bench.folder("run");
     let stop = AtomicBool::new(false);
-    let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::Engine(EngineError::NotFinite { .. })), "{error}");
     let told =
         read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count() as u64;
@@ -45,7 +46,7 @@ fn non_finite_steps_are_skipped_and_counted() {
         [&RUIN[..], &["train.non_finite=skip", "train.non_finite_skips=3", "method.base=flexmatch"]].concat();
     let folder = bench.folder("run");
     let stop = AtomicBool::new(false);
-    let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { skips: 4, .. }), "{error}");
     let notes: Vec<_> = read::events(&folder)
         .unwrap()
@@ -74,7 +75,7 @@ fn skipped_step_is_undone_completely() {
     .concat();
     let folder = bench.folder("run");
     let stop = AtomicBool::new(false);
-    let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { .. }), "{error}");
     let events = read::events(&folder).unwrap();
     let skipped: Vec<u64> = events
@@ -123,8 +124,7 @@ fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
     let stop = AtomicBool::new(false);
     let calls = {
         let disk = FaultyDisk::sound();
-        Trainer::new(&stop)
-            .on_disk(disk.clone())
+        Trainer::new(RunRequest::new(&stop).on_disk(disk.clone()))
             .start(&bench.recipe(&settings), &bench.folder("count"))
             .unwrap();
         disk.calls().len()
@@ -132,7 +132,8 @@ fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
     for at in (calls / 4..calls - 4).step_by(calls / 9) {
         let disk = Arc::new(FaultyDisk::new(Fault::Once(ErrorKind::TimedOut), at).until(at + 9));
         let folder = bench.folder(&format!("away-{at}"));
-        let outcome = Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder);
+        let outcome = Trainer::new(RunRequest::new(&stop).on_disk(disk.clone()))
+            .start(&bench.recipe(&settings), &folder);
         assert!(matches!(&outcome, Ok(Outcome::Finished(_))), "{} at {at}: {outcome:?}", disk.struck());
         assert_eq!(differing(&whole, &folder), Vec::<String>::new(), "{} at {at}", disk.struck());
     }
@@ -173,7 +174,9 @@ fn changed_data_stops_the_run_with_its_state_saved() {
     let stop = AtomicBool::new(false);
     // In place: the loader has the file open.
     let change = At(5, Some(|| fs::write(&path, &changed).unwrap()));
-    let error = Trainer::new(&stop).sink(change).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = Trainer::new(RunRequest::new(&stop).sink(change))
+        .start(&bench.recipe(&settings), &folder)
+        .unwrap_err();
     assert!(matches!(&error, TrainError::Data(_)), "{error}");
     assert!(error.to_string().contains("when prepared; prepare the dataset again"), "{error}");
     let last = read::events(&folder).unwrap().last().map(Event::step);
@@ -192,21 +195,24 @@ fn full_disk_stops_the_run_or_is_waited_out() {
     let calls = {
         let disk = full(usize::MAX, usize::MAX);
         let recipe = bench.recipe(&go_on);
-        Trainer::new(&stop).on_disk(disk.clone()).start(&recipe, &bench.folder("count")).unwrap();
+        Trainer::new(RunRequest::new(&stop).on_disk(disk.clone()))
+            .start(&recipe, &bench.folder("count"))
+            .unwrap();
         disk.calls()
     };
     // After the files of the beginning. A run that cannot write tries little: a few calls are some steps.
     let (from, to) = (calls.len() / 4, calls.len() / 4 + 8);
     let folder = bench.folder("waits");
     let mut told = Vec::new();
-    let telling = Trainer::new(&stop).on_disk(full(from, to)).sink(Notes(&mut told));
+    let telling = Trainer::new(RunRequest::new(&stop).on_disk(full(from, to)).sink(Notes(&mut told)));
     assert!(matches!(telling.start(&bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
     assert!(told.iter().any(|note| note.contains("space")), "{told:?}");
 
     let folder = bench.folder("stops");
     let recipe = bench.recipe(&["checkpoint.every=2"]);
-    let error = Trainer::new(&stop).on_disk(full(from, to)).start(&recipe, &folder).unwrap_err();
+    let error =
+        Trainer::new(RunRequest::new(&stop).on_disk(full(from, to))).start(&recipe, &folder).unwrap_err();
     assert!(error.to_string().contains("space"), "{error}");
     assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
     let changed =
@@ -222,16 +228,19 @@ fn a_kill_at_any_write_changes_nothing() {
     let stop = AtomicBool::new(false);
     let whole = bench.folder("whole");
     let sound = FaultyDisk::sound();
-    Trainer::new(&stop).on_disk(sound.clone()).start(&bench.recipe(&settings), &whole).unwrap();
+    Trainer::new(RunRequest::new(&stop).on_disk(sound.clone()))
+        .start(&bench.recipe(&settings), &whole)
+        .unwrap();
     let calls = sound.calls().len();
     for at in (0..calls).step_by(3) {
         let fault = if at % 2 == 0 { Fault::Killed } else { Fault::KilledWithin };
         let disk = Arc::new(FaultyDisk::new(fault, at));
         let folder = bench.folder(&format!("killed-{at}"));
-        let killed = Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder);
+        let killed = Trainer::new(RunRequest::new(&stop).on_disk(disk.clone()))
+            .start(&bench.recipe(&settings), &folder);
         // Behind the last checkpoint there is only what no longer matters to remove.
         assert!(killed.is_err() || at > calls - 5 && ["rename", "remove folder"].contains(&disk.struck()));
-        let again = Trainer::new(&stop).on_disk(FaultyDisk::sound());
+        let again = Trainer::new(RunRequest::new(&stop).on_disk(FaultyDisk::sound()));
         let outcome = if read::has_begun(&folder) {
             again.resume(&folder, None)
         } else {

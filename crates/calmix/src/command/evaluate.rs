@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
+use calmix_data::error::DataError;
 use calmix_io::shown::shown;
 use calmix_run::inspect;
-use calmix_vectors::VectorsError;
-use calmix_vectors::reevaluate::evaluate_head_run;
 
 use super::data_args::existing_labelled;
 use super::evaluate_args::EvaluateArgs;
-use crate::encoder_trial;
 use crate::evaluate::on_samples::EvaluationOn;
 use crate::evaluate::{changed_recipe, explained, show};
 use crate::exit::Exit;
@@ -22,19 +20,21 @@ use crate::model_options::ModelOptions;
 use crate::predict::input_kind::InputKind;
 use crate::stop::{Stop, remove_scratch};
 use crate::terminal::status;
+use crate::trainer::{Evaluated, Trainers};
 use crate::vector_model::check_device;
 
-pub(super) fn run(args: &EvaluateArgs) -> Result<Exit> {
+pub(super) fn run(args: &EvaluateArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     match &args.on.on {
         Some(path) => on_others(args, path),
-        None => on_own_splits(args),
+        None => on_own_splits(args, trainers),
     }
 }
 
-/// Evaluates a head on the splits of its run; `calmix-torch` does it for a network, which may have a checkpoint alone.
-fn on_own_splits(args: &EvaluateArgs) -> Result<Exit> {
-    let has_vectors = inspect::recipe(&args.run)?.recipe.has_vectors();
-    let kind = if has_vectors { InputKind::Vector } else { InputKind::Image };
+/// Evaluates the model of a run on the splits of the run, or the newest checkpoint of an unfinished run.
+fn on_own_splits(args: &EvaluateArgs, trainers: &Trainers<'_>) -> Result<Exit> {
+    let recipe = inspect::recipe(&args.run)?.recipe;
+    let trainer = trainers.of(&recipe)?;
+    let kind = if recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
     let settings = match kind {
         InputKind::Image => args.data.settings()?,
         InputKind::Vector => {
@@ -47,17 +47,16 @@ fn on_own_splits(args: &EvaluateArgs) -> Result<Exit> {
         Some(changed) => changed.clone(),
         None => inspect::recipe(&args.run)?,
     };
-    encoder_trial::of_run(&args.run, &resolved.recipe)?;
-    let stop = Stop::listen()?;
+    trainer.check_run(&args.run, &resolved.recipe)?;
     status(&format!("evaluating {} …", shown(args.run.display())));
-    match stop.ending_soon(|| {}, || evaluate_head_run(&args.run, changed, stop.flag())) {
-        Ok(output) => show(args, &output, kind)?,
-        Err(VectorsError::Stopped) => return Ok(stop.exit()),
-        Err(VectorsError::Data(problem)) => {
-            let clearer = explained(&problem, args, &resolved.recipe);
-            return Err(clearer.map_or_else(|| problem.into(), Into::into));
-        }
-        Err(error) => return Err(error.into()),
+    let clearer = |error: Error| {
+        let problem = error.downcast_ref::<DataError>();
+        let clearer = problem.and_then(|problem| explained(problem, args, &resolved.recipe));
+        clearer.map_or(error, Error::from)
+    };
+    match trainer.evaluate(&args.run, changed, args.device).map_err(clearer)? {
+        Evaluated::Done(output) => show(args, &output, kind)?,
+        Evaluated::Stopped(exit) => return Ok(exit),
     }
     Ok(Exit::Done)
 }

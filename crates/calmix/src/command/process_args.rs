@@ -12,10 +12,3 @@ pub struct ProcessArgs {
     #[arg(long)]
     pub take_over: bool,
 }
-
-impl ProcessArgs {
-    /// Returns the number of processes to start, if more than one.
-    pub fn to_start(&self) -> Option<usize> {
-        self.processes.map(usize::from).filter(|&processes| processes > 1)
-    }
-}

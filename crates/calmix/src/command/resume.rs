@@ -1,56 +1,75 @@
-//! `calmix resume` of a head. Whole networks are resumed by `calmix-torch`.
+//! `calmix resume`: a network from its newest checkpoint, a head from its beginning.
 
 use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
+use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::Resolved;
 use calmix_run::inspect;
 use calmix_run::read;
 use calmix_run::run::Paths;
-use calmix_vectors::head_trainer::HeadTrainer;
 
 use super::resume_args::ResumeArgs;
-use super::train::refuse_processes;
-use crate::encoder_trial;
+use super::train::silent_exit;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
-use crate::launched::launch_variables;
+use crate::launched::Processes;
 use crate::moved_data::explain_moved;
 use crate::progress::ProgressSink;
 use crate::run_files::cache_option;
 use crate::run_outcome::{next_resume, show_outcome, show_stopped};
 use crate::run_summary::resuming;
 use crate::stop::Stop;
+use crate::supervise::{own_arguments, stop_when_orphaned, supervise};
 use crate::terminal::{status, warn, warn_at_once};
+use crate::trainer::{ResumedRecipe, Trainers, Training};
 
-pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
-    let processes = launch_variables()?.map(|launch| launch.world).or(args.processes.to_start());
-    refuse_processes(processes.unwrap_or(1), "leave `--processes` out, or the launcher")?;
+pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
+    let processes = Processes::of(&args.processes)?;
+    let begun = inspect::recipe(&args.run)?.recipe;
+    let trainer = trainers.of(&begun)?;
+    trainer.check_processes(&processes, "leave `--processes` out, or the launcher")?;
     let layers = inspect::recipe_layers(&args.run)?;
-    let layers = if inspect::recipe(&args.run)?.recipe.has_vectors() {
+    let layers = if begun.has_vectors() {
         args.recipe.apply_to_vectors(layers)?
     } else {
         args.recipe.apply(layers)?
     };
     let resolved = layers.resolve()?;
-    let overridden = (!args.recipe.is_empty()).then(|| resolved.clone());
-    if !args.recipe.quiet {
-        status(&resuming(&args.run, &resolved.recipe));
+    let recipe = resolved.recipe.clone();
+    let launch = processes.launch.as_ref();
+    if !args.recipe.quiet && launch.is_none() {
+        status(&resuming(&args.run, &recipe));
     }
-    encoder_trial::of_run(&args.run, &resolved.recipe)?;
+    trainer.check_run(&args.run, &recipe)?;
+    if let Some(processes) = processes.to_start() {
+        return supervise(&own_arguments(), processes, &args.run, &Stop::listen()?);
+    }
     warn_of_cache(&args.run, &resolved)?;
-    let stop = Stop::listen()?.announced();
-    let progress = ProgressSink::new(&resolved.recipe, args.recipe.quiet).resumed();
-    let trainer = HeadTrainer::new(stop.flag()).warning(warn_at_once).sink(progress);
-    let trainer = trainer.taking_over(args.processes.take_over);
-    let recipe = &resolved.recipe;
-    // A head has no checkpoints: there is nothing to wait for.
-    let outcome =
-        stop.ending_soon(|| show_stopped(&args.run, recipe), || trainer.resume(&args.run, overridden));
+    let stop = Stop::listen()?.announced_if(processes.leads());
+    let mut progress = ProgressSink::new(&recipe, args.recipe.quiet);
+    if launch.is_none() {
+        progress = progress.resumed();
+    } else {
+        stop_when_orphaned();
+    }
+    let request = RunRequest::new(stop.flag()).warning(warn_at_once).sink(progress);
+    let request = request.taking_over(args.processes.take_over);
+    let training = Training { request, stop: &stop, launch, asked: None };
+    let resumed = ResumedRecipe { resolved, is_changed: !args.recipe.is_empty() };
+    let train = || trainer.resume(training, &args.run, resumed);
+    let outcome = match trainer.has_checkpoints() {
+        true => train(),
+        // There is nothing to wait for.
+        false => stop.ending_soon(|| show_stopped(&args.run, &recipe), train),
+    };
+    if !processes.leads() {
+        return silent_exit(outcome, stop);
+    }
     let command = format!("calmix resume {}", shell_quoted(&args.run));
-    let outcome = outcome.map_err(|error| explain_moved(error, &resolved.recipe, &command));
-    show_outcome(outcome, &args.run, stop, |recipe| next_resume(&args.run, recipe))
+    let outcome = outcome.map_err(|error| explain_moved(error, &recipe, &command));
+    show_outcome(outcome, &args.run, stop, |recipe| next_resume(&args.run, recipe, launch))
 }
 
 /// Warns that features are computed again, because only the user decides where calmix writes.

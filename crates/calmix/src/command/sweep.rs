@@ -1,11 +1,12 @@
-//! `calmix sweep` of heads. A sweep with a whole network is trained by `calmix-torch`.
+//! `calmix sweep`: many runs from one file, trained by any number of workers.
 
 use anyhow::Result;
 
 use super::sweep_args::SweepArgs;
 use crate::exit::Exit;
-use crate::sweep::{HeadCell, plan};
+use crate::sweep::plan;
+use crate::trainer::Trainers;
 
-pub(super) fn run(args: &SweepArgs) -> Result<Exit> {
-    plan::run(args, |cell| Ok(Box::new(HeadCell::new(cell, &args.overrides, args.datasets.as_deref())?)))
+pub(super) fn run(args: &SweepArgs, trainers: &Trainers<'_>) -> Result<Exit> {
+    plan::run(args, trainers)
 }

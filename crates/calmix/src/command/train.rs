@@ -1,75 +1,84 @@
-//! `calmix train` of a head: on a frozen backbone for images, or on vectors that the user already has. Whole networks are
-//! trained by `calmix-torch`.
+//! `calmix train`: of a head, on a frozen backbone for images or on vectors that the user already has, or of a whole network.
 
 use std::path::Path;
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_recipe::VECTORS_RECIPE;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::start::{Draft, PreparedRun, RunPlace, prepare_run, prepare_vectors};
+use calmix_lifecycle::threads::threads;
 use calmix_recipe::device::Device;
-use calmix_vectors::head_trainer::HeadTrainer;
-use calmix_vectors::start::{Draft, PreparedRun, RunPlace, prepare_run, prepare_vectors};
-use calmix_vectors::threads::threads;
+use calmix_recipe::{Resolved, VECTORS_RECIPE};
+use calmix_run::outcome::Outcome;
 
 use super::data_args::{existing_data, on_file_system};
 use super::train_args::TrainArgs;
 use super::train_features::make_features;
 use crate::cores::warn_if_oversubscribed;
 use crate::data_warnings::warn_about_labels;
-use crate::encoder_trial;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, shell_quoted};
-use crate::launched::{launch_variables, shard_of_launch};
+use crate::launched::{Processes, shard_of_launch};
 use crate::notice_printer::NoticePrinter;
 use crate::progress::ProgressSink;
 use crate::recipe_warnings::warn_about_recipe;
 use crate::run_outcome::{next_resume, show_outcome, show_stopped};
 use crate::run_summary::summary;
-use crate::runs_here::{FastestDevice, is_vector_file, names_vectors};
+use crate::runs_here::{is_vector_file, names_vectors};
 use crate::start_notice::{chosen_backbone, chosen_recipe, start_context};
 use crate::stop::Stop;
+use crate::supervise::supervise;
 use crate::terminal::{status, warn_at_once};
-use crate::version;
+use crate::trainer::{Trainer, Trainers, Training};
 
-pub(super) fn run(args: &TrainArgs, fastest: FastestDevice) -> Result<Exit> {
+/// What the user asked for, beside the recipe.
+struct Asked<'a> {
+    args: &'a TrainArgs,
+    /// The name of the run.
+    name: String,
+    /// The hash of the recipe before its dataset is read.
+    hash: String,
+    processes: Processes,
+}
+
+pub(super) fn run(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     on_file_system(args.run_dir.as_deref(), "a run folder")?;
-    if names_vectors(args) {
-        return on_vectors(args);
-    }
+    if names_vectors(args) { on_vectors(args, trainers) } else { on_images(args, trainers) }
+}
+
+fn on_images(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     args.refuse_path_as_recipe()?;
     args.overrides.data_folder()?;
-    let draft = Draft::new(args.layers()?, fastest)?;
-    draft.resolved.ready()?;
-    existing_data(Path::new(&draft.resolved.recipe.dataset.path))?;
-    encoder_trial::of_recipe(&draft.resolved.recipe)?;
-    let launch = launch_variables()?;
-    let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
-    if let Some(chosen) = draft.chosen_recipe.filter(|_| leads && !args.overrides.quiet) {
+    let draft = Draft::new(args.layers()?, trainers.fastest)?;
+    let resolved = &draft.resolved;
+    resolved.ready()?;
+    existing_data(Path::new(&resolved.recipe.dataset.path))?;
+    let trainer = trainers.of(&resolved.recipe)?;
+    trainer.check_device(&resolved.recipe)?;
+    let processes = Processes::of(&args.processes)?;
+    if let Some(chosen) = draft.chosen_recipe.filter(|_| processes.leads() && !args.overrides.quiet) {
         status(&chosen_recipe(chosen));
     }
     if args.features_only {
-        let shard = args.shard.or_else(|| launch.as_ref().and_then(shard_of_launch));
+        let shard = args.shard.or_else(|| processes.launch.as_ref().and_then(shard_of_launch));
         return make_features(shard, draft, args.overrides.quiet);
     }
-    let processes = launch.as_ref().map(|launch| launch.world).or(args.processes.to_start());
-    refuse_processes(
-        processes.unwrap_or(1),
-        "several processes can only compute its features: --features-only",
-    )?;
-    let place = match &args.run_dir {
-        // A launcher may start the same command again.
-        _ if launch.is_some() => RunPlace::NewOrBegun(args.required_run_dir()?.to_owned()),
-        Some(folder) => RunPlace::New(folder.clone()),
-        None => RunPlace::Next { name: Some(args.run_name(draft.base())) },
-    };
+    trainer
+        .check_processes(&processes, "several processes can only compute its features: --features-only")?;
+    trainer.check(&resolved.recipe)?;
+    let asked = Asked { args, name: args.run_name(draft.base()), hash: resolved.hash(), processes };
+    if !asked.processes.leads() {
+        return asked.follow(trainer, resolved);
+    }
+    let place = asked.place()?;
     let stop = Stop::listen()?;
     let mut printer = NoticePrinter::new(args.overrides.quiet, "image");
     let prepared = prepare_run(&draft, &place, start_context(&mut printer, &stop))?;
-    train(args, &args.run_name(draft.base()), prepared, stop)
+    asked.train(trainer, prepared, stop)
 }
 
-fn on_vectors(args: &TrainArgs) -> Result<Exit> {
+fn on_vectors(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     if let Some(file) = args.recipe.as_deref().map(Path::new).filter(|file| is_vector_file(file)) {
         let message = format!("{} is a file of vectors, not a recipe", shown(file.display()));
         let hint = format!("calmix train --features {} --labels FILE", shell_quoted(file));
@@ -82,45 +91,104 @@ fn on_vectors(args: &TrainArgs) -> Result<Exit> {
         return Err(CliError::invalid(message).hint("calmix train --features VECTORS --labels FILE").into());
     }
     let layers = args.layers()?;
-    let name = args.run_name(layers.base());
-    let place = match &args.run_dir {
-        Some(folder) => RunPlace::New(folder.clone()),
-        None => RunPlace::Next { name: Some(name.clone()) },
-    };
+    let resolved = layers.clone().resolve()?;
+    // A launcher's processes would each train the same head: the variables are not looked at.
+    let processes = Processes::ALONE;
+    let asked = Asked { args, name: args.run_name(layers.base()), hash: resolved.hash(), processes };
+    let place = asked.place()?;
     let stop = Stop::listen()?;
     let mut printer = NoticePrinter::new(args.overrides.quiet, "vector");
     let prepared = prepare_vectors(&layers, &place, start_context(&mut printer, &stop))?;
-    train(args, &name, prepared, stop)
+    asked.train(trainers.of(&resolved.recipe)?, prepared, stop)
 }
 
-/// Trains a head that is ready to start, after saying what will be trained.
-fn train(args: &TrainArgs, name: &str, prepared: PreparedRun, stop: Stop) -> Result<Exit> {
-    let is_quiet = args.overrides.quiet;
-    if let Some(choice) = prepared.backbone.as_ref().filter(|_| !is_quiet) {
-        status(&chosen_backbone(choice));
+impl Asked<'_> {
+    /// Where the run is going to be.
+    fn place(&self) -> Result<RunPlace> {
+        Ok(match &self.args.run_dir {
+            // A launcher may start the same command again.
+            _ if self.processes.launch.is_some() => {
+                RunPlace::NewOrBegun(self.args.required_run_dir()?.to_owned())
+            }
+            Some(folder) => RunPlace::New(folder.clone()),
+            None => RunPlace::Next { name: Some(self.name.clone()) },
+        })
     }
-    warn_about_recipe(&prepared.resolved);
-    warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
-    let recipe = prepared.resolved.recipe.clone();
-    if !is_quiet {
-        let threads = threads(recipe.train.threads, 1);
-        let device = recipe.train.device.or_else(|| Device::Cpu);
-        status(&summary(name, &prepared, &format!("{device}, {}", counted(threads.into(), "thread")))?);
-        warn_if_oversubscribed(threads, 1);
+
+    /// Trains a run that is ready to start, after saying what will be trained.
+    fn train(self, trainer: &dyn Trainer, prepared: PreparedRun, stop: Stop) -> Result<Exit> {
+        self.announce(trainer, &prepared)?;
+        let run = prepared.folder.path().to_owned();
+        let is_quiet = self.args.overrides.quiet;
+        if let Some(processes) = self.processes.to_start() {
+            let request = RunRequest::new(stop.flag()).built_from(trainer.build());
+            trainer.create(request, prepared, processes)?;
+            let quiet = is_quiet.then(|| "--quiet".into());
+            let arguments = ["resume".into(), run.clone().into()].into_iter().chain(quiet);
+            return supervise(&arguments.collect::<Vec<_>>(), processes, &run, &stop);
+        }
+        let stop = stop.announced();
+        let recipe = prepared.resolved.recipe.clone();
+        let request = RunRequest::new(stop.flag()).built_from(trainer.build()).warning(warn_at_once);
+        let request = request.taking_over(self.args.processes.take_over);
+        let launch = self.processes.launch.as_ref();
+        let training = Training {
+            request: request.sink(ProgressSink::new(&recipe, is_quiet)),
+            stop: &stop,
+            launch,
+            asked: Some(self.hash),
+        };
+        let train = || trainer.start(training, prepared);
+        let outcome = match trainer.has_checkpoints() {
+            true => train(),
+            false => stop.ending_soon(|| show_stopped(&run, &recipe), train),
+        };
+        show_outcome(outcome, &run, stop, |recipe| next_resume(&run, recipe, launch))
     }
-    let stop = stop.announced();
-    let run = prepared.folder.path().to_owned();
-    let progress = ProgressSink::new(&recipe, is_quiet);
-    let trainer = HeadTrainer::new(stop.flag()).built_from(version::build()).warning(warn_at_once);
-    let trainer = trainer.taking_over(args.processes.take_over).sink(progress);
-    let outcome = stop.ending_soon(|| show_stopped(&run, &recipe), || trainer.start(prepared));
-    show_outcome(outcome.map_err(Error::from), &run, stop, |recipe| next_resume(&run, recipe))
+
+    /// Shows what will be trained, and warnings about it.
+    fn announce(&self, trainer: &dyn Trainer, prepared: &PreparedRun) -> Result<()> {
+        let is_quiet = self.args.overrides.quiet;
+        if let Some(choice) = prepared.backbone.as_ref().filter(|_| !is_quiet) {
+            status(&chosen_backbone(choice));
+        }
+        warn_about_recipe(&prepared.resolved);
+        warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
+        if is_quiet {
+            return Ok(());
+        }
+        let recipe = &prepared.resolved.recipe;
+        let processes = self.processes.local();
+        let device = recipe.train.device.or_else(|| trainer.device());
+        let threads = threads(recipe.train.threads, processes);
+        let each = if processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
+        let shared = match device {
+            Device::Cpu => format!(", {}{each}", counted(threads.into(), "thread")),
+            Device::Cuda(_) | Device::Mps => each,
+        };
+        let precision = trainer.precision(recipe, device);
+        let precision = precision.map(|precision| format!(", {precision}")).unwrap_or_default();
+        status(&summary(&self.name, prepared, &format!("{device}{shared}{precision}"))?);
+        if device == Device::Cpu {
+            warn_if_oversubscribed(threads, processes);
+        }
+        Ok(())
+    }
+
+    /// Trains on a rank other than 0, which neither prepares the dataset nor prints.
+    fn follow(self, trainer: &dyn Trainer, resolved: &Resolved) -> Result<Exit> {
+        let run = self.args.required_run_dir()?;
+        let stop = Stop::listen()?;
+        let request = RunRequest::new(stop.flag()).warning(warn_at_once);
+        let launch = self.processes.launch.as_ref();
+        let training = Training { request, stop: &stop, launch, asked: Some(self.hash) };
+        let outcome = trainer.follow(training, run, resolved);
+        silent_exit(outcome, stop)
+    }
 }
 
-/// Refuses to train a head in more than one process; `instead` says what to do.
-pub(super) fn refuse_processes(processes: usize, instead: &str) -> Result<(), CliError> {
-    if processes <= 1 {
-        return Ok(());
-    }
-    Err(CliError::invalid("a head is trained in one process, within seconds").hint(instead))
+/// Returns the exit of a process that is not rank 0 and prints nothing.
+pub(super) fn silent_exit(outcome: Result<Outcome>, stop: Stop) -> Result<Exit> {
+    let stopped = stop.exit();
+    Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }

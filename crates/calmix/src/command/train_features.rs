@@ -5,12 +5,13 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_data::default_place::default_table;
+use calmix_heads::HeadsError;
+use calmix_heads::images::feature_work::PageShard;
+use calmix_heads::trainer;
 use calmix_io::shown::shown;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::start::Draft;
 use calmix_recipe::Resolved;
-use calmix_vectors::VectorsError;
-use calmix_vectors::head_trainer::HeadTrainer;
-use calmix_vectors::images::feature_work::PageShard;
-use calmix_vectors::start::Draft;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -59,12 +60,12 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
     let part = shard.map_or(PageShard::WHOLE, pages);
     let stop = stop.announced();
     let progress = ProgressSink::new(&resolved.recipe, is_quiet);
-    let trainer = HeadTrainer::new(stop.flag()).warning(warn_at_once).sink(progress);
+    let request = RunRequest::new(stop.flag()).warning(warn_at_once).sink(progress);
     // Finished pages are in the cache.
-    let made = stop.ending_soon(clear_line, || trainer.make_features(&resolved, part));
+    let made = stop.ending_soon(clear_line, || trainer::make_features(request, &resolved, part));
     clear_line();
     match made {
-        Err(VectorsError::Stopped) => return Ok(stop.exit()),
+        Err(HeadsError::Stopped) => return Ok(stop.exit()),
         made => made?,
     }
     if !is_quiet {

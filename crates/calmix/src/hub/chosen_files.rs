@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
+use calmix_lifecycle::pretrained::encoder_file::MAX_BYTES;
 use calmix_recipe::network::Architecture;
 use calmix_run::encoder_config::PREPROCESSOR;
 use calmix_run::pretrained_config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 use calmix_run::weights_file::is_pickle;
-use calmix_vectors::images::encoder_file::MAX_BYTES;
 
 use super::listing::{HubFile, Listing};
 use super::repository::Repository;

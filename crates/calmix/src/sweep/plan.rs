@@ -3,14 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::command::recipe_args::RecipeArgs;
-use crate::command::sweep_args::SweepArgs;
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::format::{counted, grouped};
-use crate::same_command::same_command;
-use crate::terminal::print;
-use anyhow::{Context, Result};
 use calmix_data::default_place::folder_for_output;
 use calmix_io::shown::shown;
 use calmix_io::wrapped::wrapped;
@@ -18,23 +10,33 @@ use calmix_recipe::sweep::{Sweep, SweepCell};
 use calmix_recipe::{VECTORS_RECIPE, builtin_sweeps, must_match};
 use calmix_run::sweep_folder::SweepFolder;
 
+use crate::command::recipe_args::RecipeArgs;
+use crate::command::sweep_args::SweepArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::{counted, grouped};
+use crate::same_command::same_command;
+use crate::terminal::print;
+use crate::trainer::Trainers;
+use anyhow::{Context, Result};
+
 use super::sweep_run::SweepRun;
 use super::worker::SweepWorker;
 
 /// Bytes of the longest sweep file.
 const LONGEST: u64 = 1 << 20;
 
-/// Trains the runs of a sweep, each as `plan` has it.
+/// Trains the runs of a sweep.
 ///
 /// # Errors
 /// If the sweep cannot be read, a run of it is invalid, or the folder cannot be used.
-pub fn run(args: &SweepArgs, plan: impl Fn(SweepCell) -> Result<Box<dyn SweepRun>>) -> Result<Exit> {
+pub fn run(args: &SweepArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     let sweep = read(args)?;
     refuse_same_runs(args, &sweep.cells)?;
     let mut cells = Vec::new();
     for cell in sweep.cells {
-        let mut planned = plan(cell)?;
-        record_overrides(planned.as_mut(), &args.overrides);
+        let mut planned = SweepRun::new(cell, &args.overrides, args.datasets.as_deref(), trainers)?;
+        record_overrides(&mut planned, &args.overrides);
         cells.push(planned);
     }
     if args.dry_run {
@@ -68,7 +70,7 @@ pub(crate) fn has_only_heads(args: &SweepArgs) -> bool {
 }
 
 /// Whether a run of a sweep trains a head.
-pub fn trains_head(cell: &SweepCell, overrides: &RecipeArgs) -> bool {
+fn trains_head(cell: &SweepCell, overrides: &RecipeArgs) -> bool {
     let layers = || overrides.apply(cell.layers());
     is_on_vectors(cell) || layers().is_ok_and(|layers| layers.word("network.train") == Some("head"))
 }
@@ -118,12 +120,12 @@ fn refuse_same_runs(args: &SweepArgs, cells: &[SweepCell]) -> Result<()> {
 }
 
 /// Adds the keys of `--set` to the settings of a cell, so that lists and summaries show what its run trains with.
-fn record_overrides(planned: &mut dyn SweepRun, overrides: &RecipeArgs) {
+fn record_overrides(planned: &mut SweepRun<'_>, overrides: &RecipeArgs) {
     // Not where it runs or what it logs: workers may differ in those.
     let decides = must_match();
     for key in overrides.set_keys().filter(|key| decides.iter().any(|decisive| decisive == key)) {
         if let Some(value) = planned.resolved().value(key).cloned() {
-            planned.cell_mut().settings.insert(key.to_owned(), value);
+            planned.cell.settings.insert(key.to_owned(), value);
         }
     }
 }
@@ -147,9 +149,9 @@ fn read_text(path: &Path) -> Result<String> {
 }
 
 /// A line for each run, broken if it is long.
-fn listed(cells: &[Box<dyn SweepRun>]) -> String {
+fn listed(cells: &[SweepRun<'_>]) -> String {
     let lines = cells.iter().map(|planned| {
-        let cell = planned.cell();
+        let cell = &planned.cell;
         let line = format!("{}: recipe={} {}", cell.name, cell.recipe, cell.changes().join(" "));
         wrapped(&shown(line), 0, 4) + "\n"
     });

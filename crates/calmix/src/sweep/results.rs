@@ -39,15 +39,15 @@ struct CellMetrics {
 }
 
 /// Writes `summary.csv` and `summary.json`.
-pub(super) fn write_results(folder: &SweepFolder, cells: &[Box<dyn SweepRun>]) -> Result<[PathBuf; 2]> {
-    let results = cells.iter().map(|planned| result(folder, planned.as_ref())).collect::<Result<Vec<_>>>()?;
+pub(super) fn write_results(folder: &SweepFolder, cells: &[SweepRun<'_>]) -> Result<[PathBuf; 2]> {
+    let results = cells.iter().map(|planned| result(folder, planned)).collect::<Result<Vec<_>>>()?;
     let mut json = serde_json::to_vec_pretty(&serde_json::json!({ "runs": results }))?;
     json.push(b'\n');
     Ok(folder.write_summary(&json, csv(&results)?.as_bytes())?)
 }
 
-fn result<'a>(folder: &SweepFolder, planned: &'a dyn SweepRun) -> Result<CellResult<'a>> {
-    let cell = planned.cell();
+fn result<'a>(folder: &SweepFolder, planned: &'a SweepRun<'_>) -> Result<CellResult<'a>> {
+    let cell = &planned.cell;
     let settings = cell.settings.iter().map(|(key, value)| Ok((key.as_str(), serde_json::to_value(value)?)));
     let state = match folder.state(&cell.name)? {
         CellState::Finished => "finished",

@@ -1,75 +1,209 @@
-//! What a worker has to know about a run of a sweep.
+//! A run of a sweep: its recipe with everything that the user overrides, and how a worker trains it.
 
-use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 use calmix_io::shown::shown;
+use calmix_lifecycle::LifecycleError;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::start::{Draft, RunPlace, prepare_run, prepare_vectors, with_pretrained};
 use calmix_recipe::sweep::SweepCell;
-use calmix_recipe::{Layers, Recipe, Resolved};
-use calmix_run::error::RunError;
+use calmix_recipe::{Layers, Origin, Recipe, Resolved, is_for_folders};
 use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
-use calmix_vectors::VectorsError;
+use calmix_run::read;
+use calmix_run::weights_folder::WeightsFolder;
 
+use super::plan::is_on_vectors;
+use crate::command::data_args::{existing_data, existing_dataset};
 use crate::command::recipe_args::RecipeArgs;
+use crate::data_warnings::warn_about_labels;
 use crate::error::CliError;
+use crate::explained_error::explain_lifecycle;
+use crate::format::shell_quoted;
+use crate::notice_printer::NoticePrinter;
+use crate::progress::ProgressSink;
+use crate::recipe_warnings::warn_about_recipe;
+use crate::start_notice::start_context;
 use crate::stop::Stop;
+use crate::terminal::warn_at_once;
+use crate::trainer::{ResumedRecipe, Trainer, Trainers, Training};
 
-/// A run of a sweep, with everything that the user overrides.
-pub trait SweepRun: Debug + Sync {
+/// Keys that the file of the vectors decides.
+const BY_FILE: [&str; 4] =
+    ["dataset.test", "labels.unlabelled_from", "network.weak_views", "network.strong_views"];
+
+/// Keys that the folder of the dataset decides, in the recipes for folders of images.
+const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
+
+/// A run of a sweep.
+pub(super) struct SweepRun<'a> {
     /// The run as the sweep has it.
-    fn cell(&self) -> &SweepCell;
+    pub(super) cell: SweepCell,
+    recipe: CellRecipe,
+    /// The folder of the dataset, if `--datasets` names it.
+    dataset: Option<PathBuf>,
+    trainer: &'a dyn Trainer,
+}
 
-    /// The same, to add settings to.
-    fn cell_mut(&mut self) -> &mut SweepCell;
+/// The recipe of a run, before its dataset is read.
+enum CellRecipe {
+    Vectors(Box<(Layers, Resolved)>),
+    Images(Box<Draft>),
+}
 
-    /// Its recipe, before its dataset is read.
-    fn resolved(&self) -> &Resolved;
-
-    /// Checks what would fail in every attempt: the dataset and the device.
-    ///
-    /// # Errors
-    /// Names what is missing.
-    fn ready(&self) -> Result<()>;
-
-    /// Refuses a run that was begun with another recipe: the sweep file has changed since.
-    ///
-    /// # Errors
-    /// Names the change.
-    fn refuse_changes(&self, run: &Path) -> Result<()>;
-
-    /// Trains the run in this process: from its beginning, or from where it stopped.
-    ///
-    /// # Errors
-    /// Whatever goes wrong.
-    fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome>;
-
-    /// Whether an error of the training means that another process trains the run.
-    fn is_locked(&self, error: &Error) -> bool {
-        let run = match error.downcast_ref::<VectorsError>() {
-            Some(VectorsError::Run(error)) => Some(error),
-            _ => error.downcast_ref::<RunError>(),
+impl<'a> SweepRun<'a> {
+    /// Resolves the recipe of a run; its dataset is in `datasets` under the name of its source, if that is given.
+    pub(super) fn new(
+        cell: SweepCell,
+        overrides: &RecipeArgs,
+        datasets: Option<&Path>,
+        trainers: &Trainers<'a>,
+    ) -> Result<Self> {
+        let datasets = datasets.map(std::path::absolute).transpose()?;
+        let (recipe, dataset) = if is_on_vectors(&cell) {
+            let dataset = datasets.map(|datasets| datasets.join("vectors"));
+            let apply = |layers| overrides.apply_to_vectors(layers);
+            let layers = over(cell.layers(), dataset.as_deref(), apply)?;
+            let resolved = layers.clone().resolve()?;
+            (CellRecipe::Vectors(Box::new((layers, resolved))), dataset)
+        } else {
+            let mut dataset = None;
+            if let Some(datasets) = datasets {
+                let source = overrides.apply(cell.layers())?.resolve()?.recipe.dataset.source;
+                dataset = Some(datasets.join(source.to_string()));
+            }
+            let layers = over(cell.layers(), dataset.as_deref(), |layers| overrides.apply(layers))?;
+            let draft = Draft::new(layers, trainers.fastest)?;
+            refuse_outside(&draft.resolved)?;
+            (CellRecipe::Images(Box::new(draft)), dataset)
         };
-        matches!(run, Some(RunError::Locked { .. }))
+        let trainer = trainers.of(&recipe.resolved().recipe)?;
+        Ok(Self { cell, recipe, dataset, trainer })
     }
 
     /// Its recipe, before its dataset is read.
-    fn recipe(&self) -> &Recipe {
+    pub(super) fn resolved(&self) -> &Resolved {
+        self.recipe.resolved()
+    }
+
+    /// Its recipe, before its dataset is read.
+    pub(super) fn recipe(&self) -> &Recipe {
         &self.resolved().recipe
     }
 
     /// The dataset; empty if none is given.
-    fn data(&self) -> &Path {
+    pub(super) fn data(&self) -> &Path {
         Path::new(&self.recipe().dataset.path)
+    }
+
+    /// Checks what would fail in every attempt: the dataset and the device.
+    pub(super) fn ready(&self) -> Result<()> {
+        let name = shown(&self.cell.name);
+        let has_data = !self.data().as_os_str().is_empty();
+        match &self.recipe {
+            CellRecipe::Vectors(_) if has_data => existing_dataset(self.data())?,
+            CellRecipe::Images(_) if has_data => existing_data(self.data())?,
+            CellRecipe::Vectors(_) => {
+                let hint = "--data VECTORS, or dataset.path in the sweep file";
+                return Err(CliError::invalid(format!("{name}: no vectors given")).hint(hint).into());
+            }
+            CellRecipe::Images(_) => {
+                let hint = "--data FOLDER, or --datasets FOLDER with a folder for each dataset";
+                return Err(CliError::invalid(format!("{name}: no dataset folder given")).hint(hint).into());
+            }
+        };
+        self.trainer.check_device(self.recipe())
+    }
+
+    /// Refuses a run that was begun with another recipe: the sweep file has changed since.
+    pub(super) fn refuse_changes(&self, run: &Path) -> Result<()> {
+        if !read::has_begun(run) {
+            return Ok(());
+        }
+        match &self.recipe {
+            CellRecipe::Vectors(recipe) => {
+                // As the run decided them when it read the file; what the user sets takes precedence.
+                let begun = inspect::recipe(run)?;
+                let decided = BY_FILE.into_iter().filter_map(|key| Some((key, begun.value(key)?.clone())));
+                let planned = recipe.0.clone().decided("the run", decided).resolve()?;
+                refuse_changes(run, &planned, |_| false)
+            }
+            CellRecipe::Images(draft) => {
+                let is_folder = is_for_folders(Some(&self.cell.recipe));
+                refuse_changes(run, &draft.resolved, |key| is_folder && BY_FOLDER.contains(&key))
+            }
+        }
+    }
+
+    /// Trains the run in this process: from its beginning, or from where it stopped.
+    pub(super) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
+        self.trainer.check(self.recipe())?;
+        let request = RunRequest::new(stop.flag()).built_from(self.trainer.build()).warning(warn_at_once);
+        // This worker has claimed the cell.
+        let request = request.taking_over(true).sink(ProgressSink::new(self.recipe(), overrides.quiet));
+        let training = Training { request, stop, launch: None, asked: None };
+        if read::has_begun(run) {
+            let resumed = ResumedRecipe { resolved: self.resumed(run, overrides)?, is_changed: true };
+            return self.trainer.resume(training, run, resumed);
+        }
+        let place = RunPlace::NewOrBegun(run.to_owned());
+        let prepared = match &self.recipe {
+            CellRecipe::Vectors(recipe) => {
+                let mut printer = NoticePrinter::new(overrides.quiet, "vector");
+                prepare_vectors(&recipe.0, &place, start_context(&mut printer, stop))
+            }
+            CellRecipe::Images(draft) => {
+                let mut printer = NoticePrinter::new(overrides.quiet, "image");
+                prepare_run(draft, &place, start_context(&mut printer, stop))
+            }
+        };
+        let prepared = prepared.map_err(explain_lifecycle)?;
+        if !overrides.quiet {
+            warn_about_recipe(&prepared.resolved);
+            warn_about_labels(&prepared.resolved.recipe, &prepared.dataset, &prepared.split)?;
+        }
+        self.trainer.start(training, prepared)
+    }
+
+    /// The recipe with which a run that has begun goes on.
+    fn resumed(&self, run: &Path, overrides: &RecipeArgs) -> Result<Resolved> {
+        let layers = inspect::recipe_layers(run)?;
+        let layers = match &self.recipe {
+            CellRecipe::Vectors(_) => {
+                let path = self.data().to_string_lossy().into_owned();
+                overrides.apply_to_vectors(layers.set_to("dataset.path", path))?
+            }
+            CellRecipe::Images(draft) => {
+                let cache = draft.feature_cache();
+                let layers =
+                    cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
+                let layers = over(layers, self.dataset.as_deref(), |layers| overrides.apply(layers))?;
+                with_pretrained(layers, &WeightsFolder::of_user())
+                    .map_err(|error| explain_lifecycle(LifecycleError::pretrained(error)))?
+            }
+        };
+        Ok(layers.resolve()?)
+    }
+}
+
+impl CellRecipe {
+    fn resolved(&self) -> &Resolved {
+        match self {
+            Self::Vectors(recipe) => &recipe.1,
+            Self::Images(draft) => &draft.resolved,
+        }
+    }
+}
+
+impl std::fmt::Debug for SweepRun<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SweepRun").field("cell", &self.cell).finish_non_exhaustive()
     }
 }
 
 /// Adds everything that the user overrides on top of layers; `dataset` is where `--datasets` has the dataset.
-///
-/// # Errors
-/// If the path of the dataset is not UTF-8, or an option cannot be used.
-pub fn over(
+fn over(
     layers: Layers,
     dataset: Option<&Path>,
     apply: impl FnOnce(Layers) -> Result<Layers>,
@@ -88,12 +222,29 @@ pub fn over(
 }
 
 /// Refuses a run that was begun with another recipe than the planned one, except for some keys.
-///
-/// # Errors
-/// Names the first change.
-pub fn refuse_changes(run: &Path, planned: &Resolved, may_differ: impl Fn(&str) -> bool) -> Result<()> {
+fn refuse_changes(run: &Path, planned: &Resolved, may_differ: impl Fn(&str) -> bool) -> Result<()> {
     let changes = inspect::changes_of_run(run, planned)?;
     let Some(change) = changes.iter().find(|change| !may_differ(&change.path)) else { return Ok(()) };
     let message = format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));
     Err(CliError::invalid(message).hint("use another --sweep-dir, or delete the run").into())
+}
+
+/// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from an untrusted
+/// source, and only the user decides where calmix writes.
+fn refuse_outside(resolved: &Resolved) -> Result<()> {
+    let cache = Path::new(&resolved.recipe.network.cache);
+    let origin = resolved.origin("network.cache");
+    let is_below = cache.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !resolved.recipe.has_head() || is_below || !matches!(origin, Origin::Text { .. }) {
+        return Ok(());
+    }
+    let cache = shown(cache.display());
+    let message = format!(
+        "{origin}: network.cache = \"{cache}\" is outside the working folder, where a sweep file must not write"
+    );
+    let hint = format!(
+        "--set {} if you want the features there",
+        shell_quoted(Path::new(&format!("network.cache={cache}")))
+    );
+    Err(CliError::invalid(message).hint(hint).into())
 }

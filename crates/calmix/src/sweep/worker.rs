@@ -4,6 +4,14 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use calmix_io::error::ErrorKind;
+use calmix_io::shown::shown;
+use calmix_recipe::Recipe;
+use calmix_run::error::RunError;
+use calmix_run::outcome::Outcome;
+use calmix_run::overview::overview;
+use calmix_run::sweep_folder::{CellState, SweepFolder};
+
 use super::results::write_results;
 use super::sweep_run::SweepRun;
 use crate::command::recipe_args::RecipeArgs;
@@ -13,13 +21,6 @@ use crate::format::{counted, percent, rough_time, shell_quoted};
 use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{clear_line, print, status, warn};
 use anyhow::{Error, Result};
-use calmix_io::error::ErrorKind;
-use calmix_io::shown::shown;
-use calmix_recipe::Recipe;
-use calmix_run::error::RunError;
-use calmix_run::outcome::Outcome;
-use calmix_run::overview::overview;
-use calmix_run::sweep_folder::{CellState, SweepFolder};
 
 /// The attempts that may end with their process before a run counts as failed.
 const MOST_ATTEMPTS: u32 = 3;
@@ -31,7 +32,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct SweepWorker<'a> {
     pub(super) folder: SweepFolder,
-    pub(super) cells: Vec<Box<dyn SweepRun>>,
+    pub(super) cells: Vec<SweepRun<'a>>,
     pub(super) overrides: &'a RecipeArgs,
     pub(super) retry: bool,
     pub(super) wait: bool,
@@ -59,6 +60,11 @@ fn is_of_run(error: &Error) -> bool {
     error.downcast_ref().is_some_and(|error: &RunError| error.kind() != ErrorKind::Transient)
 }
 
+/// Whether an error means that another process trains the run.
+fn is_locked(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(RunError::Locked { .. }))
+}
+
 /// The speed of this worker, measured over whole runs with their start and end.
 #[derive(Debug, Default)]
 struct WorkerPace {
@@ -71,7 +77,7 @@ impl SweepWorker<'_> {
     /// Trains runs until none is left for this worker.
     pub(super) fn run(&self) -> Result<Exit> {
         for planned in &self.cells {
-            let checked = planned.refuse_changes(&self.folder.run(&planned.cell().name));
+            let checked = planned.refuse_changes(&self.folder.run(&planned.cell.name));
             // A run with damaged files fails when its turn comes; the others do not fail with it.
             if let Err(error) = checked
                 && !is_of_run(&error)
@@ -82,9 +88,9 @@ impl SweepWorker<'_> {
         let stop = Stop::listen()?.announced();
         for planned in self.cells.iter().filter(|_| self.retry) {
             // If another worker has claimed it, that worker already tries it again.
-            if let Some(_claim) = self.folder.claim(&planned.cell().name)? {
-                self.folder.forget_failure(&planned.cell().name)?;
-                self.folder.end_attempt(&planned.cell().name)?;
+            if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
+                self.folder.forget_failure(&planned.cell.name)?;
+                self.folder.end_attempt(&planned.cell.name)?;
             }
         }
         let mut pace = WorkerPace::default();
@@ -133,7 +139,7 @@ impl SweepWorker<'_> {
         let mut elsewhere = 0;
         for number in self.order()? {
             let Some(planned) = self.cells.get(number) else { continue };
-            let name = &planned.cell().name;
+            let name = &planned.cell.name;
             if self.folder.state(name)? != CellState::Open {
                 continue;
             }
@@ -180,7 +186,7 @@ impl SweepWorker<'_> {
                     status(&self.finished(name));
                 }
                 // Another process has resumed the run outside the sweep.
-                Err(error) if planned.is_locked(&error) => elsewhere += 1,
+                Err(error) if is_locked(&error) => elsewhere += 1,
                 Err(error) => {
                     let why = sentence(&error);
                     warn(&format!("{name} failed: {why}"));
@@ -197,7 +203,7 @@ impl SweepWorker<'_> {
     /// The numbers of the cells in the order in which they are tried: those that ended a process come last, so that one bad
     /// cell does not keep the others from being trained.
     fn order(&self) -> Result<Vec<usize>> {
-        let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell().name));
+        let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell.name));
         let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         order.sort_by_key(|&number| attempts[number]);
@@ -231,9 +237,9 @@ impl SweepWorker<'_> {
     fn counts(&self) -> Result<CellCounts> {
         let mut counts = CellCounts::default();
         for planned in &self.cells {
-            match self.folder.state(&planned.cell().name)? {
+            match self.folder.state(&planned.cell.name)? {
                 CellState::Finished => counts.finished += 1,
-                CellState::Failed(why) => counts.failed.push((planned.cell().name.clone(), why)),
+                CellState::Failed(why) => counts.failed.push((planned.cell.name.clone(), why)),
                 CellState::Open => {
                     counts.left += 1;
                     counts.steps_left += work(planned.recipe());

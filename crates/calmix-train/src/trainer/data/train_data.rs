@@ -13,12 +13,12 @@ use calmix_data::loader::{
     EvalLoader, FileBlocks, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Training, Views,
 };
 use calmix_dist::ProcessGroup;
+use calmix_lifecycle::LifecycleError;
+use calmix_lifecycle::run_images::RunImages;
+use calmix_lifecycle::run_samples::{BeganWith, RunSamples};
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::{OrderName, Recipe};
 use calmix_run::run::Paths;
-use calmix_vectors::VectorsError;
-use calmix_vectors::images::run_images::RunImages;
-use calmix_vectors::run_samples::{BeganWith, RunSamples};
 
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
@@ -63,7 +63,7 @@ impl TrainData {
         paths: &Paths,
         began_with: Option<&BeganWith>,
         processes: usize,
-    ) -> Result<Self, VectorsError> {
+    ) -> Result<Self, LifecycleError> {
         Ok(Self::new(recipe, RunSamples::open(recipe, paths, began_with)?, processes))
     }
 

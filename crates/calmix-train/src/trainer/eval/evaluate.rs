@@ -7,6 +7,8 @@ use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
 use calmix_data::loader::{EvalBatch, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
+use calmix_lifecycle::evaluation::work_count::WorkCount;
+use calmix_lifecycle::evaluation::{EvalOutput, LeftOut, resampling};
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::fitted_calibrator::Fitted;
@@ -17,8 +19,6 @@ use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_recipe::Recipe;
 use calmix_run::sink::Work;
-use calmix_vectors::evaluation::{EvalOutput, LeftOut, resampling};
-use calmix_vectors::work_count::WorkCount;
 
 use crate::trainer::data::train_data::{EvalBatches, EvalRounds, TrainData};
 use crate::trainer::error::TrainError;

@@ -3,11 +3,11 @@
 use calmix_engine::device::{self, set_threads};
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
+use calmix_lifecycle::pretrained::backbone_file::BackboneFile;
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
 use calmix_run::run::Mark;
-use calmix_vectors::images::backbone_file::BackboneFile;
 
 use super::checkpoint_files::{self, RunProgress};
 use super::open_run::OpenedRun;
@@ -31,6 +31,7 @@ impl<'a> Trainer<'a> {
         if run.is_some() {
             RunFingerprint::check(Ok(self.fingerprint(&resolved, &data)), &self.processes)?;
         }
+        let request = self.request;
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
         let mut settings = settings(recipe, data.samples.classes.len())?;
@@ -68,7 +69,7 @@ impl<'a> Trainer<'a> {
         };
         let checkpoints = run.as_ref().map(|run| run.checkpoints(recipe.checkpoint.keep as usize));
         let mut events = match run {
-            Some(run) => EventWriter::new(run, &mark, step, recipe, self.sinks)?,
+            Some(run) => EventWriter::new(run, &mark, step, recipe, request.sinks)?,
             None => EventWriter::silent(recipe),
         };
         events.begins(step);
@@ -78,13 +79,13 @@ impl<'a> Trainer<'a> {
         let log = RunLog::new(events, progress, recipe);
         let saver = CheckpointSaver {
             checkpoints,
-            disk: self.disk,
+            disk: request.disk,
             identity,
             recipe_toml: resolved.to_toml(),
             saved: found.map(|found| found.checkpoint.step()),
         };
-        let signals = StepSignals::new(self.stop);
-        Ok(TrainLoop { stepper, signals, log, saver, warn: self.warn, step })
+        let signals = StepSignals::new(request.stop);
+        Ok(TrainLoop { stepper, signals, log, saver, warn: request.warn, step })
     }
 }
 

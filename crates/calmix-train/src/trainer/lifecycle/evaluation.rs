@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
+use calmix_lifecycle::evaluation::final_evaluation::FinalEvaluation;
 use calmix_metrics::evaluate::select;
 use calmix_metrics::predictions::EvalModel;
 use calmix_recipe::Selection;
 use calmix_run::sink::WorkProgress;
-use calmix_vectors::final_evaluation::FinalEvaluation;
 
 use super::checkpoint_files::Best;
 use super::run_log::RunLog;

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_data::loader::Warn;
 use calmix_engine::engine::EngineSnapshot;
+use calmix_lifecycle::evaluation::final_evaluation::FinalEvaluation;
+use calmix_lifecycle::result_files::{ResultFiles, ResultingModel, selected};
 use calmix_metrics::predictions::EvalModel;
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 use calmix_run::events::{Event, Finished};
 use calmix_run::sink::WorkProgress;
-use calmix_vectors::final_evaluation::FinalEvaluation;
-use calmix_vectors::result_files::{ResultFiles, ResultingModel, selected};
 
 use super::checkpoint_files::Best;
 use super::evaluation::{evaluate_network, keeps_best};

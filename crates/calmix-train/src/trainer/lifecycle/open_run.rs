@@ -1,28 +1,26 @@
 //! Opens a run: rank 0 starts or resumes it; then the other ranks open it with the recipe that rank 0 broadcasts.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
 use calmix_engine::precision;
+use calmix_lifecycle::LifecycleError;
+use calmix_lifecycle::changes::refuse_changes;
+use calmix_lifecycle::first_files::write_first_files;
+use calmix_lifecycle::pretrained::backbone_file::BackboneFile;
+use calmix_lifecycle::run_samples::{BeganWith, RunSamples};
+use calmix_lifecycle::storage_wait::open_when_available;
+use calmix_lifecycle::table::prepared_table::prepare_missing;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
-use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, differences, uneven_rows};
+use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
-use calmix_run::error::RunError;
 use calmix_run::events::{Finished, Note};
 use calmix_run::inspect;
-use calmix_run::read;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
-use calmix_vectors::VectorsError;
-use calmix_vectors::first_files::write_first_files;
-use calmix_vectors::images::backbone_file::BackboneFile;
-use calmix_vectors::prepared_table::prepare_missing;
-use calmix_vectors::run_samples::{BeganWith, RunSamples};
-use calmix_vectors::storage_wait::open_when_available;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
@@ -97,7 +95,7 @@ impl Trainer<'_> {
         supported(&recipe, processes)?;
         BackboneFile::read(&recipe.recipe.network)?;
         let (run, table) = match from {
-            NewRun::Folder(folder) => (self.claim(folder)?, None),
+            NewRun::Folder(folder) => (self.request.claim(folder)?, None),
             NewRun::Prepared { run, table } => (run, Some(table)),
         };
         let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
@@ -110,7 +108,7 @@ impl Trainer<'_> {
             None => self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?,
         };
         let environment = RunEnvironment::here(
-            self.build.clone(),
+            self.request.build.clone(),
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
             data.samples.fingerprint.clone(),
@@ -118,26 +116,6 @@ impl Trainer<'_> {
         );
         write_first_files(&run, &recipe, &data.samples, &environment)?;
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
-    }
-
-    /// Takes a folder that is empty or does not exist, or in which a run was killed before it began.
-    fn claim(&self, folder: &Path) -> Result<Run, TrainError> {
-        match Run::create_on(folder, Arc::clone(&self.disk)) {
-            Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
-                Ok(Run::take_over(folder, Arc::clone(&self.disk))?)
-            }
-            run => Ok(run?),
-        }
-    }
-
-    /// Takes the folder of a run that has begun.
-    pub(crate) fn lock(&self, folder: &Path) -> Result<Run, TrainError> {
-        let disk = Arc::clone(&self.disk);
-        let run = if self.takes_over { Run::take_over(folder, disk)? } else { Run::open_on(folder, disk)? };
-        if !read::has_begun(folder) {
-            return Err(VectorsError::NotBegun { path: folder.to_owned() }.into());
-        }
-        Ok(run)
     }
 
     /// Opens a run that has begun, at a checkpoint that all processes can use.
@@ -167,11 +145,7 @@ impl Trainer<'_> {
         let threads = if train.threads == 0 { was.threads } else { train.threads };
         let shards = if train.shards == 0 { was.shards } else { train.shards };
         recipe.decide(device, precision, threads, shards)?;
-        let changes: Vec<_> =
-            differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
-        if !changes.is_empty() {
-            return Err(VectorsError::Changed { path: folder.to_owned(), changes }.into());
-        }
+        refuse_changes(&before, &recipe, folder)?;
         supported(&recipe, self.processes.size())?;
         let finished = match &found {
             Some(found) => checkpoint_files::finished(&found.checkpoint)?,
@@ -182,11 +156,9 @@ impl Trainer<'_> {
         }
         let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
         notes.extend(other_bits(&before, &recipe));
-        let began_with = if let Some(found) = &found {
-            BeganWith::from(&found.checkpoint.manifest().identity)
-        } else {
-            let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
-            BeganWith { dataset, split }
+        let began_with = match &found {
+            Some(found) => BeganWith::from(&found.checkpoint.manifest().identity),
+            None => BeganWith::of(folder)?,
         };
         let local = self.local.processes;
         let data =
@@ -231,8 +203,11 @@ impl Trainer<'_> {
     }
 
     /// Opens the data of a run. Waits if the storage is temporarily unavailable, unless the run has to stop.
-    fn open_data(&self, open: impl Fn() -> Result<TrainData, VectorsError>) -> Result<TrainData, TrainError> {
-        Ok(open_when_available(self.stop, &self.warn, open)?)
+    fn open_data(
+        &self,
+        open: impl Fn() -> Result<TrainData, LifecycleError>,
+    ) -> Result<TrainData, TrainError> {
+        Ok(open_when_available(self.request.stop, &self.request.warn, open)?)
     }
 
     pub(crate) fn fingerprint(&self, recipe: &Resolved, data: &TrainData) -> RunFingerprint {

@@ -2,11 +2,11 @@
 
 use calmix_data::loader::SkippedSample;
 use calmix_engine::learn::StepOutput;
+use calmix_lifecycle::evaluation::EvalOutput;
+use calmix_lifecycle::evaluation::evaluation_log::EvaluationLog;
 use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Loss, Note, Step};
-use calmix_vectors::evaluation::EvalOutput;
-use calmix_vectors::evaluation_log::EvaluationLog;
 
 use super::checkpoint_files::RunProgress;
 use crate::trainer::error::TrainError;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_data::loader::Warn;
 use calmix_dist::ProcessGroup;
-use calmix_vectors::work_count::TellWork;
+use calmix_lifecycle::evaluation::work_count::TellWork;
 
 use super::step_phase::{StepPhase, Watch};
 use crate::trainer::error::TrainError;

@@ -19,8 +19,8 @@ use calmix_engine::error::EngineError;
 use calmix_engine::learn::StepOutput;
 use calmix_engine::observe::Observed;
 use calmix_engine::shard_plan::LocalPlan;
+use calmix_lifecycle::evaluation::work_count::ignore_progress;
 use calmix_recipe::{NonFinite, Recipe};
-use calmix_vectors::work_count::ignore_progress;
 
 use super::exchange::{Gathered, gather, gather_again};
 use super::partners::local_plan;

@@ -1,15 +1,15 @@
 //! `calmix weights check`: what calmix understands of a file of weights, and how fast it runs here.
 
 use anyhow::Result;
+use calmix_heads::images::backbone::Backbone;
 use calmix_io::shown::shown;
+use calmix_lifecycle::LifecycleError;
+use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
+use calmix_lifecycle::start::with_pretrained;
+use calmix_lifecycle::threads::threads;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::weights_folder::WeightsFolder;
-use calmix_vectors::VectorsError;
-use calmix_vectors::images::backbone::Backbone;
-use calmix_vectors::images::encoder_file::EncoderFile;
-use calmix_vectors::start::with_pretrained;
-use calmix_vectors::threads::threads;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ impl CheckArgs {
         }
         let layers = Layers::new().recipe("head-folder").set_to("network.weights", self.file.clone());
         let layers = self.set.iter().fold(layers, |layers, setting| layers.set(setting));
-        let resolved = with_pretrained(layers, folder).map_err(VectorsError::pretrained)?.resolve()?;
+        let resolved = with_pretrained(layers, folder).map_err(LifecycleError::pretrained)?.resolve()?;
         let Backbone::Encoder(spec, file) = Backbone::read(&resolved.recipe)? else {
             return Err(CliError::failed("this is not an encoder").into());
         };

@@ -1,0 +1,158 @@
+//! The frozen backbone of a recipe: a network that calmix builds itself, or an ONNX encoder.
+
+use calmix_io::safe_open;
+use calmix_lifecycle::pretrained::backbone_file::BackboneFile;
+use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
+use calmix_lifecycle::pretrained::weights_hash::check_hash;
+use calmix_ort::error::OrtError;
+use calmix_ort::image_network::ImageNetwork;
+use calmix_ort::session::RunOn;
+use calmix_recipe::Recipe;
+use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_run::run::{Paths, RunFile};
+use calmix_run::weights_folder::WeightsFolder;
+use serde_json::{Value, json};
+
+use crate::error::HeadsError;
+
+/// A frozen backbone and its file.
+#[derive(Debug)]
+pub enum Backbone {
+    /// A network that calmix builds, with its weights.
+    Network(ModelSpec, BackboneFile),
+    /// An ONNX encoder.
+    Encoder(EncoderSpec, EncoderFile),
+}
+
+impl Backbone {
+    /// Reads the backbone that a recipe names.
+    ///
+    /// # Errors
+    /// If it names none, or the file cannot be read or is not the one of the recipe.
+    pub fn read(recipe: &Recipe) -> Result<Self, HeadsError> {
+        let network = &recipe.network;
+        if let Some(spec) = EncoderSpec::of(recipe) {
+            let found = WeightsFolder::of_user().find_encoder(&network.weights);
+            let path = found.unwrap_or_else(|| network.weights.clone().into());
+            let file = EncoderFile::read(&path).map_err(HeadsError::pretrained)?;
+            return Self::encoder(spec, file, &network.weights_hash);
+        }
+        let file = BackboneFile::read(network)?.ok_or_else(|| {
+            HeadsError::unsupported("network.train = \"head\" needs network.weights".to_owned())
+        })?;
+        Ok(Self::Network(ModelSpec::from(recipe), file))
+    }
+
+    /// Reads the backbone of a run that has begun and has its own copy; otherwise the one that its recipe names.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn of_run(recipe: &Recipe, paths: &Paths) -> Result<Self, HeadsError> {
+        let encoder = EncoderSpec::of(recipe);
+        let own = paths.file(if encoder.is_some() { RunFile::Encoder } else { RunFile::Backbone })?;
+        if !safe_open::exists(&own) {
+            return Self::read(recipe);
+        }
+        let network = &recipe.network;
+        match encoder {
+            Some(spec) => {
+                let file = EncoderFile::read_own(&own).map_err(HeadsError::pretrained)?;
+                Self::encoder(spec, file, &network.weights_hash)
+            }
+            None => Ok(Self::Network(ModelSpec::from(recipe), BackboneFile::read_own(network, &own)?)),
+        }
+    }
+
+    fn encoder(spec: EncoderSpec, file: EncoderFile, wanted: &str) -> Result<Self, HeadsError> {
+        check_hash(&file.path, &file.hash, wanted)?;
+        // Whether it has the output and takes images of this size.
+        file.graph(&spec).map_err(HeadsError::pretrained)?;
+        Ok(Self::Encoder(spec, file))
+    }
+
+    /// The blake3 of the file.
+    pub fn hash(&self) -> &str {
+        match self {
+            Self::Network(_, file) => &file.hash,
+            Self::Encoder(_, file) => &file.hash,
+        }
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Network(_, file) => file.bytes(),
+            Self::Encoder(_, file) => file.bytes(),
+        }
+    }
+
+    /// Where a run keeps its copy.
+    pub(crate) fn run_file(&self) -> RunFile<'static> {
+        match self {
+            Self::Network(..) => RunFile::Backbone,
+            Self::Encoder(..) => RunFile::Encoder,
+        }
+    }
+
+    /// The encoder, if it is one.
+    pub(crate) fn encoder_spec(&self) -> Option<&EncoderSpec> {
+        match self {
+            Self::Network(..) => None,
+            Self::Encoder(spec, _) => Some(spec),
+        }
+    }
+
+    /// What a cache of features is identified by, besides the images.
+    pub(crate) fn identity(&self, recipe: &Recipe) -> Value {
+        let network = &recipe.network;
+        match self {
+            Self::Network(_, file) => json!({
+                "weights": file.hash,
+                "network": network.name,
+                "block": network.block.to_string(),
+                "stride": network.stride.to_string(),
+                "norm_eps": network.norm_eps,
+                "mean": recipe.dataset.mean,
+                "std": recipe.dataset.std,
+            }),
+            Self::Encoder(spec, file) => json!({ "onnx": file.hash, "encoder": spec }),
+        }
+    }
+
+    /// The number of features of an image. It runs an encoder whose file does not declare it.
+    ///
+    /// # Errors
+    /// If the encoder does not run.
+    pub(crate) fn width(&self, run_on: RunOn) -> Result<usize, HeadsError> {
+        match self {
+            Self::Network(model, _) => Ok(ImageNetwork::width_of(model)),
+            Self::Encoder(spec, file) => {
+                let graph = file.graph(spec).map_err(HeadsError::pretrained)?;
+                match graph.width {
+                    Some(width) => Ok(width),
+                    None => Ok(self.network(run_on)?.feature_width()),
+                }
+            }
+        }
+    }
+
+    /// The backbone, ready to run.
+    ///
+    /// # Errors
+    /// If the weights are not of the network, or ONNX Runtime does not run it.
+    pub(crate) fn network(&self, run_on: RunOn) -> Result<ImageNetwork, HeadsError> {
+        match self {
+            Self::Network(model, file) => {
+                ImageNetwork::backbone(model, file.bytes(), run_on).map_err(|error| match error {
+                    OrtError::Weights(problem) => file.refused(&problem).into(),
+                    error => error.into(),
+                })
+            }
+            Self::Encoder(spec, file) => {
+                let graph = file.graph(spec).map_err(HeadsError::pretrained)?;
+                Ok(ImageNetwork::encoder(spec, &graph, run_on)?)
+            }
+        }
+    }
+}

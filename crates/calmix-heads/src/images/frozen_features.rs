@@ -1,0 +1,408 @@
+//! The features of a frozen backbone, for a run that trains a head on them: from the cache, after computing what
+//! it lacks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_data::error::DataError;
+use calmix_data::features::{
+    self, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, narrowed, widened,
+};
+use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Warn};
+use calmix_head::projection::Projection;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::FileError;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_lifecycle::run_samples::NeededSamples;
+use calmix_ort::image_network::ImageNetwork;
+use calmix_ort::session::RunOn;
+use calmix_recipe::Recipe;
+use calmix_recipe::device::Device;
+use calmix_recipe::precision::Precision;
+use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::run::{Paths, Run, RunFile};
+use serde_json::json;
+
+use super::backbone::Backbone;
+use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
+use crate::error::HeadsError;
+use crate::head_memory::HeadMemory;
+use crate::head_runtime::runtime;
+use crate::head_vectors::HeadVectors;
+use crate::vector_projection::{ROWS, fit_projection, fitted_stride};
+use crate::vector_table::{TablePlace, TableWriter, VectorTable};
+
+/// The number of samples whose pixels are decoded at once.
+const BATCH: u32 = 16;
+
+/// A frozen backbone and the cache of its features.
+pub(crate) struct FrozenFeatures {
+    backbone: Backbone,
+    /// The number of features of an image.
+    width: usize,
+    run_on: RunOn,
+    /// ONNX Runtime and its version.
+    runtime: String,
+    cache: FeatureCache,
+    views: Vec<FeatureView>,
+    /// The run's own projection, if there is a run; it may have none yet.
+    projection: Option<ConfinedPath>,
+    /// The folder of the run, for vectors that are too many for memory; `None` if nothing may be written there.
+    scratch: Option<PathBuf>,
+    /// Whether the features must be written to the cache, since no run follows that could use them from memory.
+    must_keep: bool,
+    /// Whether the cache can be written; `false` once a write has failed.
+    is_writable: bool,
+    warn: Warn,
+}
+
+impl FrozenFeatures {
+    /// Opens the backbone and the cache of a recipe. A run that has begun has its own copy of the backbone. If the cache
+    /// can be neither read nor created, a run continues without it: features are cached only to save time.
+    pub(crate) fn open(
+        recipe: &Recipe,
+        place: FeaturePlace<'_>,
+        dataset: &str,
+        warn: Warn,
+    ) -> Result<Self, HeadsError> {
+        let network = &recipe.network;
+        let paths = place.paths();
+        let backbone = match paths {
+            Some(paths) => Backbone::of_run(recipe, paths)?,
+            None => Backbone::read(recipe)?,
+        };
+        let run_on = RunOn {
+            threads: recipe.train.threads.max(1) as usize,
+            device: recipe.train.device.or_else(|| Device::Cpu),
+        };
+        let runtime = runtime(recipe)?;
+        let width = backbone.width(run_on)?;
+        let identity = FeatureIdentity {
+            format: features::FORMAT,
+            dataset: dataset.to_owned(),
+            views: json!(recipe.augment.resolve()).to_string(),
+            backbone: backbone.identity(recipe).to_string(),
+            runtime: runtime.clone(),
+            width: width as u32,
+        };
+        let own = paths.filter(|_| network.cache.is_empty()).map(Paths::features);
+        let folder = own.clone().unwrap_or_else(|| ConfinedPath::root(&network.cache));
+        let mut frozen = Self {
+            width,
+            run_on,
+            runtime,
+            backbone,
+            cache: FeatureCache::in_memory(&folder, &identity),
+            views: FeatureView::list(network.weak_views as u8, network.strong_views as u8),
+            projection: paths.map(|paths| paths.file(RunFile::Projection)).transpose()?,
+            scratch: match place {
+                FeaturePlace::Run(paths) => Some(paths.folder().to_owned()),
+                FeaturePlace::Shared | FeaturePlace::Memory(_) => None,
+            },
+            must_keep: paths.is_none(),
+            is_writable: !matches!(place, FeaturePlace::Memory(_)),
+            warn,
+        };
+        if !frozen.is_writable {
+            return Ok(frozen);
+        }
+        if let Some(own) = own {
+            safe_open::make_folder(&own)?;
+        }
+        let must_keep = frozen.must_keep;
+        match FeatureCache::open(&folder, &identity) {
+            // Storage that is temporarily unavailable comes back, and may hold hours of work.
+            Err(error) if !must_keep && !error.is_transient() => frozen.do_without_cache(&error),
+            opened => frozen.cache = opened?,
+        }
+        if let Some(foreign) = frozen.cache.foreign() {
+            (frozen.warn)(&format!(
+                "{}: these cached features belong to another user and are not trusted; this run computes its own in {}",
+                shown(foreign.display()),
+                shown(frozen.folder().display())
+            ));
+        }
+        if let Some(other) = frozen.cache.of_other_runtime() {
+            (frozen.warn)(&format!(
+                "{}: these cached features were not computed by {}, so they are computed again, in {}",
+                shown(other.display()),
+                frozen.runtime,
+                shown(frozen.folder().display())
+            ));
+        }
+        Ok(frozen)
+    }
+
+    /// Stops writing to the cache, and warns once.
+    fn do_without_cache(&mut self, error: &DataError) {
+        if std::mem::replace(&mut self.is_writable, false) {
+            (self.warn)(&format!(
+                "{error}; new features stay in memory, and the next run computes them again; set network.cache to use \
+                 another folder"
+            ));
+        }
+    }
+
+    /// The folder of the cache.
+    pub(crate) fn folder(&self) -> &Path {
+        self.cache.folder()
+    }
+
+    /// The memory that a run on these samples needs.
+    pub(crate) fn memory(&self, recipe: &Recipe, needed: &NeededSamples, classes: usize) -> HeadMemory {
+        let width = self.width;
+        let memory = HeadMemory::of(recipe, needed, width, classes);
+        if self.is_writable { memory } else { memory.with_features(self.views.len(), width) }
+    }
+
+    /// Computes this process's part of the features that the cache lacks for these samples.
+    ///
+    /// # Errors
+    /// [`HeadsError::Stopped`] if the run has to stop; the cache keeps what was computed.
+    pub(crate) fn make(
+        &mut self,
+        needed: &NeededSamples,
+        part: PageShard,
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(), HeadsError> {
+        let mut needs = self.cache.missing(needed.training.iter().copied(), &self.views);
+        needs.extend(self.cache.missing(needed.evaluation.iter().copied(), &[FeatureView::Clean]));
+        needs.retain(|need| need.number() % part.of.max(1) as u64 == part.index as u64);
+        if needs.is_empty() {
+            return Ok(());
+        }
+        // A run whose features are all there does without it.
+        let backbone = self.backbone.network(self.run_on)?;
+        work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
+        // One after the other, so that no pass of the backbone ends with a page.
+        // Samples that are only evaluated have pages of their own, also if they lack the same view.
+        let mut runs = needs.chunk_by(|page, next| page.views == next.views && page.number() < next.number());
+        runs.try_for_each(|pages| self.make_pages(&backbone, pages, work))
+    }
+
+    /// Adds a page to the cache; in memory if it cannot be written.
+    fn store(&mut self, page: &PageNeed, vectors: Vec<u8>) -> Result<(), HeadsError> {
+        if self.is_writable {
+            match self.cache.write(page, &vectors) {
+                Err(error) if !self.must_keep => self.do_without_cache(&error),
+                written => return Ok(written?),
+            }
+        }
+        Ok(self.cache.hold(page, vectors)?)
+    }
+
+    /// Computes pages of the same views. Each is stored when the first sample of the next one arrives.
+    fn make_pages(
+        &mut self,
+        backbone: &ImageNetwork,
+        pages: &[PageNeed],
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(), HeadsError> {
+        let Some(PageNeed { views, .. }) = pages.first() else { return Ok(()) };
+        let ids: Vec<u64> = pages.iter().flat_map(|page| &page.ids).copied().collect();
+        let pixels = ViewPixels {
+            source: Arc::clone(&work.images),
+            augment: Arc::clone(&work.augment),
+            views: views.clone(),
+        };
+        let stream = SampleStream { ids: ids.as_slice().into(), batch: BATCH };
+        let corrupt = OnCorrupt::Skip { share: 1.0 };
+        let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.workers)?;
+        let mut batches = batches.warning(Arc::clone(&work.warn));
+        let bytes = 2 * backbone.feature_width() * views.len();
+        let mut page = PageNeed { ids: Vec::new(), views: views.clone() };
+        let mut vectors = Vec::new();
+        while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
+            let batch = match batch {
+                Err(DataError::Interrupted) => return Err(HeadsError::Stopped),
+                batch => batch?,
+            };
+            let mut made = Vec::with_capacity(batch.ids.len() * bytes);
+            for pixels in batch.pixels.chunks(backbone.pass_bytes()) {
+                // A batch of many views takes a minute, and a loader that is ahead of the backbone does not check the stop flag.
+                if work.stop.load(Ordering::Relaxed) {
+                    return Err(HeadsError::Stopped);
+                }
+                made.extend(narrowed(&backbone.outputs(pixels)?.features));
+            }
+            // Corrupt samples are left out, and tried again by the next run.
+            for (&id, sample) in batch.ids.iter().zip(made.chunks_exact(bytes)) {
+                if !page.holds(id) {
+                    self.store(&page, std::mem::take(&mut vectors))?;
+                    page.ids.clear();
+                }
+                page.ids.push(id);
+                vectors.extend_from_slice(sample);
+            }
+            work.made((batch.ids.len() * views.len()) as u64);
+        }
+        self.store(&page, vectors)
+    }
+
+    /// Reads the projected features that the run is trained and evaluated on; the projection is the run's own if it has one.
+    /// Pages that turn out to be damaged are computed again first.
+    pub(crate) fn load(
+        &mut self,
+        recipe: &Recipe,
+        needed: &NeededSamples,
+        work: &mut FeatureWork<'_>,
+    ) -> Result<HeadVectors, HeadsError> {
+        let damaged = self.cache.damaged();
+        if let Some(vectors) = self.load_held(recipe, needed, work.stop)? {
+            return Ok(vectors);
+        }
+        (work.warn)(&format!(
+            "{}: {} pages of cached features are damaged and are computed again",
+            self.folder().display(),
+            self.cache.damaged() - damaged
+        ));
+        self.make(needed, PageShard::WHOLE, work)?;
+        loop {
+            // Ends: each time, one page fewer counts as present.
+            if let Some(vectors) = self.load_held(recipe, needed, work.stop)? {
+                return Ok(vectors);
+            }
+        }
+    }
+
+    /// The projected features of the samples that the cache has; `None` if some of its pages are damaged, which count as absent
+    /// from then on.
+    fn load_held(
+        &mut self,
+        recipe: &Recipe,
+        needed: &NeededSamples,
+        stop: &AtomicBool,
+    ) -> Result<Option<HeadVectors>, HeadsError> {
+        let views = self.views.clone();
+        let training = self.cache.held(&needed.training, &views);
+        let evaluation = self.cache.held(&needed.evaluation, &[FeatureView::Clean]);
+        let Some(projection) = self.projection(recipe, &training, stop)? else { return Ok(None) };
+        let info = HeadInfo {
+            kind: recipe.network.head,
+            precision: Precision::F32,
+            runtime: self.runtime.clone(),
+            features: projection.width() as u32,
+            dimensions: projection.dimensions() as u32,
+            backbone: self.backbone.hash().to_owned(),
+            encoder: self.backbone.encoder_spec().cloned(),
+            projection: ModelInfo::hash(&projection_bytes(&projection)?),
+        };
+        let training = self.table(training, &views, &projection, stop)?;
+        let evaluation = self.table(evaluation, &[FeatureView::Clean], &projection, stop)?;
+        let tables = training.zip(evaluation);
+        Ok(tables.map(|(training, evaluation)| HeadVectors { projection, info, training, evaluation }))
+    }
+
+    /// Projects features page by page, so that only one page of them is in memory; `None` if a page is damaged.
+    fn table(
+        &mut self,
+        ids: Vec<u64>,
+        views: &[FeatureView],
+        projection: &Projection,
+        stop: &AtomicBool,
+    ) -> Result<Option<VectorTable>, HeadsError> {
+        let place = self.scratch.as_deref().map_or(TablePlace::MEMORY, TablePlace::new);
+        let mut table = TableWriter::new(ids.len(), views.len() * projection.dimensions(), place)?;
+        let block = (ROWS * 2 * projection.width()).max(1);
+        let mut features = Vec::new();
+        for page in by_page(&ids) {
+            check_stop(stop)?;
+            let (found, vectors) = self.cache.read(page, views)?;
+            if found.len() < page.len() {
+                return Ok(None);
+            }
+            features.extend(vectors);
+            let whole = features.len() / block * block;
+            for block in features[..whole].chunks(block) {
+                table.project(projection, &widened(block))?;
+            }
+            features.drain(..whole);
+        }
+        table.project(projection, &widened(&features))?;
+        Ok(Some(table.finish(ids)?))
+    }
+
+    /// The features of samples in their clean views, before the projection. Samples that the cache lacks are left out.
+    pub(crate) fn clean_features(
+        &mut self,
+        ids: &[u64],
+        stop: &AtomicBool,
+    ) -> Result<(Vec<u64>, Vec<f32>), HeadsError> {
+        let mut found = Vec::with_capacity(ids.len());
+        let mut features = Vec::new();
+        for page in by_page(ids) {
+            check_stop(stop)?;
+            let (ids, vectors) = self.cache.read(page, &[FeatureView::Clean])?;
+            found.extend(ids);
+            features.extend(widened(&vectors));
+        }
+        Ok((found, features))
+    }
+
+    /// The run's own projection, or one that is fitted to the clean views of what is trained on; `None` if one of their pages
+    /// is damaged.
+    fn projection(
+        &mut self,
+        recipe: &Recipe,
+        ids: &[u64],
+        stop: &AtomicBool,
+    ) -> Result<Option<Projection>, HeadsError> {
+        let width = self.width;
+        let dimensions = recipe.network.dimensions as usize;
+        // Without samples to fit one to, there has to be one.
+        if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
+            let file = safe_open::read(own, longest_projection(width))?;
+            let projection = read_projection(&file, width, dimensions);
+            return Ok(Some(projection.map_err(|problem| FileError::new(own, problem))?));
+        }
+        // An analysis takes seconds, and runs with the same samples share it.
+        let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
+        let kept = self.cache.kept(&name, longest_projection(width));
+        if let Some(kept) = kept.and_then(|file| read_projection(&file, width, dimensions).ok()) {
+            return Ok(Some(kept));
+        }
+        let fitted_on: Vec<u64> = ids.iter().copied().step_by(fitted_stride(ids.len())).collect();
+        let mut clean = Vec::with_capacity(fitted_on.len() * width);
+        for page in by_page(&fitted_on) {
+            check_stop(stop)?;
+            let (found, vectors) = self.cache.read(page, &[FeatureView::Clean])?;
+            if found.len() < page.len() {
+                return Ok(None);
+            }
+            clean.extend(widened(&vectors));
+        }
+        let projection = fit_projection(&clean, width, dimensions, stop)?;
+        if self.is_writable
+            && let Err(error) = self.cache.keep_checked(&name, &projection_bytes(&projection)?)
+        {
+            self.do_without_cache(&error);
+        }
+        Ok(Some(projection))
+    }
+
+    /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
+    pub(crate) fn keep(&mut self, run: &Run, projection: &Projection) -> Result<(), HeadsError> {
+        let file = self.backbone.run_file();
+        let bytes = self.backbone.bytes();
+        let name = run.paths().file(file)?;
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match self.is_writable.then(|| self.cache.keep(&name, bytes)) {
+            Some(Ok(shared)) => run.share(file, &shared, bytes)?,
+            None => run.write(file, bytes)?,
+            Some(Err(error)) => {
+                run.write(file, bytes)?;
+                self.do_without_cache(&error);
+            }
+        }
+        run.write(RunFile::Projection, &projection_bytes(projection)?)?;
+        Ok(())
+    }
+}
+
+fn check_stop(stop: &AtomicBool) -> Result<(), HeadsError> {
+    if stop.load(Ordering::Relaxed) { Err(HeadsError::Stopped) } else { Ok(()) }
+}

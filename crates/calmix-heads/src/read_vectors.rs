@@ -1,0 +1,121 @@
+//! Reads the vectors that a head is trained and evaluated on from a dataset of vectors.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_data::dataset::Dataset;
+use calmix_head::projection::Projection;
+use calmix_io::error::FileError;
+use calmix_io::safe_open;
+use calmix_lifecycle::run_samples::NeededSamples;
+use calmix_lifecycle::vector_shape::VectorShape;
+use calmix_recipe::Recipe;
+use calmix_recipe::precision::Precision;
+use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::run::{Paths, RunFile};
+
+use crate::error::HeadsError;
+use crate::head_memory::HeadMemory;
+use crate::head_vectors::HeadVectors;
+use crate::vector_projection::{ROWS, fit_projection, fitted_stride};
+use crate::vector_table::{TablePlace, TableWriter, VectorTable};
+
+/// Reads the needed samples, and projects them into tables at `place`. The projection is the run's own, or fitted to what is
+/// trained on.
+///
+/// # Errors
+/// If the file of the vectors has changed since it was prepared, or there are fewer views than the recipe uses;
+/// [`HeadsError::Stopped`] if `stop` becomes true.
+pub fn read_vectors(
+    recipe: &Recipe,
+    dataset: &Dataset,
+    needed: &NeededSamples,
+    paths: &Paths,
+    place: TablePlace<'_>,
+    stop: &AtomicBool,
+) -> Result<HeadVectors, HeadsError> {
+    let shape = VectorShape::of(dataset)?;
+    let network = &recipe.network;
+    let views = 1 + network.weak_views as usize + network.strong_views as usize;
+    if views > shape.views {
+        return Err(HeadsError::unsupported(format!(
+            "each sample has {} vectors, fewer than the first one and network.weak_views = {} and network.strong_views = {}; \
+             lower these keys",
+            shape.views, network.weak_views, network.strong_views
+        )));
+    }
+    HeadMemory::of(recipe, needed, shape.width, dataset.classes().len()).check()?;
+    let reader = VectorReader { dataset, shape, place, stop };
+    let projection = reader.projection(recipe, &needed.training, paths)?;
+    let info = HeadInfo {
+        kind: network.head,
+        precision: Precision::F32,
+        features: shape.width as u32,
+        dimensions: projection.dimensions() as u32,
+        // There is none: the vectors are the user's.
+        backbone: String::new(),
+        encoder: None,
+        runtime: String::new(),
+        projection: ModelInfo::hash(&projection_bytes(&projection)?),
+    };
+    let training = reader.table(&needed.training, views, &projection)?;
+    let evaluation = reader.table(&needed.evaluation, 1, &projection)?;
+    Ok(HeadVectors { projection, info, training, evaluation })
+}
+
+struct VectorReader<'a> {
+    dataset: &'a Dataset,
+    shape: VectorShape,
+    place: TablePlace<'a>,
+    stop: &'a AtomicBool,
+}
+
+impl VectorReader<'_> {
+    /// Adds the first views of a sample.
+    fn add(&self, id: u64, views: usize, numbers: &mut Vec<f32>) -> Result<(), HeadsError> {
+        let start = numbers.len();
+        self.dataset.vector(id, numbers)?;
+        numbers.truncate(start + views * self.shape.width);
+        Ok(())
+    }
+
+    /// The vectors of samples in their first views, projected block by block.
+    fn table(&self, ids: &[u64], views: usize, projection: &Projection) -> Result<VectorTable, HeadsError> {
+        let mut table = TableWriter::new(ids.len(), views * projection.dimensions(), self.place)?;
+        let mut numbers = Vec::new();
+        for block in ids.chunks((ROWS / views).max(1)) {
+            self.check_stop()?;
+            numbers.clear();
+            for &id in block {
+                self.add(id, views, &mut numbers)?;
+            }
+            table.project(projection, &numbers)?;
+        }
+        table.finish(ids.to_vec())
+    }
+
+    /// The run's own projection, or one that is fitted to the clean vectors of what is trained on.
+    fn projection(&self, recipe: &Recipe, ids: &[u64], paths: &Paths) -> Result<Projection, HeadsError> {
+        let width = self.shape.width;
+        let dimensions = recipe.network.dimensions as usize;
+        let own = paths.file(RunFile::Projection)?;
+        // Without samples to fit one to, there has to be one.
+        if ids.is_empty() || safe_open::exists(&own) {
+            let file = safe_open::read(&own, longest_projection(width))?;
+            let projection = read_projection(&file, width, dimensions);
+            return Ok(projection.map_err(|problem| FileError::new(own, problem))?);
+        }
+        let mut clean = Vec::new();
+        for (n, &id) in ids.iter().step_by(fitted_stride(ids.len())).enumerate() {
+            if n.is_multiple_of(ROWS) {
+                self.check_stop()?;
+            }
+            self.add(id, 1, &mut clean)?;
+        }
+        fit_projection(&clean, width, dimensions, self.stop)
+    }
+
+    fn check_stop(&self) -> Result<(), HeadsError> {
+        if self.stop.load(Ordering::Relaxed) { Err(HeadsError::Stopped) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,313 @@
+//! A run that trains a head on vectors, top-down: fit, evaluation, files.
+//!
+//! There are no checkpoints: heads are trained within seconds, and a run that was killed trains them again, to the same
+//! bytes. What takes long, the features of images, is in a cache. The journal begins anew every time, and `result.json` is written
+//! last: a run that has it is finished.
+
+use std::cell::RefCell;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calmix_core::matrix::Matrix;
+use calmix_data::error::DataError;
+use calmix_data::loader::SkippedSample;
+use calmix_head::fit::{HeadFit, ValidationSamples, fit};
+use calmix_head::progress::FitProgress;
+use calmix_head::samples::HeadSamples;
+use calmix_head::training::StepLog;
+use calmix_io::counted::counted;
+use calmix_lifecycle::evaluation::EvalOutput;
+use calmix_lifecycle::evaluation::evaluation_log::EvaluationLog;
+use calmix_lifecycle::evaluation::final_evaluation::FinalEvaluation;
+use calmix_lifecycle::evaluation::work_count::WorkCount;
+use calmix_lifecycle::result_files::{ResultFiles, ResultingModel, selected};
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
+use calmix_metrics::predictions::EvalSet;
+use calmix_recipe::Recipe;
+use calmix_run::event_writer::EventWriter;
+use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
+use calmix_run::examples::Thumbnails;
+use calmix_run::head_files::{folded_head_bytes, head_bytes};
+use calmix_run::result::{HeadCandidate, HeadChoice};
+use calmix_run::run::RunFile;
+use calmix_run::sink::{Work, WorkProgress};
+
+use crate::error::HeadsError;
+use crate::evaluate_head::HeadEvaluator;
+use crate::head_settings::head_settings;
+use crate::label_copies::LabelCopies;
+
+/// How often the progress of a fit is shown.
+const SHOWN_EVERY: Duration = Duration::from_millis(500);
+
+/// A run that has its vectors.
+pub struct HeadRun<'a> {
+    /// The recipe, the samples and their vectors.
+    pub evaluator: HeadEvaluator<'a>,
+    /// The journal, from its beginning, and the sinks.
+    pub events: EventWriter<'a>,
+    /// Makes the thumbnails of samples for the report; none if they are not images.
+    pub thumbnails: &'a dyn Fn(&[u64]) -> Result<Thumbnails, DataError>,
+    /// Labels that are near-duplicates of others.
+    pub copies: LabelCopies,
+}
+
+impl HeadRun<'_> {
+    /// Trains the heads from the beginning, evaluates them and writes the result.
+    ///
+    /// # Errors
+    /// [`HeadsError::Stopped`] if the run has to stop, or what cannot be computed or written.
+    pub fn run(mut self) -> Result<Finished, HeadsError> {
+        let fitted = self.fit()?;
+        self.log_steps(&fitted)?;
+        let outputs = self.evaluate(&fitted)?;
+        let choice = head_choice(&fitted, &outputs);
+        let (Some(kept), Some(output)) = (fitted.head(), outputs.get(fitted.kept)) else {
+            return Err(HeadsError::unsupported("no head was trained".to_owned()));
+        };
+        // What belongs to steps is that of the recipe's head, if it was trained.
+        let own = fitted.own().unwrap_or(kept);
+        let HeadEvaluator { recipe, samples, vectors, .. } = self.evaluator;
+        let step = recipe.steps();
+        let mut history = Vec::new();
+        EvaluationLog::new(recipe).write(step, output, &mut history, &mut self.events)?;
+        let mut pseudo = None;
+        if recipe.evaluate.pseudo_labels {
+            let shown = RefCell::new(&mut self.events);
+            let tell = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+            pseudo = self.evaluator.pseudo_labels(&own.trained.live, &tell)?;
+        }
+        let mut folded = None;
+        if recipe.has_vectors() {
+            let temperature = kept.calibrator.map().and_then(FittedCalibrator::temperature);
+            let head = &kept.trained.average;
+            folded = folded_head_bytes(&vectors.projection, head, temperature, &samples.classes)?;
+        }
+        let model = ResultingModel {
+            step,
+            weights: head_bytes(&kept.trained.average)?,
+            evaluation: FinalEvaluation::of(output)?,
+            heads: choice,
+            below: Some(vectors.info.clone()),
+        };
+        let thumbnails = match (self.thumbnails)(&model.evaluation.examples) {
+            Err(DataError::Interrupted) => return Err(HeadsError::Stopped),
+            thumbnails => thumbnails?,
+        };
+        let selected = selected(recipe, &history);
+        let finished = Finished { step, selected, pseudo };
+        let files = ResultFiles::new(recipe, samples, model, (&own.trained.margins, &thumbnails), &finished)?;
+        let events = &mut self.events;
+        files.write_model(events)?;
+        if let Some(folded) = folded {
+            events.last(RunFile::FoldedHead, &folded)?;
+        }
+        events.event(&Event::Finished(finished.clone()))?;
+        // The journal is on the disk before the file that says that the run is finished.
+        events.mark()?;
+        files.write_result(events)?;
+        events.flush()?;
+        Ok(finished)
+    }
+
+    /// Trains all heads, while this thread shows how far they are.
+    fn fit(&mut self) -> Result<HeadFit, HeadsError> {
+        let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
+        let corrupt = recipe.loader.corrupt();
+        let (rows, skipped) = vectors.training_rows(data, corrupt)?;
+        if let Some(note) = left_out(&skipped, vectors.training.ids.len()) {
+            self.events.event(&Event::Note(note))?;
+        }
+        if let Some(note) = without_mixtures(recipe, rows.labelled.len(), data.classes.len()) {
+            self.events.event(&Event::Note(note))?;
+        }
+        if let Some(note) = self.copies.note() {
+            self.events.event(&Event::Note(note))?;
+        }
+        let ids = &vectors.training.ids;
+        let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
+        let mut groups = data.dataset.group_numbers(ids)?;
+        if !data.dataset.has_groups() {
+            groups = self.copies.groups_of(ids);
+        }
+        let samples = HeadSamples {
+            ids,
+            vectors: vectors.training.rows()?,
+            weak: recipe.network.weak_views as u8,
+            strong: recipe.network.strong_views as u8,
+            labels: &labels,
+            classes: &data.classes,
+            groups: &groups,
+        };
+        let held_out = vectors.of_split(data, EvalSet::Validation, corrupt)?;
+        let held_out_groups = data.dataset.group_numbers(&held_out.ids)?;
+        let width = samples.width();
+        let validation = ValidationSamples {
+            ids: &held_out.ids,
+            vectors: Matrix::new(&held_out.vectors, held_out.ids.len(), width)?,
+            labels: &held_out.labels,
+            groups: &held_out_groups,
+        };
+        let settings = head_settings(recipe);
+        let threads = recipe.train.threads as usize;
+        let progress = FitProgress::new(stop);
+        let start = Instant::now();
+        let here = thread::current();
+        let fitted = thread::scope(|scope| {
+            let fitting = scope.spawn(|| {
+                let fitted = fit(samples, &rows, Some(validation), &settings, threads, &progress);
+                here.unpark();
+                fitted
+            });
+            let mut trained = None;
+            while !fitting.is_finished() {
+                thread::park_timeout(SHOWN_EVERY);
+                self.events.work(&fit_progress(recipe, &progress, start.elapsed(), &mut trained));
+            }
+            fitting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        Ok(fitted?)
+    }
+
+    /// Writes the steps of the recipe's own head.
+    fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), HeadsError> {
+        let Some(own) = fitted.own() else { return Ok(()) };
+        let mut starvation = Starvation::default();
+        for entry in &own.trained.log {
+            let step = step_event(entry, self.evaluator.recipe);
+            let note = starvation.see(&step);
+            self.events.event(&Event::Step(Box::new(step)))?;
+            if let Some(note) = note {
+                self.events.event(&Event::Note(note))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates every head.
+    fn evaluate(&mut self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, HeadsError> {
+        let total = self.resamples(fitted);
+        let shown = RefCell::new(&mut self.events);
+        let tell = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+        let mut count = WorkCount::begin(&tell, Work::Intervals, total);
+        let mut outputs = Vec::new();
+        for head in &fitted.heads {
+            let predictions = &head.predictions;
+            let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
+            let out_of_fold = is_out_of_fold.then_some(predictions);
+            let step = self.evaluator.recipe.steps();
+            let average = &head.trained.average;
+            let output = self.evaluator.evaluate(step, average, &head.calibrator, out_of_fold, &mut count)?;
+            outputs.push(EvalOutput { unseen: head.unseen.clone(), ..output });
+        }
+        Ok(outputs)
+    }
+
+    /// The bootstrap resamples of the evaluations of all heads: of each split, before and after calibration.
+    fn resamples(&self, fitted: &HeadFit) -> u64 {
+        let HeadEvaluator { recipe, samples, .. } = self.evaluator;
+        let own =
+            [EvalSet::Validation, EvalSet::Test].map(|split| u64::from(!samples.of_split(split).is_empty()));
+        let mut evaluations = 0;
+        for head in &fitted.heads {
+            let predictions = &head.predictions;
+            let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
+            let splits = own.iter().sum::<u64>() + u64::from(is_out_of_fold);
+            evaluations += splits * if head.calibrator.map().is_some() { 2 } else { 1 };
+        }
+        evaluations * u64::from(recipe.evaluate.bootstrap)
+    }
+}
+
+/// How far a fit is after `elapsed`: the heads are trained first, and from `trained` on they are calibrated, which is not
+/// counted.
+fn fit_progress(
+    recipe: &Recipe,
+    progress: &FitProgress<'_>,
+    elapsed: Duration,
+    trained: &mut Option<Duration>,
+) -> WorkProgress {
+    let done = progress.steps();
+    let total = progress.total();
+    let seconds = elapsed.as_secs_f64();
+    if done >= total && total > 0 {
+        let seconds = elapsed.saturating_sub(*trained.get_or_insert(elapsed)).as_secs_f64();
+        return WorkProgress { work: Work::Calibrators, done: 0, total: 0, seconds };
+    }
+    // Without steps, every head is one piece of work.
+    let work = if recipe.steps() == 0 { Work::Heads } else { Work::HeadSteps };
+    WorkProgress { work, done, total, seconds }
+}
+
+/// The heads that were compared, if there is more than one.
+fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
+    let chosen_on = fitted.heads.first()?.predictions.split;
+    let mut candidates = Vec::new();
+    for (n, (head, output)) in fitted.heads.iter().zip(outputs).enumerate() {
+        candidates.push(HeadCandidate {
+            name: head.candidate.into(),
+            kept: n == fitted.kept,
+            nll: head.mean_nll(),
+            temperature: temperature(&head.calibrator),
+            evaluations: output.evaluations.iter().cloned().map(Evaluation::without_lists).collect(),
+        });
+    }
+    let nll_difference = fitted.nll_difference;
+    (candidates.len() > 1).then_some(HeadChoice { chosen_on, nll_difference, candidates })
+}
+
+fn temperature(calibrator: &Fitted) -> Option<f64> {
+    calibrator.map().and_then(FittedCalibrator::temperature).map(Temperature::value)
+}
+
+/// The event of a step.
+fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
+    let has_unlabelled = recipe.unlabelled() > 0;
+    let mixes = Some(entry.mixtures as u64).filter(|&mixes| mixes > 0);
+    let terms = recipe.method.loss_terms();
+    let loss = Loss::of(entry.total, terms.iter().zip(&entry.losses), has_unlabelled, mixes.is_some());
+    Step {
+        learning_rate: entry.rate,
+        gradient_norm: Some(entry.gradient_norm as f32),
+        utilisation: entry.in_use.filter(|_| recipe.method.base.weighs_unlabelled()),
+        impurity: entry.pseudo.impurity(),
+        impurity_of: entry.pseudo.impurity_of(),
+        pseudo: entry.pseudo.metrics(),
+        margin: entry.margins,
+        mixes,
+        ..Step::new(entry.step + 1, loss)
+    }
+}
+
+/// What is said if there are too many labels for mixtures.
+fn without_mixtures(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
+    let mixup = recipe.method.mixup().filter(|_| !recipe.has_one_vector())?;
+    let most = mixup.max_labels_per_class;
+    let text = format!(
+        "no mixtures: {labels} labels of {classes} classes are more than method.mixup.max_labels_per_class = {most}"
+    );
+    let hint =
+        "with many labels a temperature alone is as good or better; to mix all the same, set the key to 0"
+            .to_owned();
+    (!mixup.is_for(labels, classes)).then_some(Note { step: 0, text, hint })
+}
+
+/// The warning about samples without features.
+fn left_out(skipped: &[SkippedSample], used: usize) -> Option<Note> {
+    let first = skipped.first()?;
+    let all = used + skipped.len();
+    Some(Note {
+        step: 0,
+        text: format!(
+            "{} of {} cannot be trained on and {} left out (sample {}: {})",
+            skipped.len(),
+            counted(all as u64, "sample"),
+            if skipped.len() == 1 { "is" } else { "are" },
+            first.id,
+            first.problem
+        ),
+        hint: "repair the dataset; `calmix prepare` shows how many samples are corrupt".to_owned(),
+    })
+}

@@ -1,0 +1,197 @@
+//! A run of a head, top-down: its folder, its table, its split, its first files, its vectors, its heads. The vectors are the
+//! user's, or features of images that a frozen backbone computes. It trains without libtorch and without checkpoints: a run
+//! that was killed trains its heads again, within seconds, to the same bytes.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use calmix_heads::trainer;
+//! use calmix_lifecycle::request::RunRequest;
+//! use calmix_lifecycle::start::{Draft, RunPlace, StartContext, prepare_run};
+//! use calmix_recipe::Layers;
+//! use calmix_recipe::device::Device;
+//!
+//! let layers = Layers::new().recipe("head-folder").set("dataset.path=photos");
+//! let draft = Draft::new(layers, || Device::Cpu)?;
+//! trainer::check(&draft.resolved.recipe)?;
+//! let stop = AtomicBool::new(false);
+//! let prepared = prepare_run(&draft, &RunPlace::Next { name: None }, StartContext::quiet(&stop))?;
+//! trainer::start(RunRequest::new(&stop), prepared)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use calmix_data::error::DataError;
+use calmix_lifecycle::changes::refuse_changes;
+use calmix_lifecycle::first_files::write_first_files;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::run_images::RunImages;
+use calmix_lifecycle::run_samples::{BeganWith, RunSamples};
+use calmix_lifecycle::splits::same_list;
+use calmix_lifecycle::start::PreparedRun;
+use calmix_lifecycle::storage_wait::open_when_available;
+use calmix_lifecycle::table::prepared_table::prepare_missing;
+use calmix_lifecycle::threads::threads;
+use calmix_recipe::Resolved;
+use calmix_run::event_writer::EventWriter;
+use calmix_run::events::Note;
+use calmix_run::examples::Thumbnails;
+use calmix_run::head_files::projection_bytes;
+use calmix_run::inspect;
+use calmix_run::outcome::Outcome;
+use calmix_run::read;
+use calmix_run::run::{Mark, Run, RunEnvironment, RunFile};
+
+pub use crate::head_runtime::check;
+pub use crate::images::make_features::make_features;
+
+use crate::error::HeadsError;
+use crate::evaluate_head::HeadEvaluator;
+use crate::head_runtime::{check_head, check_head_of, decide_head, runtime};
+use crate::images::backbone::Backbone;
+use crate::images::make_features::{RunVectors, vectors_of_run};
+use crate::label_copies::link_labels;
+use crate::read_vectors::read_vectors;
+use crate::run_head::HeadRun;
+use crate::vector_table::TablePlace;
+
+/// Starts a run that was prepared, or resumes it if it has begun.
+///
+/// # Errors
+/// If the recipe is not one of a head, the samples or the backbone cannot be used, ONNX Runtime is missing, or anything fails on
+/// the way.
+pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, HeadsError> {
+    let PreparedRun { mut resolved, dataset, split, mut folder, .. } = prepared;
+    let Some(run) = folder.take_lock() else {
+        same_list(&resolved, &split, folder.path())?;
+        return resume(request, folder.path(), Some(resolved));
+    };
+    resolved.ready()?;
+    check_head(&resolved.recipe)?;
+    let threads = threads(resolved.recipe.train.threads, 1);
+    decide_head(&mut resolved, threads)?;
+    let recipe = &resolved.recipe;
+    let engine = runtime(recipe)?;
+    if !recipe.has_vectors() {
+        // A file that is not the backbone is refused before the run begins.
+        Backbone::read(recipe)?;
+    }
+    let notes = prepare_missing(recipe, run.paths())?;
+    let samples = RunSamples::new(recipe, dataset, split)?;
+    let environment = RunEnvironment::here(
+        request.build.clone(),
+        engine,
+        recipe.train.device.to_string(),
+        samples.fingerprint.clone(),
+        samples.split_hash.clone(),
+    );
+    write_first_files(&run, &resolved, &samples, &environment)?;
+    // `folder` lives until here, and is removed if the run has not begun.
+    train(request, run, &resolved, &samples, notes)
+}
+
+/// Resumes a run from its beginning: with the recipe that it has, or with another one that differs only in what may
+/// change.
+///
+/// # Errors
+/// If there is no run of a head, it is in use, or the recipe or the dataset has changed.
+pub fn resume(
+    request: RunRequest<'_>,
+    folder: &Path,
+    recipe: Option<Resolved>,
+) -> Result<Outcome, HeadsError> {
+    let run = request.open(folder)?;
+    let before = inspect::recipe(folder)?;
+    check_head_of(folder, &before.recipe)?;
+    let mut recipe = match recipe {
+        Some(recipe) => recipe,
+        None => inspect::recipe_layers(folder)?.resolve()?,
+    };
+    check_head(&recipe.recipe)?;
+    let asked = recipe.recipe.train.threads;
+    let threads = if asked == 0 { before.recipe.train.threads } else { asked };
+    decide_head(&mut recipe, threads)?;
+    refuse_changes(&before, &recipe, folder)?;
+    // It has no checkpoints, and its result is the last file that it writes.
+    if let Some(result) = read::result(folder)? {
+        return Ok(Outcome::AlreadyFinished(result.finished));
+    }
+    let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
+    notes.extend(other_bits(&before, &recipe));
+    let began_with = BeganWith::of(folder)?;
+    let samples = open_when_available(request.stop, &request.warn, || {
+        RunSamples::open(&recipe.recipe, run.paths(), Some(&began_with))
+    })?;
+    run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+    train(request, run, &recipe, &samples, notes)
+}
+
+/// Trains the heads of a run from the beginning.
+fn train(
+    request: RunRequest<'_>,
+    run: Run,
+    resolved: &Resolved,
+    samples: &RunSamples,
+    notes: Vec<Note>,
+) -> Result<Outcome, HeadsError> {
+    match run_heads(request, run, resolved, samples, notes) {
+        Err(HeadsError::Stopped) => Ok(Outcome::Stopped { step: 0 }),
+        outcome => outcome,
+    }
+}
+
+fn run_heads(
+    mut request: RunRequest<'_>,
+    run: Run,
+    resolved: &Resolved,
+    samples: &RunSamples,
+    notes: Vec<Note>,
+) -> Result<Outcome, HeadsError> {
+    let recipe = &resolved.recipe;
+    let stop = request.stop;
+    let images = (!recipe.has_vectors()).then(|| RunImages::new(recipe, &samples.dataset, 1));
+    let RunVectors { vectors, copies } = match &images {
+        Some(images) => vectors_of_run(recipe, samples, images, &run, &mut request)?,
+        None => vectors_of_user(resolved, samples, &run, stop)?,
+    };
+    let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, request.sinks)?;
+    events.begins(0);
+    for note in notes {
+        events.aside(note)?;
+    }
+    let evaluator = HeadEvaluator { recipe, samples, vectors: &vectors, stop };
+    let thumbnails = |ids: &[u64]| -> Result<Thumbnails, DataError> {
+        let Some(images) = &images else { return Ok(Thumbnails::default()) };
+        images.thumbnails(ids, recipe, &request.warn, stop)
+    };
+    let finished = HeadRun { evaluator, events, thumbnails: &thumbnails, copies }.run()?;
+    Ok(Outcome::Finished(finished))
+}
+
+/// Reads the vectors of the user, and keeps their projection in the run.
+fn vectors_of_user(
+    resolved: &Resolved,
+    samples: &RunSamples,
+    run: &Run,
+    stop: &AtomicBool,
+) -> Result<RunVectors, HeadsError> {
+    let recipe = &resolved.recipe;
+    let paths = run.paths();
+    let place = TablePlace::new(paths.folder());
+    let vectors = read_vectors(recipe, &samples.dataset, &samples.needed(), paths, place, stop)?;
+    run.write(RunFile::Projection, &projection_bytes(&vectors.projection)?)?;
+    let copies = link_labels(recipe, samples, &vectors.projection, stop)?;
+    Ok(RunVectors { vectors, copies })
+}
+
+/// Warns if the device has changed, which computes other last bits of features. The number of threads does not.
+fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+    let changed = before.recipe.train.device != now.recipe.train.device;
+    changed.then(|| Note {
+        step: 0,
+        text: "the device has changed".to_owned(),
+        hint: "the result may differ in its last bits from that of an uninterrupted run".to_owned(),
+    })
+}

@@ -1,0 +1,217 @@
+//! A classifier of vectors in memory: what a run on vectors trains, without its files.
+//!
+//! The samples are numbered as in the table of a run, and pass through the same projection and the same fit: the same vectors,
+//! labels and settings give the same bits as `calmix train --features`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_core::matrix::Matrix;
+use calmix_data::groups::group_numbers;
+use calmix_data::vectors::too_long;
+use calmix_head::HeadError;
+use calmix_head::fit::{FittedHead, HeadFit, fit};
+use calmix_head::model::HeadModel;
+use calmix_head::progress::FitProgress;
+use calmix_head::projection::Projection;
+use calmix_head::samples::{HeadSamples, TrainingRows, check_classes};
+use calmix_lifecycle::run_samples::NeededSamples;
+use calmix_lifecycle::splits::drawn_unlabelled;
+use calmix_lifecycle::start::{FILE_CONTENTS, view_settings};
+use calmix_metrics::held_out;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::{Layers, Recipe};
+use calmix_run::head_files::{head_bytes, projection_bytes};
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+
+use crate::error::HeadsError;
+use crate::head_memory::HeadMemory;
+use crate::head_settings::head_settings;
+use crate::label_copies::{CopySearch, LabelCopies};
+use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
+
+/// Vectors and labels to train a classifier on.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledVectors<'a> {
+    /// One row for each sample: its vector, then further views of it if there are any.
+    pub vectors: Matrix<'a>,
+    /// The number of vectors in a row.
+    pub views: usize,
+    /// The class of each sample; `None` if it has no label.
+    pub labels: &'a [Option<u32>],
+    /// The names of the classes.
+    pub classes: &'a [String],
+    /// The number of the [group](calmix_data::groups) of each sample; empty if each is a group of its own.
+    pub groups: &'a [u32],
+}
+
+/// A classifier that was trained on vectors in memory.
+#[derive(Debug)]
+pub struct VectorClassifier {
+    /// The head that is the model, with its projection.
+    pub model: HeadModel,
+    /// What `model.json` of a run would say about it: classes, calibrator, held-out labels.
+    pub info: ModelInfo,
+    /// All heads that were tried.
+    pub fit: HeadFit,
+    /// The row of each sample, by its id: labelled rows come first, as in the table of a run.
+    pub rows: Vec<usize>,
+    /// Labels that are near-duplicates of others.
+    pub copies: LabelCopies,
+}
+
+/// The recipe of a classifier: the built-in `vectors`, with settings of the user, for samples of some views.
+///
+/// # Errors
+/// If a setting is unknown or invalid.
+pub fn recipe(settings: Layers, views: usize) -> Result<Recipe, HeadsError> {
+    let resolved = settings.decided(FILE_CONTENTS, view_settings(views)).resolve()?;
+    Ok(resolved.recipe)
+}
+
+impl VectorClassifier {
+    /// Trains all heads on `threads` threads, and keeps the one that a run would keep. The number of threads changes no bit.
+    ///
+    /// # Errors
+    /// If the input contradicts itself, a number is not finite, a vector is too long, or a setting does not apply; [`HeadsError::Stopped`] if
+    /// `stop` becomes true.
+    pub fn fit(
+        samples: LabelledVectors<'_>,
+        recipe: &Recipe,
+        threads: usize,
+        stop: &AtomicBool,
+    ) -> Result<Self, HeadsError> {
+        let LabelledVectors { vectors, views, labels, classes, groups } = samples;
+        if !groups.is_empty() && groups.len() != labels.len() {
+            let problem = format!("{} groups for {} samples", groups.len(), labels.len());
+            return Err(HeadsError::unsupported(problem));
+        }
+        let rows = rows_by_id(labels);
+        let training = training_ids(labels, recipe);
+        let width = vectors.width() / views.max(1);
+        for (row, vector) in vectors.iter().enumerate() {
+            if let Some(problem) = vector.chunks_exact(width.max(1)).find_map(too_long) {
+                return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
+            }
+        }
+        let needed = NeededSamples {
+            training: training.ids.clone(),
+            evaluation: Vec::new(),
+            labelled: training.rows.labelled.len(),
+            validation: 0,
+        };
+        check_classes(needed.labelled, classes.len())?;
+        HeadMemory::of(recipe, &needed, width, classes.len()).check()?;
+        let clean = |id: &u64| vectors.row(rows[*id as usize]).get(..width).unwrap_or_default();
+        let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));
+        let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
+        let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
+        drop(fitted_on);
+        let mut copies = LabelCopies::default();
+        if LabelCopies::are_searched(recipe, !groups.is_empty()) {
+            let unlabelled: Vec<u64> =
+                training.rows.unlabelled.iter().map(|&place| training.ids[place]).collect();
+            let labelled = &training.ids[..training.rows.labelled.len()];
+            let search = CopySearch { labelled, unlabelled: &unlabelled, projection: &projection, stop };
+            let read = |id: u64, numbers: &mut Vec<f32>| {
+                numbers.extend_from_slice(clean(&id));
+                Ok(())
+            };
+            copies = search.by_features(|id| Ok(labels[rows[id as usize]]), read)?;
+        }
+        let mut projected = Vec::with_capacity(training.ids.len() * views * projection.dimensions());
+        let mut block = Vec::new();
+        for ids in training.ids.chunks((ROWS / views.max(1)).max(1)) {
+            check_stop(stop)?;
+            block.clear();
+            for &id in ids {
+                block.extend_from_slice(vectors.row(rows[id as usize]));
+            }
+            project(&projection, &block, &mut projected)?;
+        }
+        let labels: Vec<Option<u32>> = training.ids.iter().map(|&id| labels[rows[id as usize]]).collect();
+        let groups: Vec<Option<u32>> =
+            training.ids.iter().map(|&id| groups.get(rows[id as usize]).copied()).collect();
+        // Numbered as a run numbers them, so that the same draws follow.
+        let groups =
+            if samples.groups.is_empty() { copies.groups_of(&training.ids) } else { group_numbers(&groups) };
+        let head_samples = HeadSamples {
+            ids: &training.ids,
+            vectors: Matrix::new(&projected, training.ids.len(), views * projection.dimensions())?.into(),
+            weak: recipe.network.weak_views as u8,
+            strong: recipe.network.strong_views as u8,
+            labels: &labels,
+            classes,
+            groups: &groups,
+        };
+        let progress = FitProgress::new(stop);
+        let settings = head_settings(recipe);
+        let fit = fit(head_samples, &training.rows, None, &settings, threads, &progress)?;
+        let Some(kept) = fit.head() else {
+            return Err(HeadsError::unsupported("no head was trained".to_owned()));
+        };
+        let info = model_info(recipe, classes, &projection, kept, stop)?;
+        let model = HeadModel::new(projection, kept.trained.average.clone())?;
+        Ok(Self { model, info, fit, rows, copies })
+    }
+}
+
+fn check_stop(stop: &AtomicBool) -> Result<(), HeadsError> {
+    if stop.load(Ordering::Relaxed) { Err(HeadsError::Stopped) } else { Ok(()) }
+}
+
+/// The rows in the order of a run's table: those with a label, then the others.
+fn rows_by_id(labels: &[Option<u32>]) -> Vec<usize> {
+    let (mut rows, unlabelled): (Vec<usize>, Vec<usize>) =
+        (0..labels.len()).partition(|&row| labels[row].is_some());
+    rows.extend(unlabelled);
+    rows
+}
+
+/// The samples that are trained on.
+struct TrainingIds {
+    /// Their ids, ascending.
+    ids: Vec<u64>,
+    /// Their places in `ids`, by how they are used.
+    rows: TrainingRows,
+}
+
+/// The labelled samples, and as many without their label as the recipe sets.
+fn training_ids(labels: &[Option<u32>], recipe: &Recipe) -> TrainingIds {
+    let labelled = labels.iter().flatten().count();
+    let first = if recipe.labels.include_labelled { 0 } else { labelled as u64 };
+    let all: Vec<u64> = (first..labels.len() as u64).collect();
+    let count = recipe.unlabelled_samples(all.len() as u64);
+    let unlabelled = drawn_unlabelled(all, count);
+    let mut ids: Vec<u64> = (0..labelled as u64).collect();
+    ids.extend(unlabelled.iter().filter(|&&id| id >= labelled as u64));
+    let places = unlabelled.iter().filter_map(|id| ids.binary_search(id).ok()).collect();
+    TrainingIds { rows: TrainingRows { labelled: (0..labelled).collect(), unlabelled: places }, ids }
+}
+
+/// What `model.json` would say about a head.
+fn model_info(
+    recipe: &Recipe,
+    classes: &[String],
+    projection: &Projection,
+    kept: &FittedHead,
+    stop: &AtomicBool,
+) -> Result<ModelInfo, HeadsError> {
+    let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.average)?);
+    info.head = Some(HeadInfo {
+        kind: recipe.network.head,
+        precision: Precision::F32,
+        features: projection.width() as u32,
+        dimensions: projection.dimensions() as u32,
+        backbone: String::new(),
+        encoder: None,
+        runtime: String::new(),
+        projection: ModelInfo::hash(&projection_bytes(projection)?),
+    });
+    if let Some(calibrator) = kept.calibrator.map() {
+        let stop = || stop.load(Ordering::Relaxed);
+        let held_out = held_out::cross_fitted_unless(&kept.predictions, calibrator, &kept.unseen, &stop);
+        info.held_out = Some(held_out.map_err(HeadError::from)?);
+        info.calibration = Some(calibrator.clone());
+    }
+    Ok(info)
+}

@@ -1,0 +1,343 @@
+//! The vectors of samples, row by row: in memory, or in a file that is read by position if they are many.
+//!
+//! The file has no name, so that a process leaves nothing behind however it ends. The system keeps it in memory as far as there
+//! is room, and takes that memory back when a process needs it: a run of any size needs little memory of its own.
+
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use calmix_core::matrix::Matrix;
+use calmix_head::HeadError;
+use calmix_head::projection::Projection;
+use calmix_head::sample_vectors::{SampleVectors, VectorRows};
+use calmix_io::error::FileError;
+use calmix_io::shown::shown;
+
+use crate::error::HeadsError;
+use crate::vector_projection::project;
+
+/// Where a table of vectors is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct TablePlace<'a> {
+    /// The folder for a file; `None` to keep any table in memory.
+    pub folder: Option<&'a Path>,
+    /// Bytes of the largest table that is kept in memory all the same.
+    pub in_memory: u64,
+}
+
+impl<'a> TablePlace<'a> {
+    /// In memory, whatever its size: for a command that writes nothing.
+    pub const MEMORY: Self = Self { folder: None, in_memory: u64::MAX };
+    /// Bytes of a table that a run keeps in memory.
+    pub const IN_MEMORY: u64 = 256 << 20;
+
+    /// In memory if it is small, otherwise in a file of this folder.
+    pub fn new(folder: &'a Path) -> Self {
+        Self { folder: Some(folder), in_memory: Self::IN_MEMORY }
+    }
+}
+
+/// Vectors of samples, row by row.
+#[derive(Debug)]
+pub struct VectorTable {
+    /// The samples, ascending.
+    pub ids: Vec<u64>,
+    /// Numbers of a row: all views of a sample.
+    width: usize,
+    numbers: Numbers,
+    first_infinite: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Numbers {
+    Memory(Vec<f32>),
+    File(VectorFile),
+}
+
+/// Numbers as little-endian f32, one row after the other.
+#[derive(Debug)]
+struct VectorFile {
+    file: File,
+    /// Where it is, for errors.
+    folder: PathBuf,
+}
+
+impl VectorTable {
+    /// Appends the first numbers of a sample: of its clean view. Returns `false` if the table does not have the sample.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(crate) fn read_first(
+        &self,
+        id: u64,
+        dimensions: usize,
+        into: &mut Vec<f32>,
+    ) -> Result<bool, HeadsError> {
+        let Ok(row) = self.ids.binary_search(&id) else { return Ok(false) };
+        self.read(row, 0..dimensions, into)?;
+        Ok(true)
+    }
+
+    /// The rows, to train on.
+    ///
+    /// # Errors
+    /// If there is not one row for each sample.
+    pub(crate) fn rows(&self) -> Result<SampleVectors<'_>, HeadsError> {
+        Ok(match &self.numbers {
+            Numbers::Memory(numbers) => Matrix::new(numbers, self.ids.len(), self.width)?.into(),
+            Numbers::File(_) => SampleVectors::Elsewhere(self),
+        })
+    }
+}
+
+impl VectorRows for VectorTable {
+    fn rows(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn read(&self, row: usize, columns: Range<usize>, into: &mut Vec<f32>) -> Result<(), HeadError> {
+        if row >= self.ids.len() || columns.start > columns.end || columns.end > self.width {
+            return Err(HeadError::Input(format!("there is no row {row} with numbers {columns:?}")));
+        }
+        let start = row * self.width + columns.start;
+        match &self.numbers {
+            Numbers::Memory(numbers) => {
+                into.extend_from_slice(numbers.get(start..start + columns.len()).unwrap_or_default());
+                Ok(())
+            }
+            Numbers::File(stored) => stored.read(start, columns.len(), into),
+        }
+    }
+
+    fn first_infinite(&self) -> Option<usize> {
+        self.first_infinite
+    }
+}
+
+impl VectorFile {
+    fn read(&self, start: usize, length: usize, into: &mut Vec<f32>) -> Result<(), HeadError> {
+        let mut bytes = vec![0; 4 * length];
+        self.file.read_exact_at(&mut bytes, 4 * start as u64).map_err(|error| {
+            HeadError::Read(format!(
+                "{}: cannot read the vectors of the run: {error}",
+                shown(self.folder.display())
+            ))
+        })?;
+        into.extend(bytes.as_chunks().0.iter().map(|&number| f32::from_le_bytes(number)));
+        Ok(())
+    }
+}
+
+/// Writes a table, from its first row.
+#[derive(Debug)]
+pub struct TableWriter {
+    width: usize,
+    numbers: Numbers,
+    /// Numbers that were written.
+    written: usize,
+    first_infinite: Option<usize>,
+}
+
+impl TableWriter {
+    /// A table that is going to have `rows` rows of `width` numbers.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or the file cannot be made.
+    pub fn new(rows: usize, width: usize, place: TablePlace<'_>) -> Result<Self, HeadsError> {
+        let bytes = 4 * rows as u64 * width as u64;
+        let numbers = match place.folder.filter(|_| bytes > place.in_memory) {
+            Some(folder) => {
+                let file = tempfile::tempfile_in(folder).map_err(|error| FileError::new(folder, error))?;
+                Numbers::File(VectorFile { file, folder: folder.to_owned() })
+            }
+            None => Numbers::Memory(Vec::with_capacity(rows * width)),
+        };
+        Ok(Self { width, numbers, written: 0, first_infinite: None })
+    }
+
+    /// Adds the projections of vectors, which need not end with a row.
+    ///
+    /// # Errors
+    /// If they are not of the projection's width, or cannot be written.
+    pub fn project(&mut self, projection: &Projection, vectors: &[f32]) -> Result<(), HeadsError> {
+        let mut projected = Vec::new();
+        project(projection, vectors, &mut projected)?;
+        let infinite = projected.iter().position(|number| !number.is_finite());
+        if let (None, Some(n)) = (self.first_infinite, infinite) {
+            self.first_infinite = Some((self.written + n) / self.width.max(1));
+        }
+        self.written += projected.len();
+        match &mut self.numbers {
+            Numbers::Memory(numbers) => numbers.extend(projected),
+            Numbers::File(VectorFile { file, folder }) => {
+                let bytes: Vec<u8> = projected.iter().flat_map(|number| number.to_le_bytes()).collect();
+                file.write_all(&bytes).map_err(|error| FileError::new(&*folder, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The table, whose rows are those of `ids`.
+    ///
+    /// # Errors
+    /// If fewer or more numbers were written.
+    pub fn finish(self, ids: Vec<u64>) -> Result<VectorTable, HeadsError> {
+        let Self { width, numbers, written, first_infinite } = self;
+        if written != ids.len() * width {
+            let rows = ids.len();
+            return Err(calmix_core::error::CoreError::Shape { rows, width, got: written }.into());
+        }
+        Ok(VectorTable { ids, width, numbers, first_infinite })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use calmix_core::preset;
+    use calmix_core::pseudo::{Base, SoftMatch};
+    use calmix_core::rng::{Domain, Seed};
+    use calmix_core::schedule::{LearningRate, Start};
+    use calmix_head::fit;
+    use calmix_head::progress::FitProgress;
+    use calmix_head::samples::{HeadSamples, TrainingRows};
+    use calmix_head::settings::{Candidates, HeadSettings};
+
+    use super::*;
+    use crate::vector_projection::fit_projection;
+
+    const SAMPLES: usize = 90;
+    const VIEWS: usize = 5;
+    const WIDTH: usize = 12;
+    const DIMENSIONS: usize = 8;
+
+    fn settings(candidates: Candidates) -> HeadSettings {
+        let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));
+        method.mixup.start = Start::at(0);
+        HeadSettings {
+            method,
+            hidden: None,
+            steps: 20,
+            batch: 8,
+            unlabelled_batch: 24,
+            lr: 1.0,
+            schedule: LearningRate::Cosine,
+            momentum: 0.9,
+            nesterov: true,
+            weight_decay: 0.0,
+            clip: None,
+            ema_decay: 0.9,
+            folds: 3,
+            candidates,
+            labels_alone: true,
+            log_every: 0,
+            seed: Seed(1),
+        }
+    }
+
+    /// Vectors of three classes, and their projection.
+    fn vectors() -> (Vec<f32>, Projection) {
+        let mut stream = Seed(7).stream(Domain::Init, 0, 0);
+        let mut vectors = Vec::new();
+        for sample in 0..SAMPLES {
+            for place in 0..VIEWS * WIDTH {
+                let is_own = place % WIDTH % 3 == sample % 3;
+                vectors.push(stream.uniform() as f32 + if is_own { 1.0 } else { 0.0 });
+            }
+        }
+        let projection = fit_projection(&vectors, WIDTH, DIMENSIONS, &AtomicBool::new(false)).unwrap();
+        (vectors, projection)
+    }
+
+    fn table(vectors: &[f32], projection: &Projection, place: TablePlace<'_>) -> VectorTable {
+        let mut table = TableWriter::new(SAMPLES, VIEWS * DIMENSIONS, place).unwrap();
+        // Blocks that do not end with a row.
+        for block in vectors.chunks(7 * WIDTH) {
+            table.project(projection, block).unwrap();
+        }
+        table.finish((0..SAMPLES as u64).map(|row| 3 * row).collect()).unwrap()
+    }
+
+    fn weights(table: &VectorTable, candidates: Candidates) -> Vec<Vec<u32>> {
+        let classes = ["a", "b", "c"].map(str::to_owned);
+        let labels: Vec<_> = (0..SAMPLES).map(|row| Some(row as u32 % 3)).collect();
+        let is_one_view = candidates == Candidates::OneVector;
+        let samples = HeadSamples {
+            ids: &table.ids,
+            vectors: table.rows().unwrap(),
+            weak: if is_one_view { 0 } else { 2 },
+            strong: if is_one_view { 4 } else { 2 },
+            labels: &labels,
+            classes: &classes,
+            groups: &[],
+        };
+        let rows = TrainingRows { labelled: (0..15).collect(), unlabelled: (0..SAMPLES).collect() };
+        let stop = AtomicBool::new(false);
+        let fitted = fit(samples, &rows, None, &settings(candidates), 2, &FitProgress::new(&stop)).unwrap();
+        let numbers =
+            |head: &calmix_head::network::Head| head.numbers().iter().map(|n| n.to_bits()).collect();
+        fitted.heads.iter().map(|head| numbers(&head.trained.average)).collect()
+    }
+
+    #[test]
+    fn file_and_memory_train_the_same_heads() {
+        let folder = tempfile::tempdir().unwrap();
+        let (vectors, projection) = vectors();
+        let in_file = TablePlace { folder: Some(folder.path()), in_memory: 0 };
+        let stored = table(&vectors, &projection, in_file);
+        let memory = table(&vectors, &projection, TablePlace::new(folder.path()));
+        assert!(matches!(stored.numbers, Numbers::File(_)) && matches!(memory.numbers, Numbers::Memory(_)));
+        // It has no name.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        for (row, id) in memory.ids.iter().enumerate() {
+            for columns in [0..VIEWS * DIMENSIONS, 3..9, 4..4] {
+                let mut both = [Vec::new(), Vec::new()];
+                stored.read(row, columns.clone(), &mut both[0]).unwrap();
+                memory.read(row, columns, &mut both[1]).unwrap();
+                assert_eq!(both[0], both[1], "{row}");
+            }
+            let mut clean = Vec::new();
+            assert!(stored.read_first(*id, DIMENSIONS, &mut clean).unwrap() && clean.len() == DIMENSIONS);
+            assert!(!stored.read_first(id + 1, DIMENSIONS, &mut clean).unwrap());
+        }
+        for candidates in [Candidates::Method, Candidates::OneVector] {
+            let heads = weights(&memory, candidates);
+            assert!(heads.len() > 1);
+            assert_eq!(heads, weights(&stored, candidates), "{candidates:?}");
+        }
+    }
+
+    #[test]
+    fn rows_outside_the_table_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (vectors, projection) = vectors();
+        for in_memory in [0, u64::MAX] {
+            let place = TablePlace { folder: Some(folder.path()), in_memory };
+            let table = table(&vectors, &projection, place);
+            let mut into = Vec::new();
+            table.read(SAMPLES, 0..1, &mut into).unwrap_err();
+            table.read(0, 0..VIEWS * DIMENSIONS + 1, &mut into).unwrap_err();
+            assert!(into.is_empty() && table.first_infinite().is_none());
+        }
+    }
+
+    #[test]
+    fn number_that_is_not_finite_is_found_while_writing() {
+        let (mut vectors, projection) = vectors();
+        vectors[17 * VIEWS * WIDTH + 20] = f32::NAN;
+        let folder = tempfile::tempdir().unwrap();
+        let place = TablePlace { folder: Some(folder.path()), in_memory: 0 };
+        assert_eq!(table(&vectors, &projection, place).first_infinite(), Some(17));
+        // Fewer numbers than rows.
+        let short = TableWriter::new(2, DIMENSIONS, place).unwrap();
+        short.finish(vec![1, 2]).unwrap_err();
+    }
+}

@@ -1,0 +1,109 @@
+//! How the caller wants a run to be trained or resumed: where its events go, when it stops, and who may open its folder.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use calmix_data::loader::Warn;
+use calmix_io::disk::{Disk, RealDisk, WarningDisk};
+use calmix_run::error::RunError;
+use calmix_run::read;
+use calmix_run::run::{Build, Run};
+use calmix_run::sink::Sink;
+
+use crate::error::LifecycleError;
+
+/// A request to train or to resume a run; both trainers take it.
+pub struct RunRequest<'a> {
+    /// Ends the run when it becomes true.
+    pub stop: &'a AtomicBool,
+    /// Receives urgent warnings.
+    pub warn: Warn,
+    /// Receive the events.
+    pub sinks: Vec<Box<dyn Sink + 'a>>,
+    /// Where the files of the run are written.
+    pub disk: Arc<dyn Disk>,
+    /// What the program was compiled from.
+    pub build: Build,
+    takes_over: bool,
+}
+
+impl<'a> RunRequest<'a> {
+    /// A request without sinks. The run stops soon after `stop` becomes true.
+    pub fn new(stop: &'a AtomicBool) -> Self {
+        Self {
+            stop,
+            warn: Arc::new(|_| {}),
+            sinks: Vec::new(),
+            disk: Arc::new(RealDisk),
+            build: Build::default(),
+            takes_over: false,
+        }
+    }
+
+    /// Receives urgent warnings: that the storage of the dataset or of the run's folder does not answer, and that it is back.
+    /// Called from any thread.
+    #[must_use]
+    pub fn warning(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let warn: Warn = Arc::new(warn);
+        Self { disk: Arc::new(WarningDisk(Arc::clone(&warn))), warn, ..self }
+    }
+
+    /// Writes to the caller's disk.
+    #[must_use]
+    pub fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
+    }
+
+    /// Adds a sink. The events in the run's folder are written in any case. An error of the sink does not end the run: the
+    /// terminal or the pipe behind it may close.
+    #[must_use]
+    pub fn sink(mut self, sink: impl Sink + 'a) -> Self {
+        self.sinks.push(Box::new(sink));
+        self
+    }
+
+    /// Names what the program was compiled from; a new run records it.
+    #[must_use]
+    pub fn built_from(self, build: Build) -> Self {
+        Self { build, ..self }
+    }
+
+    /// Also opens a run that a process of another machine has not closed: the caller knows that it has ended.
+    #[must_use]
+    pub fn taking_over(self, takes_over: bool) -> Self {
+        Self { takes_over, ..self }
+    }
+
+    /// Takes a folder that is empty or does not exist, or in which a run was killed before it began.
+    ///
+    /// # Errors
+    /// If a run has begun there, or the folder is in use.
+    pub fn claim(&self, folder: &Path) -> Result<Run, RunError> {
+        match Run::create_on(folder, Arc::clone(&self.disk)) {
+            Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
+                Run::take_over(folder, Arc::clone(&self.disk))
+            }
+            run => run,
+        }
+    }
+
+    /// Takes the folder of a run that has begun.
+    ///
+    /// # Errors
+    /// If none has begun there, or another process has it.
+    pub fn open(&self, folder: &Path) -> Result<Run, LifecycleError> {
+        let disk = Arc::clone(&self.disk);
+        let run = if self.takes_over { Run::take_over(folder, disk)? } else { Run::open_on(folder, disk)? };
+        if !read::has_begun(folder) {
+            return Err(LifecycleError::NotBegun { path: folder.to_owned() });
+        }
+        Ok(run)
+    }
+}
+
+impl std::fmt::Debug for RunRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunRequest").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+    }
+}

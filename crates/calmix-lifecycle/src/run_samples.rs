@@ -1,0 +1,332 @@
+//! The samples of a run: its dataset, open and split, and which samples are trained and evaluated on.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::loader::SampleIds;
+use calmix_data::manifest::{NO_LABEL, SampleRecord};
+use calmix_data::split::LabelSplit;
+use calmix_io::safe_open;
+use calmix_metrics::fitted_calibrator::FittedOn;
+use calmix_metrics::predictions::EvalSet;
+use calmix_recipe::{Recipe, Resolved, Selection};
+use calmix_run::checkpoint::Identity;
+use calmix_run::read;
+use calmix_run::run::{Paths, RunEnvironment, RunFile};
+use calmix_run::summary::RunSummary;
+
+use crate::error::LifecycleError;
+use crate::splits::{draw_split, own_validation, unlabelled};
+use crate::table::prepared_table::prepared;
+
+/// The most samples whose classes every process keeps in memory: 64 MB.
+const CLASSES_IN_MEMORY: u64 = 1 << 24;
+
+/// The dataset and the split with which a run started.
+#[derive(Debug, Clone)]
+pub struct BeganWith {
+    /// The fingerprint of the dataset.
+    pub dataset: String,
+    /// The hash of the split.
+    pub split: String,
+}
+
+impl BeganWith {
+    /// What a run wrote when it began.
+    ///
+    /// # Errors
+    /// If its file cannot be read.
+    pub fn of(folder: &Path) -> Result<Self, LifecycleError> {
+        let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
+        Ok(Self { dataset, split })
+    }
+}
+
+impl From<&Identity> for BeganWith {
+    fn from(identity: &Identity) -> Self {
+        Self { dataset: identity.dataset.clone(), split: identity.split.clone() }
+    }
+}
+
+/// The samples whose vectors a run needs: those it is trained on and those it is evaluated on.
+#[derive(Debug, Clone, Default)]
+pub struct NeededSamples {
+    /// Samples that are needed in all views.
+    pub training: Vec<u64>,
+    /// Samples that are needed in the clean view only.
+    pub evaluation: Vec<u64>,
+    /// The number of labels that are trained on.
+    pub labelled: usize,
+    /// The number of labels that are held out.
+    pub validation: usize,
+}
+
+/// A dataset that is open and split.
+#[derive(Debug)]
+pub struct RunSamples {
+    /// The dataset.
+    pub dataset: Arc<Dataset>,
+    /// The names of its classes.
+    pub classes: Vec<String>,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// Which labels are trained on, and which are held out.
+    pub split: LabelSplit,
+    /// The hash of the split.
+    pub split_hash: String,
+    unlabelled: SampleIds,
+    /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file. `None` if there are too
+    /// many for the memory of every process; a class is then read from the table when it is needed.
+    classes_of: Option<Vec<u32>>,
+    validation: SampleIds,
+    fitted_on: FittedOn,
+    test: Option<Range<u64>>,
+}
+
+impl RunSamples {
+    /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
+    /// A resumed run passes what it `began_with`.
+    ///
+    /// # Errors
+    /// If the dataset or the split cannot be used, or is not the one that the run began with.
+    pub fn open(
+        recipe: &Recipe,
+        paths: &Paths,
+        began_with: Option<&BeganWith>,
+    ) -> Result<Self, LifecycleError> {
+        let table = prepared(recipe, paths);
+        if recipe.dataset.prepared.is_empty() {
+            // Its files cannot lead outside of the folder: opening them follows no links.
+            safe_open::check_folder(&table)?;
+        }
+        let dataset = Dataset::open(&table, Path::new(&recipe.dataset.path))?;
+        if let Some(before) =
+            began_with.map(|then| &then.dataset).filter(|&then| then != dataset.fingerprint())
+        {
+            let path = paths.folder().to_owned();
+            let now = dataset.fingerprint().to_owned();
+            return Err(LifecycleError::OtherDataset { path, before: before.clone(), now });
+        }
+        let stored = paths.file(RunFile::Split)?;
+        let split = if safe_open::exists(&stored) {
+            read_split(&stored, &dataset)?
+        } else {
+            draw_split(recipe, &dataset)?
+        };
+        let split_hash = split.hash().map_err(|problem| DataError::new(&stored, problem))?;
+        if began_with.is_some_and(|then| then.split != split_hash) {
+            return Err(LifecycleError::OtherSplit { path: stored.to_path_buf() });
+        }
+        Self::new(recipe, dataset, split)
+    }
+
+    /// The samples of a dataset that is open and split.
+    ///
+    /// # Errors
+    /// If the recipe selects by validation labels and there are none, or the dataset lacks a split that the recipe names.
+    pub fn new(recipe: &Recipe, mut dataset: Dataset, split: LabelSplit) -> Result<Self, LifecycleError> {
+        let split_hash = split.hash().map_err(|problem| DataError::new(dataset.folder(), problem))?;
+        let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
+            Some(own) => (own.into(), FittedOn::ValidationSplit),
+            None => (split.validation().into(), FittedOn::HeldOut),
+        };
+        if recipe.selection == Selection::BestValidation && validation.is_empty() {
+            return Err(no_validation(&split));
+        }
+        let needs = recipe.unlabelled() > 0;
+        let unlabelled = if needs { unlabelled(recipe, &split, &dataset)? } else { SampleIds::default() };
+        let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
+        let all = if needs || recipe.has_head() { dataset.len() } else { 0 };
+        let classes_of = if all <= CLASSES_IN_MEMORY {
+            Some(dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?)
+        } else {
+            None
+        };
+        let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
+        let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
+            let hint = match &error {
+                DataError::File { hint: Some(hint), .. } => hint.clone(),
+                _ => String::new(),
+            };
+            error.hint(format!("{hint}; set dataset.test to one of them, or to nothing"))
+        })?;
+        // A head reads every image once, for its features.
+        if dataset.is_remote() && !recipe.has_head() {
+            let evaluated = (0..validation.len()).filter_map(|index| validation.id(index));
+            let evaluated = evaluated.chain(test.clone().unwrap_or_default());
+            dataset.keep_samples(split.labelled().iter().copied().chain(evaluated))?;
+        }
+        Ok(Self {
+            classes: dataset.classes().to_vec(),
+            fingerprint: dataset.fingerprint().to_owned(),
+            dataset: Arc::new(dataset),
+            split,
+            split_hash,
+            unlabelled,
+            classes_of,
+            validation,
+            fitted_on,
+            test,
+        })
+    }
+
+    /// The summary of a run on these samples, for readers that do not parse recipes.
+    pub fn summary(&self, resolved: &Resolved) -> RunSummary {
+        let recipe = &resolved.recipe;
+        let method = &recipe.method;
+        let (base, pairing) = match recipe.has_one_vector() {
+            true if recipe.unlabelled() > 0 => ("lr+em".to_owned(), "none".to_owned()),
+            true => ("lr".to_owned(), "none".to_owned()),
+            false => (method.base.word().to_string(), method.mixup.pairing.word().to_string()),
+        };
+        let network = match recipe.has_encoder() {
+            // Vectors that the user already has come from anywhere.
+            _ if recipe.has_vectors() => "none".to_owned(),
+            true => format!("onnx encoder, output {}", recipe.network.output),
+            false => recipe.network.name.to_string(),
+        };
+        RunSummary {
+            dataset: recipe.dataset.source.to_string(),
+            classes: self.classes.len(),
+            labelled: self.split.labelled().len(),
+            validation: self.validation() as usize,
+            unlabelled: self.unlabelled().len(),
+            base,
+            pairing,
+            network,
+            size: if recipe.has_vectors() { 0 } else { recipe.augment.size },
+            steps: recipe.steps(),
+            seed: recipe.train.seed,
+            label_seed: recipe.labels.seed,
+            recipe: resolved.hash(),
+            based_on: resolved.base().map(str::to_owned),
+        }
+    }
+
+    /// The samples whose vectors a run needs.
+    pub fn needed(&self) -> NeededSamples {
+        let mut training = self.unlabelled_ids();
+        training.extend(self.labelled());
+        training.sort_unstable();
+        training.dedup();
+        let mut evaluation = self.ids_of(EvalSet::Validation);
+        let validation = evaluation.len();
+        evaluation.extend(self.test.clone().unwrap_or_default());
+        evaluation.retain(|id| training.binary_search(id).is_err());
+        evaluation.sort_unstable();
+        evaluation.dedup();
+        NeededSamples { training, evaluation, labelled: self.labelled().len(), validation }
+    }
+
+    /// The samples that an evaluation needs, without training.
+    pub fn needed_to_evaluate(&self) -> NeededSamples {
+        let mut evaluation = self.ids_of(EvalSet::Validation);
+        evaluation.extend(self.test.clone().unwrap_or_default());
+        evaluation.sort_unstable();
+        evaluation.dedup();
+        NeededSamples { training: Vec::new(), evaluation, labelled: 0, validation: 0 }
+    }
+
+    /// The labels that are trained on.
+    pub fn labelled(&self) -> &[u64] {
+        self.split.labelled()
+    }
+
+    /// The samples that are trained on without a label.
+    pub fn unlabelled(&self) -> &SampleIds {
+        &self.unlabelled
+    }
+
+    /// The class of a sample, if known.
+    ///
+    /// # Errors
+    /// If it is not in memory and cannot be read.
+    pub fn class_of(&self, id: u64) -> Result<Option<u32>, DataError> {
+        let Some(classes) = &self.classes_of else { return self.dataset.label(id) };
+        let class = usize::try_from(id).ok().and_then(|id| classes.get(id));
+        Ok(class.copied().filter(|&class| class != NO_LABEL))
+    }
+
+    /// The class of an unlabelled sample whose pseudo-label can be evaluated: one that the dataset knows, of a sample that is
+    /// not also trained on with its label. Other implementations count those too, although the network has memorised them.
+    ///
+    /// # Errors
+    /// As [`class_of`](Self::class_of).
+    pub fn evaluated_class(&self, id: u64) -> Result<Option<u32>, DataError> {
+        let labelled = self.labelled().binary_search(&id).is_ok();
+        if labelled { Ok(None) } else { self.class_of(id) }
+    }
+
+    /// The samples of a split, in order.
+    pub fn ids_of(&self, split: EvalSet) -> Vec<u64> {
+        let samples = self.of_split(split);
+        (0..samples.len()).filter_map(|index| samples.id(index)).collect()
+    }
+
+    /// The samples that are trained on without a label, in order.
+    pub fn unlabelled_ids(&self) -> Vec<u64> {
+        (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).collect()
+    }
+
+    /// At most so many of the unlabelled samples, evenly spread over them.
+    pub fn some_unlabelled_ids(&self, most: u64) -> Vec<u64> {
+        evenly(self.unlabelled.len(), most).filter_map(|index| self.unlabelled.id(index)).collect()
+    }
+
+    /// The samples of a split.
+    pub fn of_split(&self, split: EvalSet) -> SampleIds {
+        match split {
+            // Heads of folds predict these.
+            EvalSet::OutOfFold => SampleIds::default(),
+            EvalSet::Validation => self.validation.clone(),
+            EvalSet::Labelled => self.labelled().into(),
+            EvalSet::Test => self.test.clone().unwrap_or_default().into(),
+        }
+    }
+
+    /// The shorter side to which large images were shrunk, if any were.
+    pub fn shrunk(&self) -> Option<u32> {
+        self.dataset.header().shrunk.map(|shrunk| shrunk.side)
+    }
+
+    /// The number of validation samples: held out, or of the dataset's own split.
+    pub fn validation(&self) -> u64 {
+        self.validation.len()
+    }
+
+    /// The kind of labels of a calibrator that is fitted on the validation samples.
+    pub fn fitted_on(&self) -> FittedOn {
+        self.fitted_on
+    }
+}
+
+/// At most `most` of the numbers below `len`, evenly spread: all of them if they are not more.
+fn evenly(len: u64, most: u64) -> impl Iterator<Item = u64> {
+    let step = len.div_ceil(most.max(1)).max(1);
+    (0..len.div_ceil(step)).map(move |n| n * step)
+}
+
+/// Reads the split in the run's folder.
+///
+/// # Errors
+/// If it cannot be read, or is not one of this dataset.
+pub fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, LifecycleError> {
+    let bytes = safe_open::read(path, LabelSplit::LONGEST_STORED)?;
+    Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
+}
+
+/// The error for a selection rule that needs validation labels where there are none.
+fn no_validation(split: &LabelSplit) -> LifecycleError {
+    let labels = split.labelled().len();
+    LifecycleError::Unsupported(format!(
+        "selection = \"best-validation\" needs validation labels: the dataset has no validation split, and none of its \
+         {labels} labels is held out; add a folder val, set labels.validation to a share such as 0.2, or choose selection = \
+         \"last\""
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! The recipe of a run that is about to start: what the user sets takes precedence over what the folder of the dataset
+//! and the available weights decide. It is resolved twice: before the dataset is read, and after.
+
+use std::path::{Path, PathBuf};
+
+use calmix_data::cloud::CloudUrl;
+use calmix_data::dataset::Dataset;
+use calmix_data::default_place::folder_for_output;
+use calmix_data::split::LabelSplit;
+use calmix_recipe::device::Device;
+use calmix_recipe::{
+    HEAD_RECIPE, Layers, OrderName, Resolved, SourceName, detect_source, is_for_folders, is_own_format,
+    recipe_for,
+};
+use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use toml::Value;
+
+use super::StartContext;
+use super::backbone::{self, BackboneChoice};
+use super::error::StartError;
+use super::folder_recipe::folder_recipe;
+use super::pretrained_layer::with_pretrained;
+use super::table_settings::table_settings;
+use crate::error::LifecycleError;
+use crate::splits::draw_split;
+use crate::table::table_splits::take_splits;
+
+/// The origin of settings that the contents of the dataset folder decide.
+const FOLDER_CONTENTS: &str = "contents of the dataset folder";
+/// The origin of settings that follow from a list of unlabelled samples.
+const LISTED: &str = "list of unlabelled samples";
+/// The origin of settings that the available weights and the number of views decide.
+const VIEW_COUNT: &str = "fixed rule of the number of views";
+/// The origin of settings without which the method that the user sets would have no effect.
+const METHOD: &str = "method set for a head";
+/// The weak views, and the strong views, that the head of a method is trained on unless the user sets their number.
+const VIEWS_OF_METHOD: i64 = 2;
+/// The value of `network.train` with which a head is trained.
+const HEAD: &str = "head";
+
+/// The recipe before its dataset is read.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    layers: Layers,
+    /// The recipe so far: with any of the available weights if calmix is going to choose among them.
+    pub resolved: Resolved,
+    /// The built-in recipe, if calmix chose it.
+    pub chosen_recipe: Option<&'static str>,
+    /// The weights to choose from; empty if the recipe needs none, or the user names some.
+    weights: Vec<StoredWeights>,
+}
+
+/// The settings that the dataset decides.
+#[derive(Debug)]
+pub struct CompletedDraft {
+    /// The recipe.
+    pub resolved: Resolved,
+    /// The split.
+    pub split: LabelSplit,
+    /// The backbone, if calmix chose it.
+    pub backbone: Option<BackboneChoice>,
+}
+
+impl Draft {
+    /// Resolves what the user sets. If that names neither a recipe nor a file, the folder of the dataset, the device and the
+    /// available weights choose a recipe. `device` finds the device of this machine; it is called only if the user names
+    /// neither a recipe nor a device.
+    ///
+    /// # Errors
+    /// If the recipe is not valid, the dataset needs a recipe that the user has to name, or the weights cannot be read.
+    pub fn new(layers: Layers, device: impl FnOnce() -> Device) -> Result<Self, LifecycleError> {
+        let chosen_recipe = chosen_recipe(&layers, device)?;
+        let mut layers = chosen_recipe.into_iter().fold(layers, Layers::recipe);
+        layers = layers.clone().decided(FOLDER_CONTENTS, reading_of_folder(&layers));
+        if layers.word("labels.unlabelled_file").is_some_and(|list| !list.is_empty()) {
+            // The recipe's own limit is for folders of any length; whoever writes a list has chosen.
+            layers = layers.decided(LISTED, [("labels.unlabelled_count", Value::Integer(0))]);
+        }
+        layers = layers.clone().decided(METHOD, views_of_method(&layers));
+        let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
+        let weights = if chooses { backbone::weights_available() } else { Vec::new() };
+        let any = weights.first().map(|any| ("network.weights", Value::String(any.name.clone())));
+        let resolved = resolve(layers.clone().decided(VIEW_COUNT, any))?;
+        Ok(Self { layers, resolved, chosen_recipe, weights })
+    }
+
+    /// The built-in recipe that it is based on, if any.
+    pub fn base(&self) -> Option<&str> {
+        self.layers.base()
+    }
+
+    /// The folder for the features of a frozen backbone: the one that the user sets, or else beside the dataset, for all its
+    /// runs. `None` if a whole network is trained.
+    pub fn feature_cache(&self) -> Option<String> {
+        let recipe = &self.resolved.recipe;
+        match recipe.network.cache.as_str() {
+            _ if !recipe.has_head() => None,
+            "" => {
+                let cache = folder_for_output(Path::new(&recipe.dataset.path)).join("features");
+                Some(cache.to_string_lossy().into_owned())
+            }
+            cache => Some(cache.to_owned()),
+        }
+    }
+
+    /// Names the table of the dataset, unless the user does.
+    pub fn use_table(&mut self, table: &Path) {
+        let table = Value::String(table.to_string_lossy().into_owned());
+        self.layers = self.layers.clone().decided(FOLDER_CONTENTS, [("dataset.prepared", table)]);
+    }
+
+    /// Takes what the dataset decides: its splits, its labels, and which of the available weights suit its number of images.
+    ///
+    /// # Errors
+    /// If the split cannot be drawn, or the weights cannot be read.
+    pub fn complete(
+        &self,
+        dataset: &Dataset,
+        context: &mut StartContext<'_>,
+    ) -> Result<CompletedDraft, LifecycleError> {
+        let mut recipe = self.resolved.recipe.clone();
+        let mut decided = Vec::new();
+        if is_for_folders(self.base()) {
+            decided.extend(take_splits(&self.resolved, &mut recipe, dataset, &mut *context.notify));
+        }
+        if let Some(cache) = self.feature_cache() {
+            recipe.network.cache.clone_from(&cache);
+            decided.push(("network.cache", Value::String(cache)));
+        }
+        let split = draw_split(&recipe, dataset)?;
+        let backbone = backbone::choose(&self.weights, &recipe, dataset, &split)?;
+        let layers = self.layers.clone().decided(FOLDER_CONTENTS, decided);
+        let chosen = backbone.as_ref().map(BackboneChoice::settings);
+        let resolved = resolve(layers.decided(VIEW_COUNT, chosen.into_iter().flatten()))?;
+        Ok(CompletedDraft { resolved, split, backbone })
+    }
+}
+
+/// Returns whether these layers train a head, on images or on vectors, without resolving them. `device` is called as by
+/// [`Draft::new`].
+///
+/// # Errors
+/// If no recipe can be chosen for the dataset.
+pub fn trains_head(layers: &Layers, device: impl FnOnce() -> Device) -> Result<bool, LifecycleError> {
+    let chosen = chosen_recipe(layers, device)?;
+    let layers = chosen.into_iter().fold(layers.clone(), Layers::recipe);
+    Ok(layers.word("network.train") == Some(HEAD))
+}
+
+/// Resolves the layers with the configuration of the weights that they name.
+fn resolve(layers: Layers) -> Result<Resolved, LifecycleError> {
+    let layers = with_pretrained(layers, &WeightsFolder::of_user()).map_err(LifecycleError::pretrained)?;
+    Ok(layers.resolve()?)
+}
+
+/// The built-in recipe for a folder of the user's own images; `None` if the user names a recipe.
+fn chosen_recipe(
+    layers: &Layers,
+    device: impl FnOnce() -> Device,
+) -> Result<Option<&'static str>, LifecycleError> {
+    if layers.names_recipe() {
+        return Ok(None);
+    }
+    let Some(folder) = layers.word("dataset.path").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    else {
+        return Err(StartError::Nothing.into());
+    };
+    if !folder.is_dir() && !CloudUrl::is_in(&folder) {
+        let problem = if folder.exists() { "is not a folder" } else { "does not exist" };
+        return Err(StartError::no_folder(&folder, &problem).into());
+    }
+    let named = layers.word("dataset.source").and_then(|name| name.parse::<SourceName>().ok());
+    let source_name = named.unwrap_or_else(|| detect_source(&folder, names_columns(layers)));
+    if !is_own_format(source_name) {
+        let recipe = recipe_for(source_name);
+        let here = std::env::current_dir().unwrap_or_default();
+        // As the user most likely named it: the layers have the whole path.
+        let folder = folder.strip_prefix(here).unwrap_or(&folder).to_owned();
+        return Err(StartError::NeedsRecipe { folder, source_name, recipe }.into());
+    }
+    let named = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
+    let weights = layers.word("network.weights").unwrap_or_default();
+    let names_encoder = WeightsFolder::of_user().find_encoder(weights).is_some();
+    let device = if names_encoder { Device::Cpu } else { named.unwrap_or_else(device) };
+    Ok(Some(folder_recipe(device, names_encoder)))
+}
+
+/// How a folder of images is read: as the prepared table that the user names, or by the names of its files.
+fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
+    let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty());
+    let Some(folder) = folder.filter(|_| is_for_folders(layers.base())) else { return Vec::new() };
+    if CloudUrl::is_in(Path::new(&folder)) {
+        let mut settings = vec![("dataset.source", Value::String(SourceName::Webdataset.to_string()))];
+        if layers.base() != Some(HEAD_RECIPE) {
+            settings.push(("dataset.order", Value::String(OrderName::Blocks.to_string())));
+        }
+        return settings;
+    }
+    let table = layers.word("dataset.prepared").filter(|table| !table.is_empty());
+    if let Some(settings) = table.and_then(|table| table_settings(Path::new(table))) {
+        return settings;
+    }
+    match detect_source(Path::new(folder), names_columns(layers)) {
+        source @ (SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Parquet) => {
+            vec![("dataset.source", Value::String(source.to_string()))]
+        }
+        // The names of its folders are its labels.
+        _ => Vec::new(),
+    }
+}
+
+/// The views of images for the head of a method: the recipe for folders has none, and whoever sets the method wants its head.
+fn views_of_method(layers: &Layers) -> Vec<(&'static str, Value)> {
+    let is_of_method = |path: &str| path == "preset" || path.starts_with("method.");
+    let keys = ["network.weak_views", "network.strong_views"];
+    let sets_views = keys.iter().any(|key| layers.is_set_by_user(key));
+    if layers.base() != Some(HEAD_RECIPE) || sets_views || !layers.paths_set_by_user().any(is_of_method) {
+        return Vec::new();
+    }
+    keys.map(|key| (key, Value::Integer(VIEWS_OF_METHOD))).to_vec()
+}
+
+/// Whether the user names columns, so that there is a list of labels.
+fn names_columns(layers: &Layers) -> bool {
+    layers.is_set_by_user("dataset.path_column") || layers.is_set_by_user("dataset.label_column")
+}

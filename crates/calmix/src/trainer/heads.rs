@@ -1,0 +1,83 @@
+//! The trainer of heads: on a frozen backbone for images, or on vectors that the user already has.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix_heads::HeadsError;
+use calmix_heads::reevaluate::evaluate_head_run;
+use calmix_heads::trainer;
+use calmix_lifecycle::start::PreparedRun;
+use calmix_recipe::device::Device;
+use calmix_recipe::{Recipe, Resolved};
+use calmix_run::outcome::Outcome;
+use calmix_run::run::Build;
+
+use super::{Evaluated, ResumedRecipe, Trainer, Training};
+use crate::encoder_trial;
+use crate::error::CliError;
+use crate::explained_error::explain;
+use crate::launched::Processes;
+use crate::stop::Stop;
+use crate::version;
+
+/// Trains heads, in one process and within seconds.
+#[derive(Debug)]
+pub struct Heads;
+
+impl Trainer for Heads {
+    fn build(&self) -> Build {
+        version::build()
+    }
+
+    fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    fn precision(&self, _: &Recipe, _: Device) -> Option<String> {
+        None
+    }
+
+    fn has_checkpoints(&self) -> bool {
+        false
+    }
+
+    fn check_device(&self, _: &Recipe) -> Result<()> {
+        Ok(())
+    }
+
+    fn check(&self, recipe: &Recipe) -> Result<()> {
+        if recipe.has_vectors() {
+            return Ok(());
+        }
+        encoder_trial::of_recipe(recipe)?;
+        trainer::check(recipe).map_err(explain)
+    }
+
+    fn check_run(&self, run: &Path, recipe: &Recipe) -> Result<()> {
+        encoder_trial::of_run(run, recipe)
+    }
+
+    fn check_processes(&self, processes: &Processes, instead: &str) -> Result<(), CliError> {
+        if processes.number() <= 1 {
+            return Ok(());
+        }
+        Err(CliError::invalid("a head is trained in one process, within seconds").hint(instead))
+    }
+
+    fn start(&self, training: Training<'_>, prepared: PreparedRun) -> Result<Outcome> {
+        trainer::start(training.request, prepared).map_err(explain)
+    }
+
+    fn resume(&self, training: Training<'_>, run: &Path, recipe: ResumedRecipe) -> Result<Outcome> {
+        trainer::resume(training.request, run, recipe.changed()).map_err(explain)
+    }
+
+    fn evaluate(&self, run: &Path, recipe: Option<Resolved>, _: Option<Device>) -> Result<Evaluated> {
+        let stop = Stop::listen()?;
+        match stop.ending_soon(|| {}, || evaluate_head_run(run, recipe, stop.flag())) {
+            Ok(output) => Ok(Evaluated::Done(output)),
+            Err(HeadsError::Stopped) => Ok(Evaluated::Stopped(stop.exit())),
+            Err(error) => Err(explain(error)),
+        }
+    }
+}
