@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix::io::class_names;
-use calmix::model_options::ModelOptions;
+use calmix::model::options::ModelOptions;
 use calmix::predict::guarantee::Guarantee;
 use calmix::predict::prediction_rule::{Prediction, PredictionRule};
 use calmix_core::matrix::Matrix;

@@ -1,7 +1,7 @@
 //! What this program was compiled from and with; a run records it.
 
+use calmix::process::version::COMMIT;
 use calmix::run::run::Build;
-use calmix::version::COMMIT;
 
 /// The optional features that are compiled in.
 pub(crate) fn features() -> impl Iterator<Item = &'static str> {

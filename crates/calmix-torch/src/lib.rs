@@ -14,8 +14,9 @@ mod doctor;
 mod networks;
 
 use anyhow::Result;
-use calmix::command::Command;
-use calmix::exit::Exit;
+use calmix::args::Command;
+use calmix::command;
+use calmix::error::exit::Exit;
 use calmix::trainer::Trainers;
 use calmix_engine::device;
 
@@ -30,7 +31,7 @@ pub use calmix_train as train;
 pub fn run_command(command: Command) -> Result<Exit> {
     match command {
         Command::Doctor(args) => doctor::run(&args),
-        command => command.run(&Trainers::of_both(&Networks, device::fastest)),
+        command => command::run(command, &Trainers::of_both(&Networks, device::fastest)),
     }
 }
 
@@ -44,7 +45,7 @@ mod tests {
     use calmix::recipe::resolutions;
     use clap::Parser as _;
 
-    use calmix::command::Calmix;
+    use calmix::args::Calmix;
 
     use crate::run_command;
     use calmix::terminal::print;

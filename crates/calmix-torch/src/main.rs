@@ -4,8 +4,9 @@
 use std::panic;
 use std::process::ExitCode;
 
-use calmix::command::Calmix;
-use calmix::{error, processor, telemetry, torch_program};
+use calmix::args::Calmix;
+use calmix::error;
+use calmix::process::{processor, telemetry, torch_program};
 use calmix_torch::engine::scalar::PANICKING_FILE;
 use calmix_torch::run_command;
 use clap::Parser;

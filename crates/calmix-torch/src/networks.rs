@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
+use calmix::error::explained_error::{explain, explain_lifecycle, refused};
 use calmix::error::{CliError, PreparationStopped};
-use calmix::explained_error::{explain, explain_lifecycle, refused};
-use calmix::launched::Processes;
 use calmix::lifecycle::request::RunRequest;
 use calmix::lifecycle::start::PreparedRun;
+use calmix::process::launched::Processes;
 use calmix::recipe::device::Device;
 use calmix::recipe::{OrAuto, Recipe, Resolved};
 use calmix::run::outcome::Outcome;

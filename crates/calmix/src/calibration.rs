@@ -14,22 +14,22 @@ use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::run::{Run, RunFile};
 use serde_json::json;
 
-use crate::command::calibrate_args::CalibrateArgs;
+use crate::args::calibrate::CalibrateArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::format::{counted, written_to};
-use crate::labelled_samples::{LabelledPredictions, only_subset};
+use crate::error::exit::Exit;
+use crate::labelled::samples::{LabelledPredictions, only_subset};
+use crate::labelled::trained_labels::TrainedLabels;
+use crate::output::format::{counted, written_to};
+use crate::output::{metric_table, run_files};
 use crate::predict::input_kind::InputKind;
 use crate::terminal::{print, print_json, warn};
-use crate::trained_labels::TrainedLabels;
-use crate::{metric_table, run_files};
 
 /// The most classes that a message names.
 const NAMED: usize = 20;
 
 /// A calibration whose labels have been chosen.
 #[derive(Debug)]
-pub struct Calibration<'a> {
+pub(crate) struct Calibration<'a> {
     args: &'a CalibrateArgs,
     path: &'a Path,
     kind: InputKind,
@@ -44,7 +44,12 @@ impl<'a> Calibration<'a> {
     ///
     /// # Errors
     /// If several subsets have labels or none has, or too few of the samples are new to the model.
-    pub fn new(args: &'a CalibrateArgs, path: &'a Path, kind: InputKind, dataset: &Dataset) -> Result<Self> {
+    pub(crate) fn new(
+        args: &'a CalibrateArgs,
+        path: &'a Path,
+        kind: InputKind,
+        dataset: &Dataset,
+    ) -> Result<Self> {
         let subset = match &args.subset {
             Some(subset) => subset.clone(),
             None => only_subset(path, dataset, kind)?,
@@ -57,7 +62,7 @@ impl<'a> Calibration<'a> {
     }
 
     /// The samples to predict.
-    pub fn ids(&self) -> &[u64] {
+    pub(crate) fn ids(&self) -> &[u64] {
         &self.ids
     }
 
@@ -65,7 +70,7 @@ impl<'a> Calibration<'a> {
     ///
     /// # Errors
     /// If there are too few labels, or the files of the run cannot be written.
-    pub fn finish(self, info: &ModelInfo, later: &LabelledPredictions) -> Result<Exit> {
+    pub(crate) fn finish(self, info: &ModelInfo, later: &LabelledPredictions) -> Result<Exit> {
         let Self { args, path, kind, labels: compared, origin, .. } = self;
         let labels = later.predictions.labels.len();
         let least = CalibratorKind::Temperature.least_labels();

@@ -1,5 +1,8 @@
 //! Errors on the terminal: one sentence, what to try, and the exit code.
 
+pub mod exit;
+pub mod explained_error;
+
 use std::fmt;
 use std::io::{self, ErrorKind};
 
@@ -13,9 +16,9 @@ use calmix_report::error::ReportError;
 use calmix_run::error::RunError;
 use clap::error::{ContextKind, ContextValue};
 
-use crate::exit::Exit;
-use crate::format::shell_quoted;
-use crate::run_files;
+use crate::error::exit::Exit;
+use crate::output::format::shell_quoted;
+use crate::output::run_files;
 use crate::terminal::{status, status_with};
 
 /// An error of the command line itself, with a hint.

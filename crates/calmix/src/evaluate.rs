@@ -1,6 +1,6 @@
 //! The evaluation of a run again: its metrics on the splits of its own dataset, or on other labelled samples.
 
-pub mod on_samples;
+pub(crate) mod on_samples;
 mod votes;
 
 use std::io::ErrorKind;
@@ -14,23 +14,23 @@ use calmix_recipe::{Recipe, Resolved};
 use calmix_run::inspect;
 use serde_json::json;
 
-use crate::command::evaluate_args::EvaluateArgs;
+use crate::args::evaluate::EvaluateArgs;
 use crate::error::CliError;
-use crate::format::shell_quoted;
-use crate::metric_table::{self, CalibratorState};
-use crate::moved_data::moved;
+use crate::output::format::shell_quoted;
+use crate::output::metric_table::{self, CalibratorState};
+use crate::output::moved_data::moved;
+use crate::output::run_files;
 use crate::predict::input_kind::InputKind;
-use crate::run_files;
 use crate::terminal::{print, print_json, warn};
 
 /// The command that evaluates the run, for hints.
-pub fn command(args: &EvaluateArgs) -> String {
+pub(crate) fn command(args: &EvaluateArgs) -> String {
     format!("calmix evaluate {}", shell_quoted(&args.run))
 }
 
 /// The clearer error about data that cannot be read: the folder of `--data` is not the dataset of the run, or the dataset has
 /// moved.
-pub fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> Option<CliError> {
+pub(crate) fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> Option<CliError> {
     let command = command(args);
     let data = args.data.named().filter(|data| data.is_dir() && !recipe.has_vectors());
     let is_missing = |problem: &DataProblem| matches!(problem, DataProblem::Io(error) if error.kind() == ErrorKind::NotFound);
@@ -49,7 +49,7 @@ pub fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> O
 ///
 /// # Errors
 /// If the folder has no recipe, or a setting is invalid.
-pub fn changed_recipe(args: &EvaluateArgs, mut settings: Vec<String>) -> Result<Option<Resolved>> {
+pub(crate) fn changed_recipe(args: &EvaluateArgs, mut settings: Vec<String>) -> Result<Option<Resolved>> {
     settings.extend(args.threads.map(|threads| format!("train.threads={threads}")));
     if settings.is_empty() {
         return Ok(None);
@@ -62,7 +62,7 @@ pub fn changed_recipe(args: &EvaluateArgs, mut settings: Vec<String>) -> Result<
 ///
 /// # Errors
 /// If there are none.
-pub fn show(args: &EvaluateArgs, output: &EvalOutput, kind: InputKind) -> Result<()> {
+pub(crate) fn show(args: &EvaluateArgs, output: &EvalOutput, kind: InputKind) -> Result<()> {
     let evaluations: Vec<_> = output.evaluations.iter().collect();
     let Some(first) = evaluations.first() else {
         let message =

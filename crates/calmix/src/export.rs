@@ -2,13 +2,13 @@
 //!
 //! The graph is built from the files of the run; the logits of the example come from the code that predicts.
 
-pub mod card;
-pub mod example;
-pub mod export_folder;
-pub mod metadata;
-pub mod model_parts;
-pub mod pytorch;
-pub mod thresholds;
+pub(crate) mod card;
+pub(crate) mod example;
+pub(crate) mod export_folder;
+pub(crate) mod metadata;
+pub(crate) mod model_parts;
+pub(crate) mod pytorch;
+pub(crate) mod thresholds;
 
 use std::path::{Path, PathBuf};
 
@@ -29,20 +29,20 @@ use self::metadata::metadata;
 use self::model_parts::ModelParts;
 use self::thresholds::thresholds;
 use crate::error::CliError;
-use crate::format::shell_quoted;
-use crate::model_files::ModelFiles;
-use crate::model_options::ModelOptions;
+use crate::model::files::ModelFiles;
+use crate::model::options::ModelOptions;
+use crate::output::format::shell_quoted;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::terminal::{print, warn};
 
 /// The name of the graph.
-pub const MODEL: &str = "model.onnx";
+pub(crate) const MODEL: &str = "model.onnx";
 /// The name of the model card.
 const CARD: &str = "README.md";
 
 /// A model that is being exported, with the example beside it.
 #[derive(Debug)]
-pub struct Exported<'a> {
+pub(crate) struct Exported<'a> {
     /// The folder of the run.
     pub run: &'a Path,
     /// The files of its model.
@@ -62,7 +62,7 @@ impl Exported<'_> {
     ///
     /// # Errors
     /// If the model cannot be exported, or the folder cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let parts = ModelParts::read(self.files)?;
         let metadata = metadata(self.rule, self.options)?;
         let graph = onnx(&parts, self.rule, &metadata).map_err(|error| self.refused(&error))?;

@@ -11,7 +11,8 @@
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
-//! | [`vectors`] | `calmix-heads` | runs that train heads, on images or vectors |
+//! | [`heads`] | `calmix-heads` | the trainer of heads, on images or vectors |
+//! | [`lifecycle`] | `calmix-lifecycle` | what every run does around its training |
 //! | [`run`] | `calmix-run` | the files of a run: folder, events, checkpoints, predictions |
 //!
 //! ```
@@ -31,103 +32,28 @@
 struct UseTheModel;
 
 #[doc(hidden)]
-pub mod calibration;
+pub mod args;
+mod calibration;
 #[doc(hidden)]
 pub mod command;
-#[doc(hidden)]
-pub mod cores;
-#[doc(hidden)]
-pub mod data_warnings;
-#[doc(hidden)]
-pub(crate) mod encoder_trial;
 pub mod error;
-#[doc(hidden)]
-pub mod evaluate;
-#[doc(hidden)]
-pub mod exit;
-#[doc(hidden)]
-pub mod explained_error;
-#[doc(hidden)]
-pub mod export;
-#[doc(hidden)]
-pub mod format;
-#[doc(hidden)]
-pub mod head_table;
-#[cfg(feature = "https")]
-mod https;
-#[cfg(feature = "https")]
-mod hub;
-#[doc(hidden)]
-pub mod input_shard;
-mod labelled_images;
-#[doc(hidden)]
-pub mod labelled_samples;
-mod labelled_vectors;
-#[doc(hidden)]
-pub mod launched;
-mod loaded_model;
-#[doc(hidden)]
-pub mod metric_table;
-#[cfg(feature = "https")]
-mod mlflow;
+mod evaluate;
+mod export;
+mod labelled;
 pub mod model;
 #[doc(hidden)]
-pub mod model_files;
-#[doc(hidden)]
-pub mod model_folder;
-pub mod model_options;
-#[doc(hidden)]
-pub mod moved_data;
-#[doc(hidden)]
-pub mod notice_printer;
-mod precision_difference;
+pub mod output;
 pub mod predict;
+mod preparation;
 #[doc(hidden)]
-pub mod processor;
-#[doc(hidden)]
-pub mod progress;
-mod quicker;
-#[doc(hidden)]
-pub mod rate;
-#[doc(hidden)]
-pub mod recipe_warnings;
-mod replaced_table;
-#[doc(hidden)]
-pub mod run_files;
-mod run_list;
-#[doc(hidden)]
-pub mod run_outcome;
-#[doc(hidden)]
-pub mod run_summary;
-#[doc(hidden)]
-pub mod runs_here;
-#[doc(hidden)]
-pub mod same_command;
-#[doc(hidden)]
-pub mod start_notice;
-#[doc(hidden)]
-pub mod stop;
-#[doc(hidden)]
-pub mod supervise;
-#[doc(hidden)]
-pub mod sweep;
-#[doc(hidden)]
-pub mod telemetry;
+pub mod process;
+#[cfg(feature = "https")]
+mod remote;
+mod sweep;
 #[doc(hidden)]
 pub mod terminal;
 #[doc(hidden)]
-pub mod torch_program;
-#[doc(hidden)]
-pub mod trained_labels;
-#[doc(hidden)]
 pub mod trainer;
-#[doc(hidden)]
-pub mod vector_model;
-mod verdict;
-#[doc(hidden)]
-pub mod version;
-#[doc(hidden)]
-pub mod weights_hint;
 
 pub use calmix_core as core;
 pub use calmix_data as data;

@@ -3,10 +3,12 @@
 
 use std::process::ExitCode;
 
-use calmix::command::Calmix;
-use calmix::runs_here::runs_here;
+use calmix::args::Calmix;
+use calmix::command;
+use calmix::error;
+use calmix::process::runs_here::runs_here;
+use calmix::process::{processor, telemetry, torch_program};
 use calmix::trainer::Trainers;
-use calmix::{error, processor, telemetry, torch_program};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -23,7 +25,7 @@ fn run() -> ExitCode {
     telemetry::restart_without(&calmix.command);
     // Before any signal handler, lock, thread or output: the other program takes this process over as it is.
     let done = if runs_here(&calmix.command, torch_program::fastest_device) {
-        calmix.command.run(&Trainers::of_heads(torch_program::fastest_device))
+        command::run(calmix.command, &Trainers::of_heads(torch_program::fastest_device))
     } else {
         Err(torch_program::replace_process().into())
     };

@@ -11,9 +11,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod encoder_trial;
 mod error;
+pub(crate) mod files;
+pub(crate) mod folder;
 mod labelled;
+pub(crate) mod loaded_model;
+pub mod options;
 mod pixel_check;
+mod precision_difference;
+pub(crate) mod vector_model;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,10 +38,10 @@ use calmix_recipe::precision::Precision;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::RunFile;
 
-use crate::model_files::ModelFiles;
+use crate::model::files::ModelFiles;
 
-pub use crate::labelled_samples::LabelledPredictions;
-pub use crate::model_options::ModelOptions;
+pub use crate::labelled::samples::LabelledPredictions;
+pub use crate::model::options::ModelOptions;
 pub use crate::predict::guarantee::{Guarantee, ScarceClass};
 pub use crate::predict::prediction_rule::{Prediction, PredictionRule};
 pub use error::ModelError;

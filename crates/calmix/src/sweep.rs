@@ -1,7 +1,7 @@
 //! `calmix sweep`, whatever its runs are trained on: [`plan`] reads the sweep, a worker trains its runs, and their results are
 //! summarised.
 
-pub mod plan;
+pub(crate) mod plan;
 mod results;
 mod sweep_run;
 mod worker;

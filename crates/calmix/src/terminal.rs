@@ -4,7 +4,9 @@
 //! A line of progress stays without an end on a terminal until it is redrawn. Everything that is printed passes through here,
 //! so that it clears such a line first, whichever thread prints.
 
+pub mod progress;
 mod progress_line;
+pub mod rate;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};

@@ -18,10 +18,10 @@ use calmix_run::run::Build;
 pub use heads::Heads;
 
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::launched::Processes;
-use crate::runs_here::FastestDevice;
-use crate::stop::Stop;
+use crate::error::exit::Exit;
+use crate::process::launched::Processes;
+use crate::process::runs_here::FastestDevice;
+use crate::process::stop::Stop;
 
 /// Trains and evaluates runs of one kind. Its errors are ready to be reported.
 pub trait Trainer: Sync {

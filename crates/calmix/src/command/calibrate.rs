@@ -5,17 +5,17 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_run::run::{Run, RunFile};
 
-use super::calibrate_args::CalibrateArgs;
-use super::data_args::existing_labelled;
+use crate::args::calibrate::CalibrateArgs;
+use crate::args::data::existing_labelled;
 use crate::calibration::Calibration;
-use crate::exit::Exit;
-use crate::labelled_samples::scratch_folder;
-use crate::launched::threads_of_process;
-use crate::loaded_model::LoadedModel;
-use crate::model_folder::{input_kind, with_model};
-use crate::model_options::ModelOptions;
-use crate::stop::{Stop, remove_scratch};
-use crate::vector_model::VectorModel;
+use crate::error::exit::Exit;
+use crate::labelled::samples::scratch_folder;
+use crate::model::folder::{input_kind, with_model};
+use crate::model::loaded_model::LoadedModel;
+use crate::model::options::ModelOptions;
+use crate::model::vector_model::VectorModel;
+use crate::process::launched::threads_of_process;
+use crate::process::stop::{Stop, remove_scratch};
 
 pub(super) fn run(args: &CalibrateArgs) -> Result<Exit> {
     let run = with_model(&args.run, "calibrate", &[])?;

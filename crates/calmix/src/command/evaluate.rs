@@ -7,21 +7,21 @@ use calmix_data::error::DataError;
 use calmix_io::shown::shown;
 use calmix_run::inspect;
 
-use super::data_args::existing_labelled;
-use super::evaluate_args::EvaluateArgs;
+use crate::args::data::existing_labelled;
+use crate::args::evaluate::EvaluateArgs;
+use crate::error::exit::Exit;
 use crate::evaluate::on_samples::EvaluationOn;
 use crate::evaluate::{changed_recipe, explained, show};
-use crate::exit::Exit;
-use crate::labelled_samples::scratch_folder;
-use crate::launched::threads_of_process;
-use crate::loaded_model::LoadedModel;
-use crate::model_folder::{input_kind, with_model};
-use crate::model_options::ModelOptions;
+use crate::labelled::samples::scratch_folder;
+use crate::model::folder::{input_kind, with_model};
+use crate::model::loaded_model::LoadedModel;
+use crate::model::options::ModelOptions;
+use crate::model::vector_model::check_device;
 use crate::predict::input_kind::InputKind;
-use crate::stop::{Stop, remove_scratch};
+use crate::process::launched::threads_of_process;
+use crate::process::stop::{Stop, remove_scratch};
 use crate::terminal::status;
 use crate::trainer::{Evaluated, Trainers};
-use crate::vector_model::check_device;
 
 pub(super) fn run(args: &EvaluateArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     match &args.on.on {

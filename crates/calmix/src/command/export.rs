@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::export_args::ExportArgs;
-use crate::exit::Exit;
+use crate::args::export::ExportArgs;
+use crate::error::exit::Exit;
 use crate::export::Exported;
-use crate::loaded_model::LoadedModel;
-use crate::model_files::ModelFiles;
-use crate::model_folder::with_model;
-use crate::stop::Stop;
+use crate::model::files::ModelFiles;
+use crate::model::folder::with_model;
+use crate::model::loaded_model::LoadedModel;
+use crate::process::stop::Stop;
 use crate::terminal::warn;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {

@@ -6,16 +6,9 @@ use anyhow::{Context, Result};
 use clap::{Args, CommandFactory};
 
 use super::Calmix;
-use crate::exit::Exit;
-use crate::version::VERSION;
-
-/// Write manual pages
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub struct ManArgs {
-    /// Folder to write calmix.1, calmix-train.1, … into
-    folder: PathBuf,
-}
+use crate::args::man::ManArgs;
+use crate::error::exit::Exit;
+use crate::process::version::VERSION;
 
 impl ManArgs {
     pub fn run(self) -> Result<Exit> {

@@ -5,9 +5,9 @@ mod vectors;
 
 use anyhow::Result;
 
-use super::predict_args::PredictArgs;
-use crate::exit::Exit;
-use crate::model_folder::input_kind;
+use crate::args::predict::PredictArgs;
+use crate::error::exit::Exit;
+use crate::model::folder::input_kind;
 use crate::predict::input_kind::InputKind;
 
 pub(super) fn run(args: &PredictArgs) -> Result<Exit> {

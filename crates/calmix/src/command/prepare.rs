@@ -1,76 +1,27 @@
 //! `calmix prepare`: scans a dataset and writes its table.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use anyhow::{Error, Result};
 use calmix_data::dataset::Dataset;
 use calmix_data::default_place::default_table;
 use calmix_data::error::DataError;
-use calmix_data::prepare::{Findings, Report, SourceSpec, prepare_table};
+use calmix_data::prepare::{Findings, Report};
 use calmix_data::split::{LabelSplit, SplitPlan};
 use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
-use clap::Args;
 
-use super::data_args::{absolute, existing_dataset, on_file_system};
 use super::inspect::dataset_json;
-use super::source_args::SourceArgs;
-use crate::error::{CliError, PreparationStopped};
-use crate::exit::Exit;
-use crate::format::{shell_quoted, written_to};
-use crate::rate::Rate;
-use crate::recipe_warnings::{short_labels, warn_about_recipe};
-use crate::replaced_table::{ReplacedTable, is_table};
-use crate::stop::Stop;
-use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once};
-
-/// The long help; not a doc comment, in which rustdoc would take the folders for Rust.
-const ABOUT: &str = "\
-Scan a dataset: count its samples, list its problems, and write a table for training
-
-A dataset of your own is a folder with one subfolder per class and one named `unlabelled`:
-
-    photos/cat/…  photos/dog/…  photos/unlabelled/…
-
-or the same below photos/train and photos/test, or images with a list of labels, labels.csv, or
-.parquet files with a column of images, as the Hub of Hugging Face has them (copied into the table).
-A column `group` of labels.csv or of .parquet files names the patient, video, site or writer of a
-sample, and so does a level of folders (`--groups`): a group is never both trained on and held out.
-Vectors that you already have, one per sample, are a file (.npy, .npz, .parquet, .safetensors,
-.csv), a folder of .parquet files or one of clip-retrieval.
-calmix never moves or changes your files, and writes nothing into their folder unless you name
-it with `--to`.";
-
-/// Scan a dataset: count its samples, list its problems, and write a table for training
-#[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = FIELDS)]
-pub struct PrepareArgs {
-    /// Dataset folder, file of vectors, or the URL of shards (s3://, gs://, az://, https://)
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
-    #[command(flatten)]
-    reading: SourceArgs,
-    /// Labels of vectors: a CSV with a column of labels and, unless its lines are in the order of the rows, one of ids; or
-    /// an .npy of whole numbers, -1 for no label [default: those in the file of the vectors]
-    #[arg(long, value_name = "FILE")]
-    labels: Option<PathBuf>,
-    /// Column, array or tensor that holds the vectors [default: embedding, vector, features, …]
-    #[arg(long, value_name = "NAME")]
-    vector_column: Option<String>,
-    /// Folder to write the table to; it must not exist [default: prepared/FOLDER]
-    #[arg(long, value_name = "FOLDER")]
-    to: Option<PathBuf>,
-    /// Replace an existing table of `calmix prepare`; runs that were started with it through `--prepared` need the old one
-    #[arg(long)]
-    force: bool,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
-}
-
-const FIELDS: &str = "\
-Fields of --json: those of `calmix inspect` of a dataset, and prepared (the folder of the table).";
+use crate::args::data::{absolute, existing_dataset, on_file_system};
+use crate::args::prepare::PrepareArgs;
+use crate::error::CliError;
+use crate::error::exit::Exit;
+use crate::output::format::{shell_quoted, written_to};
+use crate::output::recipe_warnings::{short_labels, warn_about_recipe};
+use crate::output::replaced_table::{ReplacedTable, is_table};
+use crate::preparation::prepare_or_stop;
+use crate::process::stop::Stop;
+use crate::terminal::{print, print_json, status, warn};
 
 impl PrepareArgs {
     pub fn run(self) -> Result<Exit> {
@@ -192,14 +143,4 @@ fn cannot_write(folder: &Path, error: &Error) -> Error {
     let why = error.root_cause();
     let message = format!("{}: cannot write here: {why}", shown(folder.display()));
     CliError::invalid(message).hint("name a folder that you can write to with `--to`").into()
-}
-
-/// Prepares the files below `root` into `target`, unless a signal comes first.
-pub fn prepare_or_stop(source: &SourceSpec, root: &Path, target: &Path, stop: &Stop) -> Result<Report> {
-    let what = if matches!(source, SourceSpec::Vectors { .. }) { "vector" } else { "image" };
-    let mut rate = Rate::of_silent_command(what);
-    let progress = |files, total| rate.show(files, total);
-    let report = prepare_table(source, root, target, stop.flag(), Arc::new(warn_at_once), progress);
-    clear_line();
-    report?.ok_or_else(|| PreparationStopped.into())
 }

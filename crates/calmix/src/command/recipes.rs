@@ -3,31 +3,11 @@
 use anyhow::Result;
 use calmix_io::wrapped::wrapped;
 use calmix_recipe::{Layers, builtin, schema};
-use clap::Args;
 use serde_json::json;
 
-use crate::exit::Exit;
+use crate::args::recipes::RecipesArgs;
+use crate::error::exit::Exit;
 use crate::terminal::{print, print_json};
-
-/// List the built-in recipes
-///
-/// A recipe holds every setting that affects what a run learns: dataset, labels, network, method, steps. `calmix inspect
-/// RECIPE` prints every key. `calmix train` overrides keys with `--set KEY=VALUE` or `--file FILE`. To write your own
-/// recipe, start a file with `extends = "RECIPE"`.
-#[derive(Debug, Args)]
-#[command(after_long_help = FIELDS)]
-pub struct RecipesArgs {
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
-    /// Print the JSON Schema of a recipe, for editors that complete and check TOML
-    #[arg(long, conflicts_with = "json")]
-    schema: bool,
-}
-
-const FIELDS: &str = "\
-Fields of --json:
-  recipes  list of name and description";
 
 impl RecipesArgs {
     pub fn run(self) -> Result<Exit> {

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::sweep_args::SweepArgs;
-use crate::exit::Exit;
+use crate::args::sweep::SweepArgs;
+use crate::error::exit::Exit;
 use crate::sweep::plan;
 use crate::trainer::Trainers;
 

@@ -14,13 +14,13 @@ use calmix_lifecycle::start::Draft;
 use calmix_recipe::Resolved;
 
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::format::shell_quoted;
-use crate::input_shard::InputShard;
-use crate::notice_printer::NoticePrinter;
-use crate::progress::ProgressSink;
-use crate::start_notice::start_context;
-use crate::stop::Stop;
+use crate::error::exit::Exit;
+use crate::output::format::shell_quoted;
+use crate::output::notice_printer::NoticePrinter;
+use crate::output::start_notice::start_context;
+use crate::process::input_shard::InputShard;
+use crate::process::stop::Stop;
+use crate::terminal::progress::ProgressSink;
 use crate::terminal::{clear_line, status, warn_at_once};
 
 /// Opens the prepared table of a recipe's dataset, which must exist: several processes must not prepare it at once.

@@ -15,14 +15,14 @@ use calmix_run::read;
 use serde_json::{Value, json};
 
 use super::votes::Votes;
-use crate::command::evaluate_args::EvaluateArgs;
-use crate::format::{counted, decimal, percent};
-use crate::labelled_samples::LabelledPredictions;
-use crate::metric_table::{self, CalibratorState};
+use crate::args::evaluate::EvaluateArgs;
+use crate::labelled::samples::LabelledPredictions;
+use crate::labelled::trained_labels::TrainedLabels;
+use crate::output::format::{counted, decimal, percent};
+use crate::output::metric_table::{self, CalibratorState};
 use crate::predict::input_kind::InputKind;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::terminal::{print, print_json, warn};
-use crate::trained_labels::TrainedLabels;
 
 /// How the guarantees hold up on labelled samples; `None` without held-out labels.
 struct MeasuredGuarantees {
@@ -34,7 +34,7 @@ struct MeasuredGuarantees {
 
 /// A model that is evaluated on labelled samples.
 #[derive(Debug)]
-pub struct EvaluationOn<'a> {
+pub(crate) struct EvaluationOn<'a> {
     args: &'a EvaluateArgs,
     path: &'a Path,
     kind: InputKind,
@@ -49,7 +49,7 @@ impl<'a> EvaluationOn<'a> {
     ///
     /// # Errors
     /// If there are no labels, or the votes cannot be read.
-    pub fn new(
+    pub(crate) fn new(
         args: &'a EvaluateArgs,
         path: &'a Path,
         kind: InputKind,
@@ -78,7 +78,7 @@ impl<'a> EvaluationOn<'a> {
     }
 
     /// The samples to predict.
-    pub fn ids(&self) -> &[u64] {
+    pub(crate) fn ids(&self) -> &[u64] {
         self.labels.labelled()
     }
 
@@ -86,7 +86,7 @@ impl<'a> EvaluationOn<'a> {
     ///
     /// # Errors
     /// The error of `predict`, or if the predictions do not fit the calibrator or the votes.
-    pub fn show_if_predicted(
+    pub(crate) fn show_if_predicted(
         &self,
         predict: impl FnOnce() -> Result<Option<LabelledPredictions>>,
     ) -> Result<bool> {

@@ -17,7 +17,7 @@ use calmix_metrics::measure::{VoteMetrics, vote_metrics};
 use calmix_metrics::predictions::Predictions;
 
 use crate::error::CliError;
-use crate::format::counted;
+use crate::output::format::counted;
 use crate::predict::input_kind::InputKind;
 
 /// Columns that name the image of a row.

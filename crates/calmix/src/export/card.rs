@@ -12,12 +12,12 @@ use calmix_run::result::RunResult;
 use calmix_run::summary::RunSummary;
 
 use super::{MODEL, calibrator_of};
-use crate::model_options::ModelOptions;
+use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
 
 /// What a card is written from.
 #[derive(Debug, Clone, Copy)]
-pub struct Card<'a> {
+pub(crate) struct Card<'a> {
     /// The name of the exported folder.
     pub name: &'a str,
     /// The model and its guarantees.
@@ -35,7 +35,7 @@ type MeasuredMetric = (&'static str, f64, Interval);
 
 impl Card<'_> {
     /// The text of the card.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = self.front_matter();
         let name = one_line(self.name);
         let _ = writeln!(text, "# {name}\n\n{}\n", self.what_it_is());

@@ -8,13 +8,13 @@ use calmix_onnx::tensor::Tensor;
 use crate::predict::prediction_rule::PredictionRule;
 
 /// The folder of the example.
-pub const FOLDER: &str = "test_data_set_0";
+pub(crate) const FOLDER: &str = "test_data_set_0";
 /// The rows of the example.
-pub const ROWS: usize = 4;
+pub(crate) const ROWS: usize = 4;
 
 /// The inputs of an example.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ExampleInput {
+pub(crate) enum ExampleInput {
     /// The pixels of images, and their side.
     Images(Vec<u8>, usize),
     /// Vectors, and their length.
@@ -22,7 +22,7 @@ pub enum ExampleInput {
 }
 
 /// The pixels of [`ROWS`] synthetic images of this side: a coloured slope and noise.
-pub fn images(side: usize) -> Vec<u8> {
+pub(crate) fn images(side: usize) -> Vec<u8> {
     let mut pixels = Vec::with_capacity(ROWS * side * side * 3);
     for image in 0..ROWS {
         let mut stream = Seed(0).stream(Domain::Example, 0, image as u64);
@@ -42,7 +42,7 @@ pub fn images(side: usize) -> Vec<u8> {
 }
 
 /// [`ROWS`] synthetic vectors around the mean that a head subtracts.
-pub fn vectors(head: &HeadModel) -> Vec<f32> {
+pub(crate) fn vectors(head: &HeadModel) -> Vec<f32> {
     let mean = head.projection().mean();
     let mut numbers = Vec::with_capacity(ROWS * mean.len());
     for row in 0..ROWS {
@@ -56,7 +56,7 @@ pub fn vectors(head: &HeadModel) -> Vec<f32> {
 ///
 /// # Errors
 /// If the calibrator is for another number of classes.
-pub fn files(
+pub(crate) fn files(
     input: &ExampleInput,
     logits: &[f32],
     rule: &PredictionRule,

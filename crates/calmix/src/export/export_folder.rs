@@ -20,7 +20,7 @@ const ELSEWHERE: &str = "name a folder that you can write to with --to";
 ///
 /// # Errors
 /// If the folder exists, or its parent is not a folder.
-pub fn check(folder: &Path) -> Result<(), CliError> {
+pub(crate) fn check(folder: &Path) -> Result<(), CliError> {
     if fs::symlink_metadata(folder).is_ok() {
         let message = format!("{}: exists already", shown(folder.display()));
         return Err(CliError::invalid(message).hint("name a new folder with --to, or remove this one"));
@@ -37,7 +37,7 @@ pub fn check(folder: &Path) -> Result<(), CliError> {
 ///
 /// # Errors
 /// If the folder exists by now, or nothing can be written there.
-pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+pub(crate) fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     check(folder)?;
     let parent = parent(folder);
     fs::create_dir_all(parent).map_err(|error| cannot_write(FileError::new(parent, error)))?;

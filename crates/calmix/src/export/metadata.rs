@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use super::calibrator_of;
 use super::thresholds::thresholds;
-use crate::model_options::ModelOptions;
+use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
-use crate::version::{COMMIT, VERSION};
+use crate::process::version::{COMMIT, VERSION};
 
 /// The notes, key and value; values that are not words or numbers are JSON.
 ///
 /// # Errors
 /// If the calibrator cannot be written as JSON.
-pub fn metadata(
+pub(crate) fn metadata(
     rule: &PredictionRule,
     options: &ModelOptions,
 ) -> Result<Vec<(String, String)>, serde_json::Error> {

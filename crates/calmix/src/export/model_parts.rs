@@ -12,11 +12,11 @@ use calmix_recipe::network::weights;
 use calmix_run::head_files::{longest_head, longest_projection};
 use calmix_run::run::RunFile;
 
-use crate::model_files::ModelFiles;
+use crate::model::files::ModelFiles;
 
 /// The parts of a model.
 #[derive(Debug)]
-pub enum ModelParts {
+pub(crate) enum ModelParts {
     /// A network that was trained as a whole, and the bytes of `model.safetensors`.
     Network(ModelSpec, Vec<u8>),
     /// A head, and the bytes of `backbone.safetensors` below it.
@@ -32,7 +32,7 @@ impl ModelParts {
     ///
     /// # Errors
     /// If they are missing, were changed, or contradict each other.
-    pub fn read(files: &ModelFiles) -> Result<Self, FileError> {
+    pub(crate) fn read(files: &ModelFiles) -> Result<Self, FileError> {
         let info = files.info();
         let Some(spec) = info.model else {
             if let Some((head, spec)) =
@@ -69,7 +69,7 @@ impl ModelParts {
     ///
     /// # Errors
     /// If one of them cannot be read any more.
-    pub fn weight_files(&self, files: &ModelFiles) -> Result<Vec<(PathBuf, Vec<u8>)>, FileError> {
+    pub(crate) fn weight_files(&self, files: &ModelFiles) -> Result<Vec<(PathBuf, Vec<u8>)>, FileError> {
         let info = files.info();
         let mut copies = Vec::new();
         let mut add = |name: &str, bytes: Vec<u8>| copies.push((PathBuf::from(name), bytes));

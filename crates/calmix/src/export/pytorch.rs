@@ -16,13 +16,13 @@ use super::model_parts::ModelParts;
 const WIDE_RESNET: &str = include_str!("pytorch/wide_resnet.py");
 const HEAD: &str = include_str!("pytorch/head.py");
 /// The name of the module.
-pub const MODULE: &str = "model.py";
+pub(crate) const MODULE: &str = "model.py";
 
 /// The files for PyTorch, or why there are none.
-pub type PytorchFiles = Result<Vec<(PathBuf, Vec<u8>)>, String>;
+pub(crate) type PytorchFiles = Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
 /// Writes the files of a model. `weights` are the files of the run that the module reads, by name.
-pub fn files(info: &ModelInfo, parts: &ModelParts, weights: Vec<(PathBuf, Vec<u8>)>) -> PytorchFiles {
+pub(crate) fn files(info: &ModelInfo, parts: &ModelParts, weights: Vec<(PathBuf, Vec<u8>)>) -> PytorchFiles {
     let classes = info.classes.len();
     let mut files = weights;
     let (name, text) = match parts {

@@ -11,7 +11,7 @@ use crate::predict::guarantee::Guarantee;
 ///
 /// # Errors
 /// If the rule is randomised.
-pub fn check_rule(sets: SetRule) -> Result<(), CliError> {
+pub(crate) fn check_rule(sets: SetRule) -> Result<(), CliError> {
     if sets == SetRule::Aps {
         let message =
             "--sets aps: these sets are randomised by a hash of the logits, which a graph cannot compute";
@@ -21,7 +21,7 @@ pub fn check_rule(sets: SetRule) -> Result<(), CliError> {
 }
 
 /// The thresholds of a model's guarantees; `None` without held-out labels, or if its sets are randomised.
-pub fn thresholds(guarantee: &Guarantee, classes: usize) -> Option<Thresholds> {
+pub(crate) fn thresholds(guarantee: &Guarantee, classes: usize) -> Option<Thresholds> {
     let sets = match guarantee.sets()? {
         PredictionSets::Marginal(rule) if rule.score != Score::Lac => return None,
         PredictionSets::Marginal(rule) => vec![rule.threshold.unwrap_or(f64::INFINITY); classes],

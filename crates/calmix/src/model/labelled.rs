@@ -8,7 +8,7 @@ use calmix_data::image::Image;
 use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, OnCorrupt, SampleStream, Workers};
 
 use super::{Model, ModelError};
-use crate::labelled_samples::{LabelledPredictions, class_numbers, labelled_ids};
+use crate::labelled::samples::{LabelledPredictions, class_numbers, labelled_ids};
 
 /// A dataset whose large images are shrunk as they were for the model's training.
 struct LargeShrunk {

@@ -7,7 +7,7 @@ use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
 use serde::Serialize;
 
-use crate::model_options::ModelOptions;
+use crate::model::options::ModelOptions;
 
 /// The coverage and precision guarantees of a model. They hold for images like those whose labels were held out.
 #[derive(Debug, Clone, PartialEq)]

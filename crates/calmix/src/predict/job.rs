@@ -17,15 +17,15 @@ use super::out_path::{check_place, row_kind};
 use super::output::{RowOutput, WrittenRows};
 use super::prediction_rule::{Prediction, PredictionRule};
 use super::row::{PredictedRow, RowFormat, escaped};
-use crate::command::predict_args::{PredictArgs, RowKind, check_shares};
+use crate::args::predict::{PredictArgs, RowKind, check_shares};
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::format::{counted, grouped, shell_quoted};
-use crate::input_shard::InputShard;
-use crate::model_options::ModelOptions;
-use crate::rate::Rate;
-use crate::same_command::same_command;
-use crate::stop::Stop;
+use crate::error::exit::Exit;
+use crate::model::options::ModelOptions;
+use crate::output::format::{counted, grouped, shell_quoted};
+use crate::process::input_shard::InputShard;
+use crate::process::same_command::same_command;
+use crate::process::stop::Stop;
+use crate::terminal::rate::Rate;
 use crate::terminal::{clear_line, print_json, status, warn};
 
 /// A `calmix predict` whose options are valid.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 
-use crate::input_shard::InputShard;
-use crate::stop::POLL_INTERVAL;
+use crate::process::input_shard::InputShard;
+use crate::process::stop::POLL_INTERVAL;
 use anyhow::{Context, Result};
 use calmix_data::image_list::{ImageList, ListedImage};
 use calmix_io::shown::shown;

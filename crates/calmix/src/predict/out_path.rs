@@ -5,9 +5,9 @@ use std::path::Path;
 use calmix_data::cloud::CloudUrl;
 use calmix_io::shown::shown;
 
-use crate::command::predict_args::{PredictArgs, RowKind};
+use crate::args::predict::{PredictArgs, RowKind};
 use crate::error::CliError;
-use crate::format::shell_quoted;
+use crate::output::format::shell_quoted;
 
 /// The format of the rows: `--format`, or the one that the name of the output ends with. A name without an ending is CSV.
 ///

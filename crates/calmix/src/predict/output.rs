@@ -19,9 +19,9 @@ use super::foreign_file::refuse_foreign;
 use super::part_folder::PartFolder;
 use super::row::{PredictedRow, RowFormat};
 use super::row_file::RowFile;
-use crate::command::predict_args::RowKind;
+use crate::args::predict::RowKind;
 use crate::error::CliError;
-use crate::format::grouped;
+use crate::output::format::grouped;
 use crate::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.

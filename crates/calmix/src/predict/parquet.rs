@@ -237,7 +237,7 @@ mod tests {
     use parquet::file::statistics::Statistics;
 
     use super::*;
-    use crate::command::predict_args::RowKind;
+    use crate::args::predict::RowKind;
     use crate::predict::input_kind::InputKind;
     use crate::predict::prediction_rule::Prediction;
 

@@ -6,7 +6,7 @@ use calmix_metrics::error::MetricsError;
 use calmix_run::model_info::ModelInfo;
 
 use super::guarantee::Guarantee;
-use crate::model_options::ModelOptions;
+use crate::model::options::ModelOptions;
 
 /// Rows that one thread takes at a time.
 const SHARE_ROWS: usize = 256;

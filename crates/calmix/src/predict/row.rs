@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::input_kind::InputKind;
 use super::prediction_rule::Prediction;
-use crate::command::predict_args::RowKind;
+use crate::args::predict::RowKind;
 
 /// The content of a row: the prediction for an input, or the reason why it could not be read.
 #[derive(Debug)]

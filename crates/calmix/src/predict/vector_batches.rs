@@ -13,8 +13,8 @@ use calmix_head::{HeadError, parallel};
 
 use super::logit_batch::{LogitBatch, NamedInput};
 use super::row::escaped;
-use crate::stop::POLL_INTERVAL;
-use crate::vector_model::VectorModel;
+use crate::model::vector_model::VectorModel;
+use crate::process::stop::POLL_INTERVAL;
 
 /// The most rows of a block. Three blocks are in memory at a time: one is read, one waits, one is predicted.
 pub const BLOCK_ROWS: usize = 4096;

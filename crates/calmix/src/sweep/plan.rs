@@ -10,12 +10,12 @@ use calmix_recipe::sweep::{Sweep, SweepCell};
 use calmix_recipe::{VECTORS_RECIPE, builtin_sweeps, must_match};
 use calmix_run::sweep_folder::SweepFolder;
 
-use crate::command::recipe_args::RecipeArgs;
-use crate::command::sweep_args::SweepArgs;
+use crate::args::recipe::RecipeArgs;
+use crate::args::sweep::SweepArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::format::{counted, grouped};
-use crate::same_command::same_command;
+use crate::error::exit::Exit;
+use crate::output::format::{counted, grouped};
+use crate::process::same_command::same_command;
 use crate::terminal::print;
 use crate::trainer::Trainers;
 use anyhow::{Context, Result};
@@ -30,7 +30,7 @@ const LONGEST: u64 = 1 << 20;
 ///
 /// # Errors
 /// If the sweep cannot be read, a run of it is invalid, or the folder cannot be used.
-pub fn run(args: &SweepArgs, trainers: &Trainers<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &SweepArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     let sweep = read(args)?;
     refuse_same_runs(args, &sweep.cells)?;
     let mut cells = Vec::new();

@@ -15,17 +15,17 @@ use calmix_run::read;
 use calmix_run::weights_folder::WeightsFolder;
 
 use super::plan::is_on_vectors;
-use crate::command::data_args::{existing_data, existing_dataset};
-use crate::command::recipe_args::RecipeArgs;
-use crate::data_warnings::warn_about_labels;
+use crate::args::data::{existing_data, existing_dataset};
+use crate::args::recipe::RecipeArgs;
 use crate::error::CliError;
-use crate::explained_error::explain_lifecycle;
-use crate::format::shell_quoted;
-use crate::notice_printer::NoticePrinter;
-use crate::progress::ProgressSink;
-use crate::recipe_warnings::warn_about_recipe;
-use crate::start_notice::start_context;
-use crate::stop::Stop;
+use crate::error::explained_error::explain_lifecycle;
+use crate::output::data_warnings::warn_about_labels;
+use crate::output::format::shell_quoted;
+use crate::output::notice_printer::NoticePrinter;
+use crate::output::recipe_warnings::warn_about_recipe;
+use crate::output::start_notice::start_context;
+use crate::process::stop::Stop;
+use crate::terminal::progress::ProgressSink;
 use crate::terminal::warn_at_once;
 use crate::trainer::{ResumedRecipe, Trainer, Trainers, Training};
 

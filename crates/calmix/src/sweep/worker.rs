@@ -14,11 +14,11 @@ use calmix_run::sweep_folder::{CellState, SweepFolder};
 
 use super::results::write_results;
 use super::sweep_run::SweepRun;
-use crate::command::recipe_args::RecipeArgs;
+use crate::args::recipe::RecipeArgs;
+use crate::error::exit::Exit;
 use crate::error::sentence;
-use crate::exit::Exit;
-use crate::format::{counted, percent, rough_time, shell_quoted};
-use crate::stop::{POLL_INTERVAL, Stop};
+use crate::output::format::{counted, percent, rough_time, shell_quoted};
+use crate::process::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{clear_line, print, status, warn};
 use anyhow::{Error, Result};
 

@@ -13,12 +13,12 @@ use calmix_run::outcome::Outcome;
 use calmix_run::run::Build;
 
 use super::{Evaluated, ResumedRecipe, Trainer, Training};
-use crate::encoder_trial;
 use crate::error::CliError;
-use crate::explained_error::explain;
-use crate::launched::Processes;
-use crate::stop::Stop;
-use crate::version;
+use crate::error::explained_error::explain;
+use crate::model::encoder_trial;
+use crate::process::launched::Processes;
+use crate::process::stop::Stop;
+use crate::process::version;
 
 /// Trains heads, in one process and within seconds.
 #[derive(Debug)]

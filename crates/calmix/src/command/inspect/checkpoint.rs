@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::InspectOutput;
 use crate::error::CliError;
-use crate::format::{bytes, counted, shell_quoted};
+use crate::output::format::{bytes, counted, shell_quoted};
 
 /// Verifies and shows the checkpoint in `folder`, also if there are newer ones.
 pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {

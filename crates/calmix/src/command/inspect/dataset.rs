@@ -12,9 +12,9 @@ use calmix_recipe::detect_source;
 use serde_json::Value;
 
 use super::InspectOutput;
-use crate::command::prepare::prepare_or_stop;
-use crate::format::shell_quoted;
-use crate::stop::Stop;
+use crate::output::format::shell_quoted;
+use crate::preparation::prepare_or_stop;
+use crate::process::stop::Stop;
 use crate::terminal::status;
 
 /// The most classes that are listed.

@@ -13,7 +13,7 @@ use calmix_run::run::Paths;
 use serde_json::{Value, json};
 
 use super::InspectOutput;
-use crate::format::{counted, grouped, percent};
+use crate::output::format::{counted, grouped, percent};
 
 /// Shows the predictions in a file of a run.
 pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {

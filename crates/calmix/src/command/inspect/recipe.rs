@@ -9,7 +9,7 @@ use calmix_recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 
 use super::InspectOutput;
-use crate::format::shell_quoted;
+use crate::output::format::shell_quoted;
 
 /// Inspects a built-in recipe.
 pub(super) fn named(name: &str) -> Result<InspectOutput, RecipeError> {

@@ -15,11 +15,11 @@ use serde_json::json;
 
 use super::InspectOutput;
 use crate::error::CliError;
-use crate::format::{counted, grouped};
-use crate::head_table::heads;
-use crate::metric_table::{self, CalibratorState};
+use crate::output::format::{counted, grouped};
+use crate::output::head_table::heads;
+use crate::output::metric_table::{self, CalibratorState};
+use crate::output::run_files;
 use crate::predict::input_kind::InputKind;
-use crate::run_files;
 
 /// Shows the run in `folder`.
 pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {

@@ -10,7 +10,7 @@ use calmix_run::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
 use super::InspectOutput;
-use crate::format::{counted, grouped, percent, shell_quoted};
+use crate::output::format::{counted, grouped, percent, shell_quoted};
 
 /// A column of the table: its title, whether it holds numbers, and its cells.
 struct Column {

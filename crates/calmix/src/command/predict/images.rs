@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use crate::command::predict_args::PredictArgs;
+use crate::args::predict::PredictArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::launched::{launch_variables, shard_of_launch, threads_of_process};
-use crate::loaded_model::load_images;
-use crate::model_folder::with_model;
+use crate::error::exit::Exit;
+use crate::model::folder::with_model;
+use crate::model::loaded_model::load_images;
 use crate::predict::input_kind::InputKind;
 use crate::predict::job::PredictJob;
 use crate::predict::row::escaped;
-use crate::rate::Rate;
-use crate::stop::Stop;
+use crate::process::launched::{launch_variables, shard_of_launch, threads_of_process};
+use crate::process::stop::Stop;
+use crate::terminal::rate::Rate;
 use crate::terminal::warn;
 use anyhow::Result;
 use calmix_data::cloud::{CloudUrl, RemoteFolder};

@@ -4,18 +4,18 @@ use anyhow::{Context, Result};
 use calmix_data::vectors::{VectorOptions, VectorSource};
 use calmix_io::shown::shown;
 
-use crate::command::predict_args::PredictArgs;
+use crate::args::predict::PredictArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::launched::{launch_variables, shard_of_launch, threads_of_process};
-use crate::model_folder::with_model;
+use crate::error::exit::Exit;
+use crate::model::folder::with_model;
+use crate::model::vector_model::VectorModel;
 use crate::predict::input_kind::InputKind;
 use crate::predict::job::PredictJob;
 use crate::predict::vector_batches::{VectorBatches, row_name};
-use crate::rate::Rate;
-use crate::stop::Stop;
+use crate::process::launched::{launch_variables, shard_of_launch, threads_of_process};
+use crate::process::stop::Stop;
+use crate::terminal::rate::Rate;
 use crate::terminal::warn;
-use crate::vector_model::VectorModel;
 
 pub(super) fn run(args: &PredictArgs) -> Result<Exit> {
     let launch = launch_variables()?;

@@ -17,11 +17,11 @@ use calmix_run::run::Paths;
 use calmix_run::run::RunFile;
 use calmix_run::sink::numbers;
 
-use super::PushArgs;
+use crate::args::push::PushArgs;
 use crate::command::compare::settings;
 use crate::error::CliError;
-use crate::format::counted;
-use crate::mlflow::{MetricPoint, Server, TrackedRun};
+use crate::output::format::counted;
+use crate::remote::mlflow::{MetricPoint, Server, TrackedRun};
 use crate::terminal::{print, status};
 
 /// How often a running run is read again.

@@ -10,45 +10,14 @@ use calmix_lifecycle::threads::threads;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::weights_folder::WeightsFolder;
-use clap::Args;
 use serde_json::{Value, json};
 
-use crate::encoder_trial;
+use crate::args::weights::check::CheckArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
-use crate::format::counted;
+use crate::error::exit::Exit;
+use crate::model::encoder_trial;
+use crate::output::format::counted;
 use crate::terminal::{print, print_json};
-
-/// Show what calmix understands of an image encoder, and how fast it runs here
-///
-/// The encoder is an ONNX file, or a folder as on the Hub: `model.onnx` or `onnx/model.onnx` with `preprocessor_config.json`, or
-/// timm's `config.json`. It runs once, in a process of its own with limits of memory and time. Name the same path as
-/// network.weights to train a head on it.
-#[derive(Debug, Args)]
-#[command(after_long_help = FIELDS)]
-pub(super) struct CheckArgs {
-    /// ONNX file, or folder that has one
-    file: String,
-    /// Set a recipe key such as network.output, network.pooling, augment.size, dataset.mean or dataset.std
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// CPU threads [default: one per core]
-    #[arg(long)]
-    threads: Option<u32>,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
-}
-
-const FIELDS: &str = "\
-Fields of --json:
-  file              the model
-  output, pooling   the output with the features, and how it becomes one vector per image
-  features          the length of that vector
-  size, resize      pixels per side, and of the shorter side before the crop (0: as size)
-  filter, mean, std how images are resized and scaled
-  bytes, blake3     of the model with all its weights
-  views_per_second  on that many threads";
 
 impl CheckArgs {
     pub(super) fn run(self, folder: &WeightsFolder) -> Result<Exit> {

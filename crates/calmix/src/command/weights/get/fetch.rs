@@ -15,14 +15,14 @@ use calmix_run::weights_file::WeightsFile;
 use calmix_run::weights_folder::{WeightsFolder, check_name};
 use serde_json::json;
 
-use super::GetArgs;
+use crate::args::weights::get::GetArgs;
 use crate::error::CliError;
-use crate::format::bytes;
-use crate::hub::{
+use crate::output::format::bytes;
+use crate::remote::hub::{
     ChosenFiles, HubVariables, ModelKind, ORIGIN, Origin, OriginFile, PartFolder, Repository, Snapshot,
     export_hint,
 };
-use crate::rate::Rate;
+use crate::terminal::rate::Rate;
 use crate::terminal::{clear_line, print, print_json, warn};
 
 /// Weights that are in the weights folder.

@@ -1,0 +1,174 @@
+//! `--data` and `--prepared`: where the dataset is, also after it has moved.
+
+use std::fs::FileType;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Error, Result};
+use calmix_data::cloud::CloudUrl;
+use calmix_io::shown::shown;
+use calmix_recipe::nearest;
+use clap::Args;
+
+use crate::error::CliError;
+use crate::output::format::shell_quoted;
+use crate::predict::input_kind::InputKind;
+use crate::process::runs_here::is_vector_file;
+
+/// The location of the dataset.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Dataset folder, or the URL of its shards
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// Table written by `calmix prepare` [default: the run prepares the dataset itself]
+    #[arg(long, value_name = "FOLDER")]
+    prepared: Option<PathBuf>,
+}
+
+impl DataArgs {
+    /// Returns the dataset folder, if given; it must exist.
+    pub fn folder(&self) -> Result<Option<&Path>> {
+        self.data.as_deref().map(existing_data).transpose()
+    }
+
+    /// Returns the dataset folder as the user named it.
+    pub fn named(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
+    /// Whether the user names a table.
+    pub fn names_table(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    /// Whether neither option is given.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_none() && self.prepared.is_none()
+    }
+
+    /// Returns the options as settings of a recipe.
+    pub fn settings(&self) -> Result<Vec<String>> {
+        self.folder()?;
+        self.vector_settings()
+    }
+
+    /// Returns the options as settings of a recipe on vectors: the dataset may also be a file.
+    pub fn vector_settings(&self) -> Result<Vec<String>> {
+        let mut settings = Vec::new();
+        if let Some(data) = &self.data {
+            settings.push(format!("dataset.path={}", absolute(existing_dataset(data)?)?));
+        }
+        if let Some(prepared) = &self.prepared {
+            settings.push(format!("dataset.prepared={}", absolute(existing_folder(prepared)?)?));
+        }
+        Ok(settings)
+    }
+}
+
+/// The path, if it is an existing folder.
+pub fn existing_folder(path: &Path) -> Result<&Path> {
+    if path.is_dir() { Ok(path) } else { Err(unusable(path, Path::is_dir)) }
+}
+
+/// The path, if it is an existing folder, or a URL without secrets, which the first request shows to exist.
+pub fn existing_data(path: &Path) -> Result<&Path> {
+    if let Some(url) = CloudUrl::of(path) {
+        url.check()?;
+        return Ok(path);
+    }
+    if is_vector_file(path) {
+        let message = format!("{}: is a file, and --data takes a folder", shown(path.display()));
+        let hint = format!("calmix train --features {}, to train on vectors", shell_quoted(path));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    existing_folder(path)
+}
+
+/// The path, if it is an existing folder, a file of vectors, or a URL.
+pub fn existing_dataset(path: &Path) -> Result<&Path> {
+    if let Some(url) = CloudUrl::of(path) {
+        url.check()?;
+        return Ok(path);
+    }
+    if path.is_file() || path.is_dir() {
+        return Ok(path);
+    }
+    Err(unusable(path, |entry| entry.is_file() || entry.is_dir()))
+}
+
+/// The path of labelled samples, if they exist: images are in a folder.
+pub fn existing_labelled(path: &Path, kind: InputKind) -> Result<&Path> {
+    match kind {
+        InputKind::Image => existing_folder(path),
+        InputKind::Vector => existing_dataset(path),
+    }
+}
+
+/// The path, if something exists there.
+pub fn existing(path: &Path) -> Result<&Path> {
+    if path.exists() { Ok(path) } else { Err(unusable(path, Path::exists)) }
+}
+
+/// The error about a path that cannot be used, with the name that the user most likely meant of those that can.
+fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
+    let what = match path.metadata().map(|metadata| metadata.file_type()) {
+        Err(_) => "does not exist",
+        Ok(kind) if is_pipe(kind) => {
+            let message = format!("{}: a pipe, which cannot be read more than once", shown(path.display()));
+            return CliError::invalid(message).hint("write it to a file first, and name the file").into();
+        }
+        Ok(kind) if kind.is_file() => "is not a folder",
+        Ok(_) => "is neither a file nor a folder",
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let message = format!("{}: {what}", shown(path.display()));
+    let hint = match similar(path, parent, is_usable) {
+        Some(meant) => format!("did you mean {}?", shell_quoted(&meant)),
+        None => format!("`ls {}`", shell_quoted(parent)),
+    };
+    CliError::invalid(message).hint(hint).into()
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: FileType) -> bool {
+    false
+}
+
+/// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
+pub fn on_file_system(path: Option<&Path>, what: &str) -> Result<()> {
+    let refused = path.map(|path| CloudUrl::refuse(path, what)).transpose();
+    refused.map(drop).map_err(|error| CliError::invalid(error.to_string()).into())
+}
+
+/// The usable entry of a folder whose name differs only in case, spaces and punctuation, or else by a typo.
+fn similar(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_str()?;
+    let entries = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| is_usable(&entry.path()));
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| name != wanted);
+    // The order in which the system lists a folder must not decide.
+    names.sort_unstable();
+    let same_letters = |name: &&String| !letters(wanted).is_empty() && letters(name) == letters(wanted);
+    let meant = names.iter().find(same_letters).map(String::as_str);
+    let meant = meant.or_else(|| nearest(wanted, names.iter().map(String::as_str)))?;
+    Some(path.with_file_name(meant))
+}
+
+/// A name without case, spaces and punctuation.
+fn letters(name: &str) -> String {
+    name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// The absolute path, so that a run can be resumed from another folder; a URL as it is.
+pub fn absolute(path: &Path) -> Result<String> {
+    let absolute = if CloudUrl::is_in(path) { path.to_owned() } else { std::path::absolute(path)? };
+    let text = absolute.to_str().ok_or_else(|| {
+        CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", shown(absolute.display())))
+    })?;
+    Ok(text.to_owned())
+}

@@ -1,0 +1,40 @@
+//! The arguments of `calmix weights get`.
+
+use clap::Args;
+
+/// Download a model of the Hugging Face Hub into the weights folder
+///
+/// Takes safetensors of a network that calmix builds, or else the ONNX model of the repository with its configuration and its
+/// licence. Every file is compared with the hash that the Hub lists; `origin.json` beside the model keeps repository, commit and
+/// hashes. Pickles are never downloaded. The same command continues a download that was interrupted.
+///
+/// Reads the variables of huggingface_hub: HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_HUB_OFFLINE and
+/// HF_HUB_DOWNLOAD_TIMEOUT; also https_proxy, no_proxy and SSL_CERT_FILE. The token goes to the Hub alone.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{FIELDS}"))]
+pub struct GetArgs {
+    /// Repository on the Hub; a branch, a tag or a commit may follow an @ [default: main]
+    #[arg(value_name = "OWNER/NAME[@REVISION]")]
+    pub(crate) repository: String,
+    /// Name of the weights [default: NAME of the repository]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Model file of the repository, such as onnx/model_fp16.onnx [default: model.safetensors, onnx/vision_model.onnx or onnx/model.onnx]
+    #[arg(long)]
+    pub(crate) file: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  calmix weights get timm/tf_efficientnet_lite0.in1k
+  calmix weights get onnx-community/dinov2-small --name dinov2";
+
+const FIELDS: &str = "\
+Fields of --json:
+  name, folder  the value for network.weights, and where its files are
+  was_there     whether the same commit was there before
+  origin        as in origin.json: endpoint, repository, revision, commit, licence (null if unknown)
+                and files, a list of path (in the repository), file, bytes and sha256";

@@ -1,0 +1,65 @@
+//! The folder of a model that a command needs; refused with a hint if there is no model in it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_run::overview::is_run;
+use calmix_run::read;
+use calmix_run::run::{Paths, RunFile};
+
+use crate::args::data::existing_folder;
+use crate::error::CliError;
+use crate::output::format::shell_quoted;
+use crate::output::run_files;
+use crate::predict::input_kind::InputKind;
+
+/// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in
+/// the wrong place.
+pub(crate) fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Result<&'a Path> {
+    existing_folder(run)?;
+    if has_model(run) {
+        return Ok(run);
+    }
+    let place = shown(run.display());
+    if let Some(meant) = others.iter().find(|other| has_model(other)) {
+        let message =
+            format!("{place} is not a run, but {} is; the run must come first", shown(meant.display()));
+        let hint = format!("calmix {command} {} {}", shell_quoted(meant), shell_quoted(run));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    let error = if is_run(run) {
+        let message = format!("{place}: there is no model yet, because the run is not finished");
+        CliError::failed(message).hint(format!("calmix resume {}", shell_quoted(run)))
+    } else {
+        let message = format!("{place}: there is no run and no model here");
+        CliError::invalid(message).hint(run_files::find_runs())
+    };
+    Err(error.into())
+}
+
+/// Whether a folder has any file of a model; loading the model names the one that is missing.
+pub(crate) fn has_model(folder: &Path) -> bool {
+    has(folder, RunFile::ModelInfo) || has(folder, RunFile::Model)
+}
+
+/// What the model of a folder reads.
+pub(crate) fn input_kind(folder: &Path) -> InputKind {
+    match read::model_info(folder) {
+        Ok(info) => InputKind::of(&info),
+        // A damaged model.json does not say what the model reads; its other files do.
+        Err(_) if has_vector_head(folder) => InputKind::Vector,
+        Err(_) => InputKind::Image,
+    }
+}
+
+/// Whether a folder has the files of a head on vectors: one on images also has a backbone.
+fn has_vector_head(folder: &Path) -> bool {
+    has(folder, RunFile::Projection)
+        && ![RunFile::Backbone, RunFile::Encoder].iter().any(|&file| has(folder, file))
+}
+
+fn has(folder: &Path, file: RunFile<'_>) -> bool {
+    Paths::new(folder).file(file).is_ok_and(|path| safe_open::exists(&path))
+}

@@ -1,0 +1,116 @@
+//! A trained head on vectors of the user's own, in use: no backbone, and so no libtorch.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix_head::HeadError;
+use calmix_head::model::HeadModel;
+use calmix_io::error::FileError;
+use calmix_io::shown::shown;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
+use calmix_recipe::device::Device;
+use calmix_run::head_files::folded_head_bytes;
+
+use crate::error::CliError;
+use crate::model::files::ModelFiles;
+use crate::model::options::ModelOptions;
+use crate::predict::guarantee::Guarantee;
+use crate::predict::prediction_rule::PredictionRule;
+
+/// The model of a finished run on vectors.
+#[derive(Debug)]
+pub struct VectorModel {
+    head: HeadModel,
+    /// The same with less arithmetic.
+    folded: HeadModel,
+    width: usize,
+    rule: PredictionRule,
+}
+
+impl VectorModel {
+    /// Loads `model.json`, `model.safetensors` and `projection.safetensors` from a run's folder.
+    ///
+    /// # Errors
+    /// If they are missing, were changed, or contradict each other, or an option is out of range.
+    pub fn load(folder: &Path, options: &ModelOptions) -> Result<Self> {
+        check_device(folder, options.device)?;
+        let files = ModelFiles::open(folder)?;
+        let info = files.info();
+        let Some(head) = info.head.as_ref().filter(|_| info.reads_vectors()) else {
+            return Err(files.wrong("a model of images, not of vectors".to_owned()).into());
+        };
+        files.check_calibration()?;
+        let width = head.features as usize;
+        let head = files.head_on_vectors(head)?;
+        let folded = head.folded().map_err(|error| files.wrong(error.to_string()))?;
+        Guarantee::check(options)?;
+        Ok(Self { head, folded, width, rule: files.rule(options)? })
+    }
+
+    /// The head and its projection.
+    pub fn head(&self) -> &HeadModel {
+        &self.head
+    }
+
+    /// The length of the vectors that it reads.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Refuses vectors of another length than those that it reads.
+    ///
+    /// # Errors
+    /// Names `run` and `path`.
+    pub fn check_width(&self, run: &Path, path: &Path, found: usize) -> Result<(), CliError> {
+        let width = self.width;
+        if found == width {
+            return Ok(());
+        }
+        let run = shown(run.display());
+        let place = shown(path.display());
+        let message =
+            format!("{place} has vectors of {found} numbers, but {run} was trained on vectors of {width}");
+        let hint = "compute the vectors with the model that made those of the training, in the same way";
+        Err(CliError::invalid(message).hint(hint))
+    }
+
+    /// The bytes of `head.safetensors`, which has the temperature of this model in it; `None` if the head has a hidden layer.
+    ///
+    /// # Errors
+    /// If they cannot be encoded.
+    pub fn folded(&self) -> Result<Option<Vec<u8>>, FileError> {
+        let info = self.rule.info();
+        let temperature = info.calibration.as_ref().and_then(FittedCalibrator::temperature);
+        folded_head_bytes(self.head.projection(), self.head.head(), temperature, &info.classes)
+    }
+
+    /// What turns its logits into predictions.
+    pub fn rule(&self) -> &PredictionRule {
+        &self.rule
+    }
+
+    /// Whether a vector is too long for its length to be a number: [`logits`](Self::logits) refuses it.
+    pub fn is_too_long(&self, vector: &[f32]) -> bool {
+        self.folded.projection().is_too_long(vector)
+    }
+
+    /// The logits of vectors, one after the other. Those of a vector do not depend on the other vectors.
+    ///
+    /// # Errors
+    /// If they are not whole vectors, or one is too long.
+    pub fn logits(&self, vectors: &[f32]) -> Result<Vec<f32>, HeadError> {
+        self.folded.logits(vectors)
+    }
+}
+
+/// Refuses a device other than the CPU.
+///
+/// # Errors
+/// Names the run's folder.
+pub(crate) fn check_device(folder: &Path, device: Option<Device>) -> Result<(), CliError> {
+    if device.is_none_or(|device| device == Device::Cpu) {
+        return Ok(());
+    }
+    let message = format!("{}: a head on vectors runs on the CPU", shown(folder.display()));
+    Err(CliError::invalid(message).hint("remove --device"))
+}
