@@ -42,7 +42,9 @@ impl Graph {
         let components = self.components();
         let mut component_of = vec![0; self.files.len()];
         for (index, component) in components.iter().enumerate() {
-            component.iter().for_each(|file| component_of[*file] = index);
+            for file in component {
+                component_of[*file] = index;
+            }
         }
         // Components come in the order of their needs: what a component needs comes before it.
         let mut floors: Vec<usize> = Vec::with_capacity(components.len());
