@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_data::cloud::CloudUrl;
 use toml::Value;
@@ -24,15 +23,6 @@ use crate::{OrAuto, OrderName, Recipe, resume};
 
 /// The size limit of a recipe file, in bytes: about ten times what all keys take.
 pub const LONGEST_RECIPE: u64 = 128 << 10;
-
-/// The number of recipes that this process has resolved.
-static RESOLUTIONS: AtomicU64 = AtomicU64::new(0);
-
-/// Returns how often this process has resolved a recipe, for tests that bound it.
-#[doc(hidden)]
-pub fn resolutions() -> u64 {
-    RESOLUTIONS.load(Ordering::Relaxed)
-}
 
 /// The layers of a recipe. The order in which they are added does not matter; the later in this list wins: the defaults, the
 /// family of augmentations, built-in recipes, the preset, pretrained weights, what the dataset decides, files, the
@@ -210,7 +200,6 @@ impl Layers {
     /// # Errors
     /// Lists every unknown key and every invalid value; if there are none, every invalid combination of values.
     pub fn resolve(self) -> Result<Resolved, RecipeError> {
-        RESOLUTIONS.fetch_add(1, Ordering::Relaxed);
         let defaults = value::of(&Recipe::default()).map_err(|error| unexpected(&error))?;
         let mut leaves = defaults.clone();
         let (mut origins, mut comments) = (BTreeMap::new(), BTreeMap::new());

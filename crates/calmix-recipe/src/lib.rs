@@ -62,8 +62,6 @@ pub use calmix_core::method::Method;
 pub use calmix_core::settings as field;
 pub use calmix_metrics::evaluate::Selection;
 pub use data::{Data, Keep, Labels, LayoutName, OrderName, SourceName};
-#[doc(hidden)]
-pub use layers::resolutions;
 pub use layers::{LONGEST_RECIPE, Layers, Resolved};
 pub use loader::{CorruptPolicy, LoaderSection};
 pub use nearest::nearest;

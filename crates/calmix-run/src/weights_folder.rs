@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_io::counted::counted;
 use calmix_io::error::{FileError, FileProblem};
-use calmix_io::python_environment;
+use calmix_io::process::python_environment;
 use calmix_io::safe_open;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::{Architecture, FirstBlock};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use calmix_io::python_environment;
+use calmix_io::process::python_environment;
 
 use super::LibraryProblem;
 

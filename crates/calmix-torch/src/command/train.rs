@@ -135,8 +135,6 @@ mod tests {
     use std::process::Command;
 
     use calmix::data::split::draws;
-    use calmix::io::lock::locks;
-    use calmix::recipe::resolutions;
     use clap::Parser as _;
 
     use calmix::command::Calmix;
@@ -144,13 +142,12 @@ mod tests {
     use crate::run_command;
     use calmix::terminal::print;
 
-    /// The text before the counts that the process below prints.
-    const COUNTED: &str = "resolutions, draws and locks: ";
+    /// The text before the count that the process below prints.
+    const COUNTED: &str = "draws: ";
     const FOLDER: &str = "CALMIX_TEST_FOLDER";
 
-    /// The recipe is resolved before and after the dataset is read; the split is drawn and the run locked once.
     #[test]
-    fn train_resolves_twice_and_draws_and_locks_once() {
+    fn train_draws_the_split_once() {
         let folder = tempfile::tempdir().unwrap();
         for class in ["cat", "dog"] {
             let images = folder.path().join("photos").join(class);
@@ -162,14 +159,14 @@ mod tests {
                 encoder.write_header().unwrap().write_image_data(&[number; 64]).unwrap();
             }
         }
-        // A process of its own: other tests resolve recipes, too.
+        // A process of its own: other tests draw splits, too.
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "command::train::tests::counts_its_calls", "--ignored", "--nocapture"]);
         command.env(FOLDER, folder.path()).env("CALMIX_WEIGHTS", folder.path().join("none"));
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            text.contains(&format!("{COUNTED}2 1 1\n")),
+            text.contains(&format!("{COUNTED}1\n")),
             "{text}{}",
             String::from_utf8_lossy(&output.stderr)
         );
@@ -187,6 +184,6 @@ mod tests {
         let arguments =
             arguments.into_iter().chain(settings.into_iter().flat_map(|setting| ["--set", setting]));
         run_command(Calmix::parse_from(arguments).command).unwrap();
-        print(&format!("{COUNTED}{} {} {}", resolutions(), draws(), locks())).unwrap();
+        print(&format!("{COUNTED}{}", draws())).unwrap();
     }
 }
