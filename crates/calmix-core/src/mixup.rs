@@ -1,14 +1,20 @@
 //! The mixup term: pairs of rows, the coefficient λ and the mixed target (Eq. 6–9).
 
+pub mod cosine;
 pub(crate) mod mixer;
+pub mod pair;
+mod row;
+pub mod split;
+
+pub use row::Row;
 
 use crate::margin::Averaging;
-use crate::pair::{Dissimilar, DissimilarWord, SameSource, Space};
 use crate::rng::{Domain, Seed};
 use crate::schedule::Start;
 use crate::settings::limit::{ANY, SHARE, from};
 use crate::settings::{choice, rule, section};
-use crate::split::Split;
+use pair::{Dissimilar, DissimilarWord, SameSource, Space};
+use split::Split;
 
 section! {
     /// The mixup term.
@@ -198,15 +204,6 @@ choice! {
         /// It takes logits; the mean is taken within each group of pairs, and the groups are added.
         BinaryCrossEntropy = "binary-cross-entropy",
     }
-}
-
-/// A row of one of the two batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Row {
-    /// A row of the labelled batch.
-    Labelled(usize),
-    /// A row of the unlabelled batch, weak view.
-    Unlabelled(usize),
 }
 
 /// One mixture: `λ·a + (1 − λ)·b`, images and targets alike.

@@ -9,8 +9,9 @@ pub(crate) mod pass;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
 
+pub(crate) use calmix_recipe::network::layer::{ParameterId, StatisticsId};
+pub(crate) use calmix_recipe::network::layout::Region;
 pub use calmix_recipe::network::layout::{Init, Layout, Parameter, StatisticsLayer};
-pub(crate) use calmix_recipe::network::layout::{ParameterId, Region, StatisticsId};
 use calmix_recipe::network::operations::NetworkOutput;
 use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};

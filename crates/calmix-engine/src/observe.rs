@@ -5,8 +5,8 @@
 //! BatchNorm normalises one shard at a time; the plan covers all of them.
 
 use calmix_core::method::{BaseLoss, Method};
+use calmix_core::mixup::pair::Space;
 use calmix_core::observation::{Observation, Rows};
-use calmix_core::pair::Space;
 use calmix_core::pseudo::Base;
 use calmix_recipe::step_kind::StepKind;
 

@@ -1,10 +1,10 @@
 //! The terms of a shard's loss, by their kinds, in f32. Over all shards of a group they add up to the group's.
 
 use calmix_core::loss::LossKind;
+use calmix_core::method::smoothing::Smoothing;
 use calmix_core::mixup::MixLoss;
 use calmix_core::pseudo::PseudoLabels;
 use calmix_core::sharding::Partition;
-use calmix_core::smoothing::Smoothing;
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
 use crate::scalar::guarded;

@@ -1,44 +1,10 @@
-//! The differences between two recipes, and which of them a resumed run may have.
+//! Which keys a resumed run may change, and which must match.
 
 use toml::Value;
 
 use crate::field::{Resume, leaves};
-use crate::layers::{Resolved, unexpected};
+use crate::problem::unexpected;
 use crate::{Recipe, RecipeError, value};
-
-/// A key whose value a resumed run would change.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
-    /// The key.
-    pub path: String,
-    /// The value that the run was started with.
-    pub old: Value,
-    /// The value that it would be resumed with.
-    pub new: Value,
-    /// Whether a resumed run may change it.
-    pub may_change: bool,
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, old, new, may_change } = self;
-        let assessment = if *may_change { "" } else { ", which would make it a different run" };
-        write!(f, "{path}: {old} → {new}{assessment}")
-    }
-}
-
-/// Returns every key that differs between the recipe a run was started with and the one it would be resumed with, in the
-/// order of the recipe.
-pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
-    leaves(Recipe::fields())
-        .into_iter()
-        .filter_map(|(path, field)| {
-            let (old, new) = (old.value(&path)?, new.value(&path)?);
-            let may_change = field.resume == Resume::MayChange;
-            (old != new).then(|| Difference { old: old.clone(), new: new.clone(), path, may_change })
-        })
-        .collect()
-}
 
 /// Returns every key that a resumed run may change.
 pub fn may_change() -> Vec<String> {
@@ -64,17 +30,4 @@ impl Recipe {
         let mut values = value::of(self).map_err(|error| unexpected(&error))?;
         Ok(must_match().into_iter().filter_map(|path| values.remove_entry(&path)).collect())
     }
-}
-
-/// Computes the BLAKE3 hash of the keys that must match, one `path = value` per line, sorted by path.
-///
-/// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
-/// [`differences`]; the hash identifies a run only within one version.
-pub(super) fn hash(resolved: &Resolved) -> String {
-    let mut lines: Vec<String> = must_match()
-        .into_iter()
-        .filter_map(|path| resolved.value(&path).map(|value| format!("{path} = {value}\n")))
-        .collect();
-    lines.sort_unstable();
-    blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
 }

@@ -100,12 +100,12 @@ pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, Run
 
 #[cfg(test)]
 mod tests {
-    use calmix_core::labelled_samples::LabelledSamples;
     use calmix_core::matrix::Matrix;
     use calmix_core::method::Method;
     use calmix_core::preset::paper;
     use calmix_core::pseudo::{Base, FlexMatch};
     use calmix_core::samples::Samples;
+    use calmix_core::samples::labelled::LabelledSamples;
 
     use super::*;
 

@@ -11,11 +11,11 @@ mod made;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
+use calmix_core::samples::labelled::LabelledSamples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};

@@ -6,7 +6,7 @@ use std::path::Path;
 use calmix_io::error::{ErrorKind, FileError, FileProblem};
 
 use crate::cloud_url::CloudUrl;
-use crate::remote_folder::RemoteObject;
+use crate::remote_object::RemoteObject;
 
 /// A store that cannot be opened.
 #[derive(Debug)]

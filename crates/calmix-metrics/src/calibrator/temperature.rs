@@ -24,8 +24,8 @@ mod cautious;
 mod newton;
 mod prior;
 
+use calmix_core::matrix::number::Number;
 use calmix_core::matrix::{Matrix, MatrixOf};
-use calmix_core::number::Number;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;

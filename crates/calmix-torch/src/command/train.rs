@@ -165,11 +165,7 @@ mod tests {
         command.env(FOLDER, folder.path()).env("CALMIX_WEIGHTS", folder.path().join("none"));
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            text.contains(&format!("{COUNTED}1\n")),
-            "{text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(text.contains(&format!("{COUNTED}1\n")), "{text}{}", String::from_utf8_lossy(&output.stderr));
     }
 
     #[test]

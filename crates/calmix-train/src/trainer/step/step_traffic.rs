@@ -58,7 +58,7 @@ impl StepTraffic {
             rows: [recipe.train.batch, recipe.unlabelled()].map(|rows| u64::from(rows) / processes),
             classes: classes as u64,
             features: features.unwrap_or(0) as u64,
-            sums: Sums::width(&method.base, classes) as u64,
+            sums: method.base.sums_width(classes) as u64,
             numbers: (layout.len() + 2 * channels + metrics) as u64,
             image: 3 * u64::from(recipe.augment.size).pow(2),
         }

@@ -10,13 +10,12 @@ use calmix_metrics::held_out::UnseenLabel;
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
-use crate::average::average;
-use crate::candidate::Candidate;
+use super::candidate::Candidate;
 use crate::error::HeadError;
-use crate::fit::ValidationSamples;
 use crate::network::Head;
 use crate::progress::FitProgress;
 use crate::samples::HeadSamples;
+use crate::samples::ValidationSamples;
 use crate::training::TrainedHead;
 
 /// A head with its calibrator and its predictions for labels that it was trained without.
@@ -101,6 +100,16 @@ impl FittedHead {
     pub(crate) fn nll_of_groups(&self) -> Vec<f64> {
         group_means(&self.nll, &self.predictions.groups)
     }
+}
+
+/// The average of two classifiers: the mean of two rows of numbers, each divided by its temperature.
+///
+/// Of logits it is the mean of the log-probabilities, up to a number that all classes share; of the weights of two linear
+/// heads it is the head of these logits.
+fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
+    let [first_scale, second_scale] = temperatures.map(|temperature| 0.5 / temperature);
+    let pairs = first.iter().zip(second);
+    pairs.map(|(&a, &b)| (f64::from(a) * first_scale + f64::from(b) * second_scale) as f32).collect()
 }
 
 /// The least number of labels that a calibrator is fitted on.

@@ -3,8 +3,8 @@
 use toml::Value;
 
 use crate::Recipe;
-use crate::check::expected;
 use crate::field::{Field, Kind, Resume, Shape, When};
+use crate::layers::check::expected;
 use crate::value::{self, Leaves, find};
 
 const INTRODUCTION: &str = "\

@@ -1,7 +1,7 @@
 //! The partner of a sample in a mixture: one of the k least similar candidates, drawn at random (Algorithm 1,
 //! lines 9–10).
 
-use crate::cosine::cosine_similarities;
+use crate::mixup::cosine::cosine_similarities;
 use crate::rng::{Domain, Seed, occurrences};
 use crate::settings::limit::{SHARE, SOME};
 use crate::settings::{choice, rule};

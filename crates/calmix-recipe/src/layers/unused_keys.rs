@@ -10,8 +10,8 @@ use calmix_data::split::HoldOut;
 use toml::Value;
 
 use crate::Recipe;
-use crate::data::Keep;
 use crate::field::{Field, Shape, When, leaves};
+use crate::keys::data::Keep;
 use crate::value::Leaves;
 
 /// The keys about images and the backbone below a head, outside of the section `augment`.
@@ -47,7 +47,7 @@ const OF_STEPS: [&str; 10] = [
 const OF_VIEWS: [&str; 4] = ["augment.weak.", "augment.strong.", "augment.rand_augment.", "augment.cutout."];
 
 /// Returns every key without effect and the reason, in the order of the recipe.
-pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
+pub(crate) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
     let mut reasons = BTreeMap::new();
     by_declaration(Recipe::fields(), "", None, values, &mut reasons);
     for (path, why) in by_several_keys(recipe) {

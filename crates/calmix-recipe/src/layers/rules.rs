@@ -1,14 +1,14 @@
 //! Rules over several keys: values that are valid by themselves and not together.
 
 use calmix_core::method::BaseLoss;
+use calmix_core::mixup::pair::Space;
 use calmix_core::mixup::{PairWeight, PseudoTarget};
-use calmix_core::pair::Space;
 use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
 use calmix_core::schedule::{Start, StartRule};
 use calmix_data::split::HoldOut;
 
-use crate::data::Keep;
 use crate::device::Device;
+use crate::keys::data::Keep;
 use crate::network::HeadKind;
 use crate::precision::Precision;
 use crate::step_kind::StepKind;
@@ -20,7 +20,7 @@ const HIDDEN_RATE: f64 = 0.3;
 
 /// A broken rule: the key to change, and the message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum RuleViolation {
+pub(crate) enum RuleViolation {
     /// The recipe is refused.
     Error(&'static str, String),
     /// The recipe is probably not what the user means.
@@ -28,7 +28,7 @@ pub(super) enum RuleViolation {
 }
 
 /// Returns every rule that the recipe breaks.
-pub(super) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
+pub(crate) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
     let ours = [base, labels, mixup, training, evaluating, head];
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();

@@ -43,7 +43,7 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 /// Returns the key of an alias.
-pub(super) fn key_of_alias(name: &str) -> Option<&'static str> {
+pub(crate) fn key_of_alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 

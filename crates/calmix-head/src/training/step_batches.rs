@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Scope;
 
-use crate::batch::{Batch, Batches};
+use super::batch::{Batch, Batches};
 use crate::error::HeadError;
 
 /// Batches that wait while the next is read. On a single core the threads then take turns once in so many steps.

@@ -7,8 +7,8 @@
 
 use crate::method::{Method, MethodState};
 use crate::mixup::Guidance;
+use crate::mixup::split::Split;
 use crate::pseudo::{Base, BaseState};
-use crate::split::Split;
 
 /// Sums over the shards of a step. They are f32, as the gradient is; counts are exact up to 2²⁴.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -16,26 +16,26 @@ use crate::value::{find, read};
 
 /// A key, its value and where that came from.
 #[derive(Debug, Clone)]
-pub(super) struct Setting {
-    pub(super) path: String,
-    pub(super) value: Value,
-    pub(super) origin: Origin,
+pub(crate) struct Setting {
+    pub(crate) path: String,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
     /// The comment beside it in the text.
-    pub(super) comment: Option<String>,
+    pub(crate) comment: Option<String>,
 }
 
 /// The settings of one text, of the environment, or of one command-line argument.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Layer {
-    pub(super) settings: Vec<Setting>,
-    pub(super) problems: Vec<Problem>,
+pub(crate) struct Layer {
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) problems: Vec<Problem>,
     /// The recipe that the text extends, and where it names it.
-    pub(super) extends: Option<(String, Origin)>,
+    pub(crate) extends: Option<(String, Origin)>,
 }
 
 impl Layer {
     /// Reads the settings of a TOML text.
-    pub(super) fn text(place: &Place, text: &str) -> Self {
+    pub(crate) fn text(place: &Place, text: &str) -> Self {
         let ends: Vec<usize> =
             text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
         let line_of = |byte: usize| 1 + ends.partition_point(|&end| end < byte);
@@ -92,7 +92,7 @@ impl Layer {
     }
 
     /// Returns a layer of keys and values that all have the same origin.
-    pub(super) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+    pub(crate) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut layer = Self::default();
         for (path, value) in values {
             let origin = origin.clone();
@@ -107,7 +107,7 @@ impl Layer {
 
     /// Reads the settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
     /// Other variables that start with `CALMIX_` are ignored.
-    pub(super) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub(crate) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut ours: Vec<_> = variables
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -126,14 +126,14 @@ impl Layer {
     }
 
     /// Returns a layer with the key that a command-line option sets.
-    pub(super) fn option(option: &'static str, path: &str, value: &str) -> Self {
+    pub(crate) fn option(option: &'static str, path: &str, value: &str) -> Self {
         let mut layer = Self::default();
         layer.assign(path, value, Origin::Option { option });
         layer
     }
 
     /// Reads the setting of one argument, `key=value`.
-    pub(super) fn set(number: usize, text: &str) -> Self {
+    pub(crate) fn set(number: usize, text: &str) -> Self {
         let origin = Origin::Set { number };
         let mut layer = Self::default();
         if let Some((path, value)) = text.split_once('=') {
@@ -146,7 +146,7 @@ impl Layer {
     }
 
     /// Returns a layer with nothing but a problem.
-    pub(super) fn unreadable(origin: Origin, why: String) -> Self {
+    pub(crate) fn unreadable(origin: Origin, why: String) -> Self {
         let mut layer = Self::default();
         layer.problem("", origin, What::Unreadable(why));
         layer
@@ -170,7 +170,7 @@ impl Layer {
         self.problem(path, origin, What::NoKey { nearest });
     }
 
-    pub(super) fn problem(&mut self, path: &str, origin: Origin, what: What) {
+    pub(crate) fn problem(&mut self, path: &str, origin: Origin, what: What) {
         self.problems.push(Problem { path: path.to_owned(), origin, what });
     }
 }

@@ -11,7 +11,7 @@ use crate::problem::What;
 use crate::value::read;
 
 /// Returns the value as its key stores it, or what is wrong with it.
-pub(super) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, What> {
+pub(crate) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, What> {
     let Shape::Value(kind) = (field.shape)() else { return Err(What::Section) };
     fit(kind, field.limit, value).ok_or_else(|| What::Expected {
         value: value.to_string(),
@@ -57,7 +57,7 @@ fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
 }
 
 /// Describes the valid values of a key, for messages.
-pub(super) fn expected(kind: Kind, limit: Limit) -> String {
+pub(crate) fn expected(kind: Kind, limit: Limit) -> String {
     match kind {
         Kind::Flag => "true or false".into(),
         Kind::Whole(_) => format!("a whole number{}", within(kind, limit)),
