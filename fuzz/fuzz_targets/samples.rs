@@ -4,7 +4,7 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::samples::Samples;
 use calmix_core::samples::labelled::LabelledSamples;
-use calmix_run::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
+use calmix_run::tensor_files::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,7 +4,13 @@
 //! [`NetworkLayers`]). Its weights are elsewhere
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
+mod outputs;
+pub(crate) mod parameters;
 pub(crate) mod pass;
+pub(crate) mod placed_network;
+pub(crate) mod statistics;
+
+pub use outputs::Outputs;
 
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;

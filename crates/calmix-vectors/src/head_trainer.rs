@@ -28,13 +28,13 @@ use calmix_io::disk::WarningDisk;
 use calmix_recipe::{Resolved, differences};
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
-use calmix_run::examples::Thumbnails;
-use calmix_run::head_files::projection_bytes;
-use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::{Build, Mark, Run, RunEnvironment, RunFile};
 use calmix_run::sink::Sink;
+use calmix_run::tensor_files::examples::Thumbnails;
+use calmix_run::tensor_files::head_files::projection_bytes;
 
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;

@@ -8,13 +8,13 @@ use calmix_io::safe_open;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::{CorruptPolicy, Recipe, Resolved, differences};
-use calmix_run::head_files::{longest_head, read_head};
-use calmix_run::inspect;
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::result::RunResult;
 use calmix_run::run::{Paths, RunEnvironment, RunFile};
 use calmix_run::sink::Work;
+use calmix_run::tensor_files::head_files::{longest_head, read_head};
 
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;

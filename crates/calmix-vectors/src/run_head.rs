@@ -23,11 +23,11 @@ use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
-use calmix_run::examples::Thumbnails;
-use calmix_run::head_files::{folded_head_bytes, head_bytes};
 use calmix_run::result::{HeadCandidate, HeadChoice};
 use calmix_run::run::RunFile;
 use calmix_run::sink::{Work, WorkProgress};
+use calmix_run::tensor_files::examples::Thumbnails;
+use calmix_run::tensor_files::head_files::{folded_head_bytes, head_bytes};
 
 use crate::error::VectorsError;
 use crate::evaluate_head::HeadEvaluator;

@@ -10,7 +10,7 @@ use calmix_data::error::{DataError, DataProblem};
 use calmix_io::shown::shown;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_recipe::{Recipe, Resolved};
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 use calmix_vectors::evaluation::EvalOutput;
 use serde_json::json;
 

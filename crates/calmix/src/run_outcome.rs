@@ -7,9 +7,9 @@ use calmix_io::shown::shown;
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
-use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_run::read::inspect;
 
 use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted};

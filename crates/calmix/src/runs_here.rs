@@ -6,7 +6,7 @@ use std::path::Path;
 use calmix_data::vectors::VectorSource;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_recipe::device::Device;
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 use calmix_vectors::start::trains_head;
 
 use crate::command::Command;

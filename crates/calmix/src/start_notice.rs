@@ -8,7 +8,7 @@ use crate::stop::Stop;
 use crate::terminal::warn_at_once;
 use crate::weights_hint;
 use calmix_recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_vectors::start::{BackboneChoice, StartContext};
 
 /// What a preparation needs besides its arguments: `printer` receives its notices and `stop` ends it.

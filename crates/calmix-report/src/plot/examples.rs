@@ -2,7 +2,7 @@
 
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::predictions::Predictions;
-use calmix_run::examples::{ExampleRows, Thumbnails};
+use calmix_run::tensor_files::examples::{ExampleRows, Thumbnails};
 use serde::Serialize;
 
 use super::{DataTable, Images, PlotView, TableCell};

@@ -11,7 +11,7 @@ use calmix::exit::Exit;
 use calmix::format::{counted, grouped};
 use calmix::io::shown::shown;
 use calmix::recipe::device::Device;
-use calmix::run::weights_folder::WeightsFolder;
+use calmix::run::pretrained::weights_folder::WeightsFolder;
 use calmix::terminal::{print, print_json, status};
 use calmix::vectors::VectorsError;
 use calmix::version::{COMMIT, TARGET, VERSION};

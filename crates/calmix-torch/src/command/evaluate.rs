@@ -6,7 +6,7 @@ use calmix::evaluate::{changed_recipe, explained, show};
 use calmix::exit::Exit;
 use calmix::io::shown::shown;
 use calmix::predict::input_kind::InputKind;
-use calmix::run::inspect;
+use calmix::run::read::inspect;
 use calmix::terminal::status;
 use calmix_train::trainer::{TrainError, evaluate_run};
 

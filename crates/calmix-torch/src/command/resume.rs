@@ -10,7 +10,7 @@ use calmix::io::shown::shown;
 use calmix::moved_data::moved;
 use calmix::progress::ProgressSink;
 use calmix::recipe::Recipe;
-use calmix::run::inspect;
+use calmix::run::read::inspect;
 use calmix::run_outcome;
 use calmix::run_summary::resuming;
 use calmix::stop::Stop;

@@ -4,7 +4,7 @@ use std::fs;
 
 use calmix_recipe::Layers;
 use calmix_recipe::network::BottleneckStride;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_vectors::start::with_pretrained;
 use safetensors::tensor::{Dtype, TensorView};
 

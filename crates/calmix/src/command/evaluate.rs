@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 use calmix_vectors::VectorsError;
 use calmix_vectors::reevaluate::evaluate_head_run;
 

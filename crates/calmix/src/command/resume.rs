@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_recipe::Resolved;
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::Paths;
 use calmix_vectors::head_trainer::HeadTrainer;
 

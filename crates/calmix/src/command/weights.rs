@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result};
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
-use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_run::pretrained::weights_folder::{StoredWeights, WeightsFolder};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use calmix_io::shown::shown;
 use calmix_recipe::sweep::SweepCell;
 use calmix_recipe::{Layers, Recipe, Resolved};
 use calmix_run::error::RunError;
-use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
+use calmix_run::read::inspect;
 use calmix_vectors::VectorsError;
 
 use crate::command::recipe_args::RecipeArgs;

@@ -14,8 +14,8 @@ use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, differences, uneven_row
 use calmix_run::checkpoint::FoundCheckpoint;
 use calmix_run::error::RunError;
 use calmix_run::events::{Finished, Note};
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use calmix_vectors::VectorsError;
 use calmix_vectors::first_files::write_first_files;

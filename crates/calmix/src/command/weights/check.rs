@@ -4,7 +4,7 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::{Layers, Resolved};
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_vectors::VectorsError;
 use calmix_vectors::images::backbone::Backbone;
 use calmix_vectors::images::encoder_file::EncoderFile;

@@ -276,7 +276,7 @@ mod tests {
     /// (calmix-core's tests/golden/freematch.py).
     #[test]
     fn fairness_and_logit_distance() {
-        let file = include_str!("../tests/golden/terms.jsonl");
+        let file = include_str!("../../tests/golden/terms.jsonl");
         let cases: Vec<Golden> =
             file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(cases.len(), 1000);

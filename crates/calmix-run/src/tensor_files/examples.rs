@@ -10,7 +10,7 @@ use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
-use crate::tensors::{self, Tensors, tensor};
+use crate::tensor_files::tensors::{self, Tensors, tensor};
 
 /// The number of examples of each kind.
 pub const EXAMPLES: usize = 12;

@@ -7,7 +7,7 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_metrics::calibrator::temperature::Temperature;
 use serde_json::json;
 
-use crate::tensors::{self, Tensors, tensor};
+use crate::tensor_files::tensors::{self, Tensors, tensor};
 
 const MEAN: &str = "features.mean";
 const ROTATION: &str = "features.rotation";

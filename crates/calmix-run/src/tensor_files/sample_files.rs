@@ -5,7 +5,7 @@ use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginSto
 use calmix_core::samples::ShardSamples;
 
 use crate::error::RunError;
-use crate::tensors::{self, Tensors, tensor};
+use crate::tensor_files::tensors::{self, Tensors, tensor};
 
 /// Bytes of names and shapes in a file of samples, and some to spare.
 const HEADER: u64 = 4 << 10;

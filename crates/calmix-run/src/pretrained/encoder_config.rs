@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::RunError;
-use crate::pretrained_config::{MAX_SIDE, channels, object, refused, size, string};
+use crate::pretrained::config::{MAX_SIDE, channels, object, refused, size, string};
 
 /// The file of transformers.
 pub const PREPROCESSOR: &str = "preprocessor_config.json";

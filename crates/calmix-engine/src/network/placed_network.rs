@@ -5,13 +5,13 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 use tch::{Kind, TchError, Tensor};
 
-use crate::engine::{Outputs, Settings};
 use crate::error::EngineError;
 use crate::images::{Input, InputRows, Normaliser, Size};
+use crate::network::outputs::Outputs;
+use crate::network::parameters::{Flat, PassWeights};
 use crate::network::pass::{BatchNormMode, Pass};
+use crate::network::statistics::RunningStatistics;
 use crate::network::{Network, Output};
-use crate::parameters::{Flat, PassWeights};
-use crate::statistics::RunningStatistics;
 use crate::{device, precision};
 
 /// Rows of a pass on a GPU, which has no use for a few at a time. Not measured.
@@ -32,13 +32,6 @@ pub(crate) struct Placement {
     pub(crate) device: Device,
     pub(crate) precision: Precision,
     pub(crate) norm_momentum: Option<f64>,
-}
-
-impl From<&Settings> for Placement {
-    fn from(settings: &Settings) -> Self {
-        let &Settings { model, device, precision, norm_momentum, .. } = settings;
-        Self { model, device, precision, norm_momentum }
-    }
 }
 
 /// A network with its weights on a device.

@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn metadata_matches_the_file_beside_it() {
-        let tensors = || vec![crate::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
+        let tensors = || vec![crate::tensor_files::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
         let with = |key: &'static str, text: &str| {
-            crate::tensors::write(tensors(), Some((key, text.to_owned()))).unwrap()
+            crate::tensor_files::tensors::write(tensors(), Some((key, text.to_owned()))).unwrap()
         };
         let embedded = |file: &[u8]| PretrainedConfig::embedded(file).map_err(|error| error.to_string());
         assert_eq!(embedded(&with(KEY, TIMM)), Ok(Some(parse(TIMM).unwrap())));

@@ -9,7 +9,7 @@ use calmix_recipe::network::weights::check_backbone;
 use calmix_recipe::network::{Architecture, FirstBlock};
 
 use crate::model_info::ModelInfo;
-use crate::pretrained_config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
+use crate::pretrained::config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 
 /// Bytes of the longest file that is read.
 const LONGEST: u64 = 2 << 30;

@@ -7,7 +7,7 @@ use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
-use crate::tensors::{self, Tensors, tensor};
+use crate::tensor_files::tensors::{self, Tensors, tensor};
 
 /// The metadata. One key, since the order of several would not be fixed.
 #[derive(Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use calmix_io::safe_open;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::{Architecture, FirstBlock};
 
-use crate::pretrained_config::CONFIG;
-use crate::weights_file::{WeightsFile, is_path, read_beside};
+use crate::pretrained::config::CONFIG;
+use crate::pretrained::weights_file::{WeightsFile, is_path, read_beside};
 
 /// The file of weights in the folder of its name.
 const WEIGHTS: &str = "model.safetensors";
