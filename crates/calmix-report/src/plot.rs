@@ -1,10 +1,13 @@
 //! What each plot shows: plain data first, then how it is drawn and the table under it. One file per plot.
 
+mod all;
 pub mod by_class;
 pub mod confusion;
 pub mod coverage;
+mod example_prediction;
 pub mod examples;
 pub mod margins;
+mod of_run;
 pub mod pseudo_labels;
 pub mod reliability;
 pub mod training;
@@ -20,5 +23,7 @@ fn brief(name: &str) -> String {
     crate::svg::fitted(name, 32)
 }
 
+pub use all::all;
+pub use example_prediction::ExamplePrediction;
 pub use table::{DataTable, TableCell};
-pub use view::{Images, PlotView, all};
+pub use view::{Images, PlotView};

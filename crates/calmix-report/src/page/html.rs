@@ -10,7 +10,7 @@ use calmix_run::tensor_files::examples::SIDES;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::encode::data_url;
-use crate::plot::examples::ExamplePrediction;
+use crate::plot::ExamplePrediction;
 use crate::plot::{self, DataTable, PlotView, TableCell};
 use crate::report::{RunReport, RunsReport};
 use crate::svg::STYLE;
