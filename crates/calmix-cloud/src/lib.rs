@@ -15,13 +15,12 @@ mod braces;
 mod cloud_url;
 mod prefetch;
 mod remote_folder;
-mod remote_object;
 mod remote_output;
 mod shard_cache;
 mod store;
 
 pub use cloud_url::{CloudUrl, Scheme};
 pub use remote_folder::RemoteFolder;
-pub use remote_object::RemoteObject;
 pub use remote_output::RemoteOutput;
 pub use shard_cache::{CACHE_FOLDER, CACHE_LIMIT};
+pub use store::RemoteObject;

@@ -12,9 +12,8 @@ use calmix_io::error::{ErrorKind, FileError, FileProblem};
 use crate::braces::expand;
 use crate::cloud_url::CloudUrl;
 use crate::prefetch::Prefetcher;
-use crate::remote_object::RemoteObject;
 use crate::shard_cache::{ShardCache, mark_used};
-use crate::store::Store;
+use crate::store::{RemoteObject, Store};
 
 /// A folder of shards (`.tar`) in object storage or on a web server, as it was when it was opened.
 #[derive(Debug)]

@@ -4,13 +4,10 @@
 //! [`NetworkLayers`]). Its weights are elsewhere
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
-mod outputs;
 pub(crate) mod parameters;
 pub(crate) mod pass;
 pub(crate) mod placed_network;
 pub(crate) mod statistics;
-
-pub use outputs::Outputs;
 
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
@@ -44,6 +41,15 @@ pub struct Network {
     layers: NetworkLayers,
     layout: Layout,
     channels_per_pixel: usize,
+}
+
+/// Logits and features of some images, row by row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outputs {
+    /// C numbers per row.
+    pub logits: Vec<f32>,
+    /// D numbers per row.
+    pub features: Vec<f32>,
 }
 
 impl Network {

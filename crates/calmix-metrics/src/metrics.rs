@@ -1,7 +1,6 @@
 //! The metrics of one set of predictions, and their confidence intervals: [`ExactIntervals`], always; [`Intervals`], by
 //! bootstrap.
 
-mod exact;
 mod interval;
 mod intervals;
 mod rows;
@@ -13,8 +12,7 @@ use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
 use crate::measure::{Counts, debiased_squared_error};
 
-pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, LEVEL};
-pub use interval::Interval;
+pub use interval::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, LEVEL};
 pub use intervals::{Intervals, Resampling};
 pub use rows::EDGES;
 pub(crate) use rows::PreparedRows;

@@ -26,7 +26,6 @@
 
 mod builtin;
 pub mod device;
-mod difference;
 pub mod encoder_spec;
 mod keys;
 mod layers;
@@ -51,7 +50,6 @@ pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
 pub use calmix_core::settings as field;
 pub use calmix_metrics::evaluate::Selection;
-pub use difference::{Difference, differences};
 pub use keys::augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
 pub use keys::data::{Data, Keep, Labels, LayoutName, OrderName, SourceName};
 pub use keys::loader::{CorruptPolicy, LoaderSection};
@@ -65,7 +63,7 @@ pub use layers::{LONGEST_RECIPE, Layers, Resolved};
 pub use nearest::nearest;
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, Warning, What};
-pub use resume::{may_change, must_match};
+pub use resume::{Difference, differences, may_change, must_match};
 pub use source_format::{detect_source, is_own_format};
 
 use calmix_core::pseudo::Base;

@@ -1,10 +1,45 @@
-//! Which keys a resumed run may change, and which must match.
+//! The differences between two recipes, and which of them a resumed run may have.
 
 use toml::Value;
 
 use crate::field::{Resume, leaves};
+use crate::layers::Resolved;
 use crate::problem::unexpected;
 use crate::{Recipe, RecipeError, value};
+
+/// A key whose value a resumed run would change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The key.
+    pub path: String,
+    /// The value that the run was started with.
+    pub old: Value,
+    /// The value that it would be resumed with.
+    pub new: Value,
+    /// Whether a resumed run may change it.
+    pub may_change: bool,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, old, new, may_change } = self;
+        let assessment = if *may_change { "" } else { ", which would make it a different run" };
+        write!(f, "{path}: {old} → {new}{assessment}")
+    }
+}
+
+/// Returns every key that differs between the recipe a run was started with and the one it would be resumed with, in the
+/// order of the recipe.
+pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
+    leaves(Recipe::fields())
+        .into_iter()
+        .filter_map(|(path, field)| {
+            let (old, new) = (old.value(&path)?, new.value(&path)?);
+            let may_change = field.resume == Resume::MayChange;
+            (old != new).then(|| Difference { old: old.clone(), new: new.clone(), path, may_change })
+        })
+        .collect()
+}
 
 /// Returns every key that a resumed run may change.
 pub fn may_change() -> Vec<String> {
@@ -19,6 +54,22 @@ pub fn must_match() -> Vec<String> {
 fn keys(resume: Resume) -> Vec<String> {
     let wanted = leaves(Recipe::fields()).into_iter().filter(|(_, field)| field.resume == resume);
     wanted.map(|(path, _)| path).collect()
+}
+
+impl Resolved {
+    /// Returns the hash that identifies the run: 64 hexadecimal digits, equal for recipes that agree in every key that must
+    /// match when a run is resumed. It is BLAKE3 of one `path = value` per line, sorted by path.
+    ///
+    /// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
+    /// [`differences`]; the hash identifies a run only within one version.
+    pub fn hash(&self) -> String {
+        let mut lines: Vec<String> = must_match()
+            .into_iter()
+            .filter_map(|path| self.value(&path).map(|value| format!("{path} = {value}\n")))
+            .collect();
+        lines.sort_unstable();
+        blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
+    }
 }
 
 impl Recipe {

@@ -16,8 +16,8 @@ use calmix_data::loader::Workers;
 use calmix_io::shown::shown;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::precision::Precision;
+use calmix_run::read::{self, inspect};
 use calmix_run::run::Paths;
-use calmix_run::{inspect, read};
 use calmix_vectors::prepared_table::prepared;
 
 /// The most test images that are compared.

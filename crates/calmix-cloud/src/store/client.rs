@@ -21,9 +21,9 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use super::RemoteObject;
 use super::problem::{explained, is_worth_a_retry};
 use crate::cloud_url::{CloudUrl, Scheme};
-use crate::remote_object::RemoteObject;
 
 /// How long a server may take for the next bytes.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);

@@ -7,11 +7,10 @@ use tch::{Kind, TchError, Tensor};
 
 use crate::error::EngineError;
 use crate::images::{Input, InputRows, Normaliser, Size};
-use crate::network::outputs::Outputs;
 use crate::network::parameters::{Flat, PassWeights};
 use crate::network::pass::{BatchNormMode, Pass};
 use crate::network::statistics::RunningStatistics;
-use crate::network::{Network, Output};
+use crate::network::{Network, Output, Outputs};
 use crate::{device, precision};
 
 /// Rows of a pass on a GPU, which has no use for a few at a time. Not measured.

@@ -1,8 +1,8 @@
 //! Recognises the paper's settings: the built-in recipes for its datasets, with changes only in what its tables vary.
 
 use crate::Resolved;
-use crate::difference::differences;
 use crate::layers::Layers;
+use crate::resume::differences;
 
 /// The built-in recipes with the paper's values for one of its datasets.
 const RECIPES: [&str; 6] = ["cifar10", "cifar100", "svhn", "stl10", "imagenet", "webvision"];

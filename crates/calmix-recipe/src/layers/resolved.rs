@@ -12,7 +12,6 @@ use crate::device::Device;
 use crate::origin::Origin;
 use crate::precision::Precision;
 use crate::problem::{Problem, RecipeError, Warning, What, unexpected};
-use crate::resume::must_match;
 use crate::value::{self, Leaves};
 use crate::{OrAuto, OrderName, Recipe};
 
@@ -92,20 +91,6 @@ impl Resolved {
             let comment = self.comments.get(path).map(|comment| format!(": {comment}"));
             Some(format!("{}{}", self.origin(path), comment.unwrap_or_default()))
         })
-    }
-
-    /// Returns the hash that identifies the run: 64 hexadecimal digits, equal for recipes that agree in every key that must
-    /// match when a run is resumed. It is BLAKE3 of one `path = value` per line, sorted by path.
-    ///
-    /// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
-    /// [`differences`](crate::differences); the hash identifies a run only within one version.
-    pub fn hash(&self) -> String {
-        let mut lines: Vec<String> = must_match()
-            .into_iter()
-            .filter_map(|path| self.value(&path).map(|value| format!("{path} = {value}\n")))
-            .collect();
-        lines.sort_unstable();
-        blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
     }
 
     /// Checks that a run can start: the values that no recipe can know are set.

@@ -1,8 +1,7 @@
 //! All plots of a report, in the order of the page.
 
-use super::of_run::OfRun;
 use super::{
-    PlotView, by_class, confusion, coverage, examples, margins, pseudo_labels, reliability, training,
+    OfRun, PlotView, by_class, confusion, coverage, examples, margins, pseudo_labels, reliability, training,
 };
 use crate::report::{RunReport, RunsReport};
 

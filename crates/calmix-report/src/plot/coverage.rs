@@ -3,8 +3,7 @@
 use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
 
-use super::of_run::OfRun;
-use super::{DataTable, PlotView, TableCell};
+use super::{DataTable, OfRun, PlotView, TableCell};
 use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 

@@ -3,8 +3,7 @@
 use calmix_run::events::{Event, Step};
 use serde::Serialize;
 
-use super::of_run::OfRun;
-use super::{DataTable, PlotView, TableCell};
+use super::{DataTable, OfRun, PlotView, TableCell};
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// The most points of a curve; of more steps, consecutive ones are averaged.

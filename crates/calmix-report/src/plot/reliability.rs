@@ -5,8 +5,7 @@ use calmix_metrics::metrics::{ENOUGH_FOR_ECE, LEVEL};
 use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
-use super::of_run::OfRun;
-use super::{DataTable, PlotView, TableCell};
+use super::{DataTable, OfRun, PlotView, TableCell};
 use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 

@@ -5,8 +5,7 @@ use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
 use serde::Serialize;
 
-use super::of_run::OfRun;
-use super::{DataTable, PlotView, TableCell};
+use super::{DataTable, OfRun, PlotView, TableCell};
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// The metrics of every evaluation of a split.

@@ -1,6 +1,5 @@
 //! The number of bytes that a process sends in a step: the formula, which a test compares with what is sent.
 
-use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
 use calmix_recipe::Recipe;
 
