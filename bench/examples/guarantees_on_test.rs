@@ -12,7 +12,7 @@ use calmix_core::softmax::argmax;
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::held_out::{self, SetRule};
 use calmix_metrics::predictions::Predictions;
-use calmix_run::predictions_file;
+use calmix_run::tensor_files::predictions_file;
 
 const SPLITS: u64 = 50;
 const COVERAGE: f64 = 0.9;

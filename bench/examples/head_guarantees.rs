@@ -12,7 +12,7 @@ use std::path::Path;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::{self, SetRule};
 use calmix_metrics::predictions::Predictions;
-use calmix_run::predictions_file;
+use calmix_run::tensor_files::predictions_file;
 
 const COVERAGE: f64 = 0.9;
 const PRECISIONS: [f64; 2] = [0.9, 0.95];

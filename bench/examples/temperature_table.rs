@@ -15,7 +15,7 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
-use calmix_run::predictions_file;
+use calmix_run::tensor_files::predictions_file;
 
 const LABELS: [usize; 5] = [10, 20, 50, 100, 500];
 const DRAWS: u64 = 200;

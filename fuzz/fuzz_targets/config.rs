@@ -1,6 +1,6 @@
 #![no_main]
 
-use calmix_run::pretrained_config::PretrainedConfig;
+use calmix_run::pretrained::config::PretrainedConfig;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,7 +1,7 @@
 #![no_main]
 
 use calmix_metrics::evaluate::evaluate;
-use calmix_run::predictions_file;
+use calmix_run::tensor_files::predictions_file;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

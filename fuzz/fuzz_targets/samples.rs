@@ -1,10 +1,10 @@
 #![no_main]
 
-use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::samples::Samples;
-use calmix_run::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
+use calmix_core::samples::labelled::LabelledSamples;
+use calmix_run::tensor_files::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use calmix_core::lanes;
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 use calmix_core::rng::Seed;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::error::MetricsError;

@@ -10,7 +10,7 @@ use calmix_core::planner::{Planned, Planner as CorePlanner};
 use calmix_core::rng::Seed;
 use calmix_core::schedule::RunStep;
 use calmix_recipe::Layers;
-use calmix_run::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
+use calmix_run::tensor_files::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -17,13 +17,10 @@ mod prefetch;
 mod remote_folder;
 mod remote_output;
 mod shard_cache;
-#[cfg(feature = "cloud")]
-mod store;
-#[cfg(not(feature = "cloud"))]
-#[path = "store/missing.rs"]
 mod store;
 
 pub use cloud_url::{CloudUrl, Scheme};
-pub use remote_folder::{RemoteFolder, RemoteObject};
+pub use remote_folder::RemoteFolder;
 pub use remote_output::RemoteOutput;
 pub use shard_cache::{CACHE_FOLDER, CACHE_LIMIT};
+pub use store::RemoteObject;

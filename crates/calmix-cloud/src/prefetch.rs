@@ -1,10 +1,8 @@
 //! Shards that are fetched before they are needed, by threads of their own.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-
-use crate::remote_folder::RemoteFolder;
 
 /// Shards that are fetched at the same time.
 const THREADS: usize = 2;
@@ -30,13 +28,15 @@ struct PrefetchState {
 }
 
 impl Prefetcher {
-    pub(crate) fn new(folder: &Weak<RemoteFolder>) -> Self {
+    /// Starts threads that call `fetch` with each name, until it returns false.
+    pub(crate) fn new(fetch: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         let shared = Arc::new(Shared::default());
+        let fetch = Arc::new(fetch);
         for _ in 0..THREADS {
             let shared = Arc::clone(&shared);
-            let folder = Weak::clone(folder);
+            let fetch = Arc::clone(&fetch);
             // Without a thread, shards are fetched when they are needed.
-            let _ = thread::Builder::new().name("prefetch".into()).spawn(move || work(&shared, &folder));
+            let _ = thread::Builder::new().name("prefetch".into()).spawn(move || work(&shared, &*fetch));
         }
         Self { shared }
     }
@@ -60,7 +60,7 @@ impl Drop for Prefetcher {
     }
 }
 
-fn work(shared: &Shared, folder: &Weak<RemoteFolder>) {
+fn work(shared: &Shared, fetch: &impl Fn(&str) -> bool) {
     loop {
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let name = loop {
@@ -73,9 +73,9 @@ fn work(shared: &Shared, folder: &Weak<RemoteFolder>) {
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         drop(state);
-        let Some(folder) = folder.upgrade() else { return };
-        // The reader that needs it fetches it again and reports the error.
-        let _ = folder.fetch(&name);
+        if !fetch(&name) {
+            return;
+        }
         shared.state.lock().unwrap_or_else(PoisonError::into_inner).pending.remove(&name);
     }
 }

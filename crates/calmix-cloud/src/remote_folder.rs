@@ -13,20 +13,7 @@ use crate::braces::expand;
 use crate::cloud_url::CloudUrl;
 use crate::prefetch::Prefetcher;
 use crate::shard_cache::{ShardCache, mark_used};
-use crate::store::Store;
-
-/// An object of a store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteObject {
-    /// Its path below the folder.
-    pub name: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its version: the ETag, or else the time of its last change. Empty if the server states neither.
-    pub version: String,
-    /// The ETag, which a request can demand.
-    pub(crate) e_tag: Option<String>,
-}
+use crate::store::{RemoteObject, Store};
 
 /// A folder of shards (`.tar`) in object storage or on a web server, as it was when it was opened.
 #[derive(Debug)]
@@ -152,7 +139,17 @@ impl RemoteFolder {
 
     /// Starts to fetch objects in the background, in this order. Whether that succeeds shows when they are needed.
     pub fn prefetch(self: &Arc<Self>, names: Vec<String>) {
-        self.prefetcher.get_or_init(|| Prefetcher::new(&Arc::downgrade(self))).add(names);
+        let prefetcher = || {
+            let folder = Arc::downgrade(self);
+            Prefetcher::new(move |name| {
+                // The threads must not keep the folder alive: they end with it.
+                let Some(folder) = folder.upgrade() else { return false };
+                // The reader that needs it fetches it again and reports the error.
+                let _ = folder.fetch(name);
+                true
+            })
+        };
+        self.prefetcher.get_or_init(prefetcher).add(names);
     }
 
     /// Counts an open file of the cache as used now.

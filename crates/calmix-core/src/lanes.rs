@@ -3,7 +3,7 @@
 //! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
 //! the same bits whether there is one or not.
 
-use crate::number::Number;
+use crate::matrix::number::Number;
 
 /// The number of partial results if the width of one vector unit is enough.
 const LANES: usize = 8;

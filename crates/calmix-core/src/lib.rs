@@ -49,8 +49,8 @@
 //! | λ_U | weight of the unlabelled loss | [`method::Method::unlabelled_weight`] |
 //! | AUM, APM | how easy a sample is | [`margin::LabelledMargins`], [`margin::MarginStore`] |
 //! | δ | smoothing of the pseudo-margins | [`margin::Averaging::Cumulative`] |
-//! | τ_L, τ_U | medians of a batch | [`split::Split`] |
-//! | k | candidates for a partner | [`pair::Dissimilar`] |
+//! | τ_L, τ_U | medians of a batch | [`mixup::split::Split`] |
+//! | k | candidates for a partner | [`mixup::pair::Dissimilar`] |
 //! | γ | mixup coefficient, λ in the literature | [`mixup::LambdaSource`], [`mixup::Mix::lambda`] |
 //! | D_M | the mixtures | [`plan::StepPlan::mixes`] |
 //!
@@ -59,29 +59,23 @@
 //!
 //! # Modules
 //!
-//! - the method: [`plan`], [`observation`], [`method`], [`preset`], [`pseudo`], [`margin`], [`split`], [`pair`],
-//!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for the state of each sample,
-//!   and [`feedback`] for the update of the state after a step;
+//! - the method: [`plan`] and [`planner`], [`observation`], [`method`] with its smoothing and its feedback, [`preset`], [`pseudo`],
+//!   [`margin`], [`mixup`] with the choice of pairs, [`loss`], [`schedule`], and [`samples`] for the state of each sample;
 //! - how a step is divided into groups and shards: [`sharding`]; the order of samples: [`order`];
 //! - how settings are declared: [`settings`];
 //! - what a function refuses: [`error`];
-//! - building blocks: [`rng`], [`matrix`] of a [`number`] type, [`softmax`], [`lanes`].
+//! - building blocks: [`rng`], [`matrix`], [`softmax`], [`lanes`].
 #![forbid(unsafe_code)]
 
-pub mod cosine;
 pub mod error;
-pub mod feedback;
-pub mod labelled_samples;
 pub mod lanes;
 pub mod loss;
 pub mod margin;
 pub mod matrix;
 pub mod method;
 pub mod mixup;
-pub mod number;
 pub mod observation;
 pub mod order;
-pub mod pair;
 pub mod plan;
 pub mod planner;
 pub mod preset;
@@ -91,6 +85,4 @@ pub mod samples;
 pub mod schedule;
 pub mod settings;
 pub mod sharding;
-pub mod smoothing;
 pub mod softmax;
-pub mod split;

@@ -1,5 +1,7 @@
 //! A borrowed row-major matrix.
 
+pub mod number;
+
 use crate::error::CoreError;
 use std::ops::Range;
 

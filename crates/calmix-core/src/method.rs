@@ -1,16 +1,19 @@
 //! A whole method: a base algorithm, a mixup term or none, and how targets are smoothed.
 
+pub mod feedback;
+pub mod smoothing;
+
 use serde::{Deserialize, Serialize};
 
 use crate::loss::{LogitPenalty, LossKind, LossTerm};
+use crate::method::smoothing::Smoothing;
+use crate::mixup::pair::Space;
+use crate::mixup::split::RunningQuantile;
 use crate::mixup::{ApmFrom, Guidance, Mixup, Pairing, PairingName};
-use crate::pair::Space;
 use crate::pseudo::{Base, BaseName, BaseState};
 use crate::schedule::{RunStep, Utilisation};
 use crate::settings::limit::from;
 use crate::settings::{choice, section};
-use crate::smoothing::Smoothing;
-use crate::split::RunningQuantile;
 
 section! {
     /// The method: everything that determines how a step trains on its batch.

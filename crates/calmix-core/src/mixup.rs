@@ -1,14 +1,20 @@
 //! The mixup term: pairs of rows, the coefficient λ and the mixed target (Eq. 6–9).
 
+pub mod cosine;
+mod mix;
 pub(crate) mod mixer;
+pub mod pair;
+pub mod split;
+
+pub use mix::{Mix, Row};
 
 use crate::margin::Averaging;
-use crate::pair::{Dissimilar, DissimilarWord, SameSource, Space};
 use crate::rng::{Domain, Seed};
 use crate::schedule::Start;
 use crate::settings::limit::{ANY, SHARE, from};
 use crate::settings::{choice, rule, section};
-use crate::split::Split;
+use pair::{Dissimilar, DissimilarWord, SameSource, Space};
+use split::Split;
 
 section! {
     /// The mixup term.
@@ -198,32 +204,6 @@ choice! {
         /// It takes logits; the mean is taken within each group of pairs, and the groups are added.
         BinaryCrossEntropy = "binary-cross-entropy",
     }
-}
-
-/// A row of one of the two batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Row {
-    /// A row of the labelled batch.
-    Labelled(usize),
-    /// A row of the unlabelled batch, weak view.
-    Unlabelled(usize),
-}
-
-/// One mixture: `λ·a + (1 − λ)·b`, images and targets alike.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mix {
-    /// The first row, which λ multiplies: the labelled one in CalibrateMix's pairs.
-    pub a: Row,
-    /// The second row.
-    pub b: Row,
-    /// λ, the share of `a` in the mixture, in [0, 1].
-    pub lambda: f32,
-    /// The (pseudo-)label of `a`.
-    pub class_a: u32,
-    /// The (pseudo-)label of `b`.
-    pub class_b: u32,
-    /// Its factor in the mixup loss: 1/|D_M|, times the weight of the pair and that of the starting mixup term.
-    pub weight: f32,
 }
 
 impl Mixup {

@@ -6,7 +6,7 @@ use crate::error::CoreError;
 use crate::lanes::all_finite;
 use crate::margin::margin;
 use crate::matrix::Matrix;
-use crate::pair::Space;
+use crate::mixup::pair::Space;
 use crate::pseudo::Sums;
 
 /// One of the two batches of a step: row i has the network's outputs for the weak view of sample `ids[i]`.

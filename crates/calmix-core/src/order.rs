@@ -22,7 +22,6 @@
 //! ```
 
 mod blocks;
-mod feed;
 mod membership;
 mod permutation;
 
@@ -31,7 +30,6 @@ use std::num::NonZeroU64;
 use crate::rng::{Domain, Seed};
 
 pub use blocks::{Block, BlockCursor, BlockMembership, BlockOrder};
-pub use feed::Feed;
 pub use membership::Membership;
 use permutation::Permutation;
 
@@ -96,5 +94,23 @@ impl Cursor {
         };
         let index = self.keyed.insert(keyed).1.at(place);
         Visit { epoch, index }
+    }
+}
+
+/// An order from which every step takes the next rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feed {
+    /// The order of the samples.
+    pub order: Order,
+    /// The number of rows per step: all labelled rows of the step, or the unlabelled rows of one shard.
+    pub rows: u64,
+}
+
+impl Feed {
+    /// Returns the position in the order of a row of a step.
+    ///
+    /// After 2⁶⁴ positions the order begins again.
+    pub fn position(self, step: u64, row: u64) -> u64 {
+        step.wrapping_mul(self.rows).wrapping_add(row)
     }
 }

@@ -4,16 +4,16 @@
 //! the engine does not depend on the method, and this function does not depend on tensors.
 
 use crate::error::CoreError;
-use crate::feedback::{Feedback, Total};
+use crate::method::feedback::{Feedback, Total};
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
+use crate::mixup::pair::{Candidate, Dissimilar, PairRule, SameSource};
+use crate::mixup::split::Halves;
 use crate::mixup::{Guidance, Mix, Pairing, Row};
 use crate::observation::{Known, RowMargins};
-use crate::pair::{Candidate, Dissimilar, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed, occurrences};
 use crate::schedule::RunStep;
-use crate::split::Halves;
 
 /// The plan of a step: everything that the update needs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -50,7 +50,7 @@ pub struct Difficulty {
 /// |---|---|
 /// | 1: ŷ = argmax p(π(x̂)) for x̂ ∈ D_U | [`Base::pseudo_label`](crate::pseudo::Base::pseudo_label), with the weight that line 14 gives each row |
 /// | 2: AUM for D_L, APM for D_U | [`Known::margins`], which [`Samples`](crate::samples::Samples) keeps where its rows are seen |
-/// | 3–7: split by τ_L and τ_U into easy (≥) and hard (<) | [`Split::halves`](crate::split::Split::halves) |
+/// | 3–7: split by τ_L and τ_U into easy (≥) and hard (<) | [`Split::halves`](crate::mixup::split::Split::halves) |
 /// | 8–10: Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy) | `kinds`, [`PairRule::partners`], [`Mixup::draw_lambda`](crate::mixup::Mixup::draw_lambda) |
 /// | 11: D_M = their union | [`StepPlan::mixes`] |
 /// | 12–15: the losses | the engine's, from this plan and [`Method::loss_terms`] |

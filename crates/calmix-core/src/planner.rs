@@ -4,13 +4,13 @@
 //! training with the engine alone.
 
 use crate::error::CoreError;
-use crate::feedback::Feedback;
-use crate::labelled_samples::LabelledSamples;
+use crate::method::feedback::Feedback;
 use crate::method::{Method, MethodState};
 use crate::observation::{Known, Observation, RowMargins};
 use crate::plan::{StepPlan, plan_step};
-use crate::pseudo::{PseudoLabels, Sums};
+use crate::pseudo::PseudoLabels;
 use crate::rng::Seed;
+use crate::samples::labelled::LabelledSamples;
 use crate::samples::{Samples, ShardVisit};
 use crate::schedule::RunStep;
 
@@ -81,7 +81,7 @@ impl Planner {
         let aum = labelled.aum(x.ids)?;
         let apm: Option<Vec<f64>> = apm.map(|apm| apm.into_iter().map(f64::from).collect());
         let margins = aum.as_deref().zip(apm.as_deref()).map(|(aum, apm)| RowMargins { aum, apm });
-        let sums = Sums::of(&method.base, x.logits, u.logits);
+        let sums = method.base.sums(x.logits, u.logits);
         let known = Known { seen: *seen, margins, sums: &sums };
         let plan = plan_step(method, &known, &mut state, *seed, at)?;
         let feedback = Feedback { selected, ..plan.feedback.clone() };
@@ -100,7 +100,7 @@ impl Planner {
     ) -> Result<PseudoLabels, CoreError> {
         seen.check()?;
         let base = &self.method.base;
-        let sums = Sums::of(base, seen.labelled.logits, seen.unlabelled.logits);
+        let sums = base.sums(seen.labelled.logits, seen.unlabelled.logits);
         base.pseudo_label(seen.unlabelled.logits, &sums, &mut planned.state.base)
     }
 

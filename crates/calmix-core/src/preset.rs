@@ -1,8 +1,8 @@
 //! The two readings of the paper as values: its text, and the code that its authors released.
 
 use crate::method::{BaseLoss, Method};
+use crate::mixup::pair::{Dissimilar, SameSource, Space};
 use crate::mixup::{ApmFrom, Guidance, MixLoss, Mixup, Pairing};
-use crate::pair::{Dissimilar, SameSource, Space};
 use crate::pseudo::{Base, SoftMatch, Statistics};
 use crate::schedule::Start;
 

@@ -8,23 +8,24 @@
 mod fixmatch;
 mod flexmatch;
 mod freematch;
+mod labels;
 mod softmatch;
 mod sums;
-
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 pub use fixmatch::FixMatch;
 pub use flexmatch::{FlexMatch, FlexState, Mapping};
 pub use freematch::{FreeMatch, FreeState};
+pub use labels::PseudoLabels;
 pub use softmatch::{AlignmentTarget, MarginalInit, SoftMatch, SoftState, Statistics};
 pub use sums::{BatchSums, Sums};
+
+use labels::hard_labels;
 
 use crate::error::CoreError;
 use crate::matrix::Matrix;
 use crate::settings::rule;
-use crate::softmax::argmax;
 
 rule! {
     /// The base algorithm.
@@ -76,34 +77,6 @@ pub enum BaseState {
     FreeMatch(FreeState),
 }
 
-/// A hard label and a weight for each unlabelled row.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PseudoLabels {
-    /// ŷ = argmax of the weak view's logits.
-    pub labels: Vec<u32>,
-    /// The weight of each row in the unlabelled loss, in [0, 1].
-    pub weights: Vec<f32>,
-    /// The target of FreeMatch's fairness term, one number per class; empty for other algorithms.
-    pub fairness_target: Vec<f32>,
-}
-
-impl PseudoLabels {
-    /// Returns labels and weights without a fairness target.
-    pub fn new(labels: Vec<u32>, weights: Vec<f32>) -> Self {
-        Self { labels, weights, fairness_target: Vec::new() }
-    }
-
-    /// Returns the labels and weights of some rows.
-    #[must_use]
-    pub fn of_rows(&self, rows: Range<usize>) -> Self {
-        Self {
-            labels: self.labels.get(rows.clone()).unwrap_or_default().to_vec(),
-            weights: self.weights.get(rows).unwrap_or_default().to_vec(),
-            ..self.clone()
-        }
-    }
-}
-
 impl Base {
     /// Returns the state before the first step, for `classes` classes and `samples` unlabelled samples.
     pub fn initial_state(&self, classes: usize, samples: u64) -> BaseState {
@@ -121,8 +94,18 @@ impl Base {
     }
 
     /// Returns whether its statistics come from [`Sums`] over all groups.
-    pub(crate) fn needs_sums(&self) -> bool {
+    fn needs_sums(&self) -> bool {
         matches!(self, Self::SoftMatch(_) | Self::FreeMatch(_))
+    }
+
+    /// Computes the sums of a shard, or zeros if the algorithm does not need them.
+    pub fn sums(&self, labelled: Matrix<'_>, unlabelled: Matrix<'_>) -> Sums {
+        if self.needs_sums() { Sums::of(labelled, unlabelled) } else { Sums::default() }
+    }
+
+    /// Returns the length of the list that [`Sums::numbers`] makes of a shard's sums.
+    pub fn sums_width(&self, classes: usize) -> usize {
+        Sums::width(if self.needs_sums() { classes } else { 0 })
     }
 
     /// Returns the labels and weights of one group's unlabelled batch, after updating `state` with the step's `sums`.
@@ -150,8 +133,4 @@ impl Base {
             _ => Err(CoreError::NotKept { what: "the base algorithm's statistics" }),
         }
     }
-}
-
-fn hard_labels(logits: Matrix<'_>) -> Vec<u32> {
-    logits.iter().map(|row| argmax(row) as u32).collect()
 }

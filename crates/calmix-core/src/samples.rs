@@ -1,8 +1,10 @@
 //! The state of each unlabelled sample: APM and FlexMatch's label. Labelled samples are in
-//! [`labelled_samples`](crate::labelled_samples).
+//! [`labelled`].
 //!
 //! An unlabelled sample belongs to one shard of the step, which always draws it, so its state stays with that shard. It
 //! is found by its slot, the sample's position within its shard.
+
+pub mod labelled;
 
 use serde::{Deserialize, Serialize};
 

@@ -169,6 +169,17 @@ pub fn leaves(fields: &'static [Field]) -> Vec<(String, &'static Field)> {
         .collect()
 }
 
+impl Limit {
+    /// Checks the number of the setting `name`.
+    ///
+    /// # Errors
+    /// If it lies outside the range.
+    pub fn check(self, name: &str, value: f64) -> Result<(), CoreError> {
+        let out_of_range = || CoreError::OutOfRange { setting: name.to_owned(), value, limit: self };
+        if self.holds(value) { Ok(()) } else { Err(out_of_range()) }
+    }
+}
+
 macro_rules! values {
     ($($type:ty => $kind:expr $(, $number:expr)?;)+) => {
         $(impl SettingType for $type {
@@ -202,7 +213,7 @@ mod tests {
     use super::*;
     use crate::margin::Averaging;
     use crate::mixup::Guidance;
-    use crate::pair::Dissimilar;
+    use crate::mixup::pair::Dissimilar;
 
     fn guidance() -> &'static [Field] {
         match Guidance::shape() {

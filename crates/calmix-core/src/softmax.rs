@@ -1,7 +1,7 @@
 //! Probabilities and the predicted class of a row of logits.
 
 use crate::lanes;
-use crate::number::Number;
+use crate::matrix::number::Number;
 
 /// The numbers that a pass over a row treats at once.
 const BLOCK: usize = 128;

@@ -5,13 +5,13 @@
 use calmix_core::margin::{Averaging, LabelledMargins, MarginStore, margin};
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
+use calmix_core::mixup::pair::Dissimilar;
 use calmix_core::observation::{Observation, Rows};
-use calmix_core::pair::Dissimilar;
 use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{
     AlignmentTarget, Base, BaseState, FixMatch, FlexMatch, FreeMatch, FreeState, Mapping, MarginalInit,
-    SoftMatch, SoftState, Statistics, Sums,
+    SoftMatch, SoftState, Statistics,
 };
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_core::schedule::{RunStep, Start};
@@ -152,7 +152,7 @@ fn softmatch_moments_and_weights() {
             let (zu, zx) = (matrix(s, rows, classes, 5.0), matrix(s, labelled_rows, classes, 5.0));
             let (zu, zx) =
                 (Matrix::new(&zu, rows, classes).unwrap(), Matrix::new(&zx, labelled_rows, classes).unwrap());
-            let sums = Sums::of(&Base::SoftMatch(rule), zx, zu);
+            let sums = Base::SoftMatch(rule).sums(zx, zu);
             weights = rule.pseudo_label(zu, &sums, &mut state).weights;
         }
         let close = |a: f64, b: f64| (a - b).abs() < F32_SOFTMAX;
@@ -187,7 +187,7 @@ fn freematch_thresholds_and_masks() {
             let rows = draw(s, 1, 8);
             let z = matrix(s, rows, classes, 5.0);
             let (z, none) = (Matrix::new(&z, rows, classes).unwrap(), Matrix::new(&[], 0, classes).unwrap());
-            let pseudo = rule.pseudo_label(z, &Sums::of(&Base::FreeMatch(rule), none, z), &mut state);
+            let pseudo = rule.pseudo_label(z, &Base::FreeMatch(rule).sums(none, z), &mut state);
             mask = pseudo.weights.iter().map(|&w| if w == 1.0 { '1' } else { '0' }).collect();
         }
         assert_eq!(mask, expected.mask, "case {}", expected.case);

@@ -12,6 +12,7 @@ mod watch;
 use std::ffi::{CString, c_char};
 use std::time::Duration;
 
+pub use gpu::GpuFlags;
 pub(crate) use gpu::{compute_capability, gpu_flags, set_gpu_flags};
 pub(crate) use group::C10dGroup;
 pub(crate) use store::Store;

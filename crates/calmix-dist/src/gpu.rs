@@ -4,17 +4,7 @@
 //! machine available to the project has a GPU.
 
 use crate::binding;
-
-/// How libtorch's libraries for NVIDIA's GPUs compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GpuFlags {
-    /// cuDNN times its algorithms and takes the fastest one, which may be another one in the next process.
-    pub benchmark: bool,
-    /// cuDNN takes only algorithms that give the same bits every time.
-    pub deterministic: bool,
-    /// Convolutions and products of f32 may round their inputs to ten bits of mantissa.
-    pub tf32: bool,
-}
+pub use crate::binding::GpuFlags;
 
 impl GpuFlags {
     /// Sets the flags for the whole process.

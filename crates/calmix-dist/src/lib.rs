@@ -57,7 +57,7 @@ mod process_group;
 pub mod traffic;
 pub mod tree;
 
-pub use calmix_io::launch;
-pub use calmix_io::launch::{LaunchInfo, Launcher};
+pub use calmix_io::process::launch;
+pub use calmix_io::process::launch::{LaunchInfo, Launcher};
 pub use error::{DistError, Failure, Operation};
 pub use process_group::ProcessGroup;

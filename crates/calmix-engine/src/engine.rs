@@ -13,12 +13,12 @@ use tch::{Kind, Tensor};
 use crate::device;
 use crate::error::EngineError;
 use crate::loss_scale::LossScale;
-use crate::network::{Layout, Network};
+use crate::network::parameters::{Flat, decayed};
+use crate::network::placed_network::{PlacedNetwork, Placement};
+use crate::network::statistics::RunningStatistics;
+use crate::network::{Layout, Network, Outputs};
 use crate::optimiser::Sgd;
-use crate::parameters::{Flat, decayed};
-use crate::placed_network::{PlacedNetwork, Placement};
 use crate::scalar::guarded;
-use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
 
 /// The settings of an engine.
@@ -46,6 +46,13 @@ pub struct Settings {
     pub sum: SumKind,
 }
 
+impl From<&Settings> for Placement {
+    fn from(settings: &Settings) -> Self {
+        let &Settings { model, device, precision, norm_momentum, .. } = settings;
+        Self { model, device, precision, norm_momentum }
+    }
+}
+
 /// Which weights to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,15 +61,6 @@ pub enum Weights {
     Live,
     /// Their exponential moving average; BatchNorm's statistics are the live ones.
     Ema,
-}
-
-/// Logits and features of some images, row by row.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outputs {
-    /// C numbers per row.
-    pub logits: Vec<f32>,
-    /// D numbers per row.
-    pub features: Vec<f32>,
 }
 
 /// The state of an engine that a checkpoint stores. The first three are safetensors files.

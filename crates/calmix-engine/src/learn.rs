@@ -4,6 +4,8 @@
 //! losses and its tally, in one buffer) is added along the tree at once, so that one shard's graph and a few buffers are
 //! in memory, however many shards there are; and the sum over all processes is one exchange.
 
+mod terms;
+
 use calmix_core::loss::LossTerm;
 use calmix_core::method::Method;
 use calmix_dist::ProcessGroup;
@@ -13,13 +15,13 @@ use tch::{Kind, TchError, Tensor};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::learn::terms::{BaseLogits, ShardOutput, Terms};
 use crate::network::Output;
 use crate::network::pass::BatchNormMode;
 use crate::observe::shard_images;
 use crate::observe::{FirstPass, Observed, rows};
 use crate::scalar::guarded;
 use crate::shard_plan::{LocalPlan, ShardPlan};
-use crate::terms::{BaseLogits, ShardOutput, Terms};
 
 /// The result of a step.
 #[derive(Debug, Clone, PartialEq)]

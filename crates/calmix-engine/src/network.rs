@@ -4,13 +4,17 @@
 //! [`NetworkLayers`]). Its weights are elsewhere
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
+pub(crate) mod parameters;
 pub(crate) mod pass;
+pub(crate) mod placed_network;
+pub(crate) mod statistics;
 
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
 
+pub(crate) use calmix_recipe::network::layer::{ParameterId, StatisticsId};
+pub(crate) use calmix_recipe::network::layout::Region;
 pub use calmix_recipe::network::layout::{Init, Layout, Parameter, StatisticsLayer};
-pub(crate) use calmix_recipe::network::layout::{ParameterId, Region, StatisticsId};
 use calmix_recipe::network::operations::NetworkOutput;
 use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};
@@ -37,6 +41,15 @@ pub struct Network {
     layers: NetworkLayers,
     layout: Layout,
     channels_per_pixel: usize,
+}
+
+/// Logits and features of some images, row by row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outputs {
+    /// C numbers per row.
+    pub logits: Vec<f32>,
+    /// D numbers per row.
+    pub features: Vec<f32>,
 }
 
 impl Network {

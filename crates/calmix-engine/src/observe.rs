@@ -4,9 +4,11 @@
 //! step ([`StepKind`]). They differ in the images of this first pass, and in how [`learn`](crate::learn) uses its outputs.
 //! BatchNorm normalises one shard at a time; the plan covers all of them.
 
+mod host_rows;
+
 use calmix_core::method::{BaseLoss, Method};
+use calmix_core::mixup::pair::Space;
 use calmix_core::observation::{Observation, Rows};
-use calmix_core::pair::Space;
 use calmix_core::pseudo::Base;
 use calmix_recipe::step_kind::StepKind;
 
@@ -16,12 +18,12 @@ use tch::{TchError, Tensor};
 use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::host_rows::HostRows;
 use crate::images::{Input, InputRows};
 use crate::network::Output;
 use crate::network::pass::BatchNormMode;
+use crate::network::statistics::RunningStatistics;
+use crate::observe::host_rows::HostRows;
 use crate::shard_plan::{Image, LocalPlan, Mixture};
-use crate::statistics::RunningStatistics;
 
 /// A batch with the outputs of the network. It owns everything that [`Engine::learn`] needs.
 #[derive(Debug)]

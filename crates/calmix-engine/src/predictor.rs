@@ -7,11 +7,11 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 
 use crate::device;
-use crate::engine::Outputs;
 use crate::error::EngineError;
 use crate::network::Network;
-use crate::parameters::Flat;
-use crate::placed_network::{PlacedNetwork, Placement};
+use crate::network::Outputs;
+use crate::network::parameters::Flat;
+use crate::network::placed_network::{PlacedNetwork, Placement};
 use crate::weights::{self, Part};
 
 /// The properties of a network that a file of weights does not contain.

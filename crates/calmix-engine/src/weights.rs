@@ -7,9 +7,9 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tch::{Kind, TchError, Tensor};
 
 use crate::error::EngineError;
+use crate::network::parameters::{Flat, REGIONS};
+use crate::network::statistics::RunningStatistics;
 use crate::network::{Layout, ParameterId, Region, StatisticsId};
-use crate::parameters::{Flat, REGIONS};
-use crate::statistics::RunningStatistics;
 
 /// The tensors of a network with everything that belongs to it.
 pub(crate) fn write(

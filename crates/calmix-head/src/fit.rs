@@ -14,7 +14,10 @@
 //! that compare it. So is the mixture in the average, which favours it slightly. If no label is out of fold, as with one label
 //! per class, balanced EM is the result: with so few labels the unlabelled samples decide how good a head is.
 
-use calmix_core::matrix::Matrix;
+mod candidate;
+mod fitted_head;
+mod folds;
+
 use calmix_metrics::calibrator::is_lower_by;
 use calmix_metrics::calibrator::temperature::{Temperature, TemperaturePrior};
 use calmix_metrics::groups::{group_count, group_means};
@@ -22,35 +25,22 @@ use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 
-pub use crate::candidate::Candidate;
-use crate::candidate::{Training, candidates};
 use crate::error::HeadError;
-pub use crate::fitted_head::FittedHead;
-use crate::fitted_head::{FoldLogits, least_labels, mean, out_of_fold, predictions_of, unseen_labels};
-use crate::folds::{Folds, folds};
 use crate::parallel;
 use crate::progress::FitProgress;
-use crate::samples::{HeadSamples, TrainingRows};
+use crate::samples::{HeadSamples, TrainingRows, ValidationSamples};
 use crate::settings::HeadSettings;
 use crate::training::TrainedHead;
+pub use candidate::Candidate;
+use candidate::{Training, candidates};
+pub use fitted_head::FittedHead;
+use fitted_head::{FoldLogits, least_labels, mean, out_of_fold, predictions_of, unseen_labels};
+use folds::{Folds, folds};
 
 /// The confidence level of the interval of the difference between two heads.
 const LEVEL: f64 = 0.95;
 /// Which of several heads of a candidate is used if there are no labels to choose it by: C = 10 of logistic regression.
 const UNCHOSEN: usize = 2;
-
-/// Labelled samples that no head is trained on.
-#[derive(Debug, Clone, Copy)]
-pub struct ValidationSamples<'a> {
-    /// The samples.
-    pub ids: &'a [u64],
-    /// Their vectors without augmentation.
-    pub vectors: Matrix<'a>,
-    /// Their classes.
-    pub labels: &'a [u32],
-    /// The [group](calmix_metrics::groups) of each; empty if each is a group of its own.
-    pub groups: &'a [u32],
-}
 
 /// All heads that were tried.
 #[derive(Debug, Clone)]

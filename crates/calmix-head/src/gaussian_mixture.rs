@@ -7,16 +7,18 @@
 //! Rows are read in ascending order, in blocks of 256: the result depends neither on threads nor on the order in which a
 //! caller names the rows.
 
+mod cholesky;
+mod sinkhorn;
+
 use std::ops::{Range, RangeInclusive};
 
-use crate::cholesky::Cholesky;
 use crate::error::HeadError;
 use crate::loss::log_sum_exp;
 use crate::network::{Head, HeadShape, by_weight};
 use crate::product::{Operand, multiply};
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
-use crate::sinkhorn;
+use cholesky::Cholesky;
 
 /// The first dimensions that are modelled are as many as there are labels, within these limits: a covariance of more has too
 /// many numbers for few labels, and more labels gain from more dimensions. This and the weights and the factor below were

@@ -15,21 +15,14 @@
 //! - which head: [`mod@fit`], and how far it is: [`progress`].
 #![deny(unsafe_code)]
 
-mod average;
-mod batch;
-mod candidate;
-mod cholesky;
 mod error;
 pub mod fit;
-mod fitted_head;
-mod folds;
 pub mod gaussian_mixture;
 pub mod logistic_regression;
 pub mod loss;
 pub mod model;
 pub mod near_duplicates;
 pub mod network;
-mod optimiser;
 pub mod parallel;
 mod product;
 pub mod progress;
@@ -37,8 +30,6 @@ pub mod projection;
 pub mod sample_vectors;
 pub mod samples;
 pub mod settings;
-mod sinkhorn;
-mod step_batches;
 pub mod training;
 
 pub use error::HeadError;

@@ -3,10 +3,10 @@
 //! The kinds are those of [`LossKind`]; each is the function that `calmix-engine` computes on libtorch, differentiated by hand.
 
 use calmix_core::loss::{LossKind, LossTerm};
+use calmix_core::method::smoothing::Smoothing;
 use calmix_core::mixup::MixLoss;
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::PseudoLabels;
-use calmix_core::smoothing::Smoothing;
 use calmix_core::softmax::{argmax, softmax_into};
 
 /// Keeps the logarithm of FreeMatch's fairness finite (USB's value).

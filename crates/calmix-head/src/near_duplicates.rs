@@ -7,37 +7,17 @@
 mod distance_limit;
 #[cfg(test)]
 mod tests;
+mod unit_features;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use calmix_core::matrix::Matrix;
+pub use unit_features::{LabelledFeatures, MAX_LABELS};
 
-use self::distance_limit::{DistanceLimit, distance_limits};
+use distance_limit::{DistanceLimit, distance_limits};
+use unit_features::{BLOCK, MAX_REFERENCE, UnitFeatures, distance};
+
 use crate::error::HeadError;
-use crate::product::{Operand, multiply};
 use crate::progress::check_stop;
-use crate::projection::Projection;
-
-/// The most labels that are compared: the work grows with the square of the labels of a class.
-pub const MAX_LABELS: usize = 20_000;
-/// The most samples whose distances show how near distinct samples are to each other.
-const MAX_REFERENCE: usize = 4_000;
-/// Rows that are multiplied at once.
-const BLOCK: usize = 256;
-
-/// The features of the labelled samples, and of some others to compare with.
-#[derive(Debug, Clone, Copy)]
-pub struct LabelledFeatures<'a> {
-    /// One row for each labelled sample, in the order of their ids.
-    pub features: Matrix<'a>,
-    /// The class of each.
-    pub classes: &'a [u32],
-    /// Features of samples without a label: [`unlabelled_needed`] of them, or all if they are fewer.
-    pub unlabelled: Matrix<'a>,
-    /// The mean of the features of all samples.
-    pub mean: &'a [f32],
-}
 
 /// How many labels are near-duplicates of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,62 +67,6 @@ pub fn link_copies<E: From<HeadError>>(
     Ok(groups)
 }
 
-/// Features as centred vectors of unit length.
-struct UnitFeatures {
-    /// Those of the labelled samples.
-    labelled: Vec<f32>,
-    /// Those of samples that stand for all: some or all of the labelled ones, then unlabelled ones.
-    reference: Vec<f32>,
-    /// The distance between the labelled rows that are in the reference.
-    stride: usize,
-    width: usize,
-    /// The labelled rows of each class, ascending.
-    rows_of_class: BTreeMap<u32, Vec<usize>>,
-}
-
-impl UnitFeatures {
-    fn new(samples: LabelledFeatures<'_>) -> Result<Self, HeadError> {
-        let LabelledFeatures { features, classes, unlabelled, mean } = samples;
-        let labels = features.rows();
-        if classes.len() != labels || labels > MAX_LABELS {
-            return Err(HeadError::Input(format!("{labels} labelled rows, but {} classes", classes.len())));
-        }
-        let projection = Projection::new(mean.to_vec(), Vec::new())?;
-        let width = projection.width();
-        let labelled = projection.apply(features)?;
-        let stride = labels.div_ceil(MAX_REFERENCE).max(1);
-        let mut reference: Vec<f32> =
-            labelled.chunks_exact(width).step_by(stride).flatten().copied().collect();
-        if unlabelled.rows() > 0 {
-            reference.extend(projection.apply(unlabelled)?);
-        }
-        let mut rows_of_class: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (row, &class) in classes.iter().enumerate() {
-            rows_of_class.entry(class).or_default().push(row);
-        }
-        Ok(Self { labelled, reference, stride, width, rows_of_class })
-    }
-
-    fn labels(&self) -> usize {
-        self.labelled.len() / self.width
-    }
-
-    /// The vectors of some labelled rows, one after the other.
-    fn of(&self, rows: &[usize]) -> Vec<f32> {
-        rows.iter().flat_map(|&row| &self.labelled[row * self.width..][..self.width]).copied().collect()
-    }
-
-    /// The cosines of some vectors with others, row by row.
-    fn cosines(&self, vectors: &[f32], others: &[f32]) -> Vec<f32> {
-        let rows = vectors.len() / self.width;
-        let columns = others.len() / self.width;
-        let mut cosines = vec![0.0; rows * columns];
-        let others = Operand::new(others, columns, self.width).transposed();
-        multiply(Operand::new(vectors, rows, self.width), others, 0.0, &mut cosines);
-        cosines
-    }
-}
-
 /// Links the labels of one class, whose rows are ascending.
 fn link_class<E: From<HeadError>>(
     unit: &UnitFeatures,
@@ -179,9 +103,4 @@ fn link_class<E: From<HeadError>>(
         }
     }
     Ok(())
-}
-
-/// The distance between vectors of unit length with this cosine.
-fn distance(cosine: f32) -> f64 {
-    libm::sqrt((2.0 - 2.0 * f64::from(cosine)).max(0.0))
 }

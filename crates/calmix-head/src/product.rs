@@ -29,15 +29,15 @@ impl<'a, T> Operand<'a, T> {
     }
 }
 
-/// A number that products exist for.
-pub(crate) trait Number: Copy {
+/// A type of numbers with a matrix product of its own.
+pub(crate) trait Gemm: Copy {
     /// Computes `into = a·b + keep·into`. If `keep` is zero, `into` is only written.
     fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, keep: Self, into: &mut [Self]);
 }
 
-macro_rules! number {
+macro_rules! gemm {
     ($number:ty, $gemm:path) => {
-        impl Number for $number {
+        impl Gemm for $number {
             fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, keep: Self, into: &mut [Self]) {
                 assert_eq!(a.columns, b.rows, "factors that fit");
                 assert_eq!(into.len(), a.rows * b.columns, "a product that fits");
@@ -68,11 +68,11 @@ macro_rules! number {
     };
 }
 
-number!(f32, matrixmultiply::sgemm);
-number!(f64, matrixmultiply::dgemm);
+gemm!(f32, matrixmultiply::sgemm);
+gemm!(f64, matrixmultiply::dgemm);
 
 /// Computes `into = a·b + keep·into`.
-pub(crate) fn multiply<T: Number>(a: Operand<'_, T>, b: Operand<'_, T>, keep: T, into: &mut [T]) {
+pub(crate) fn multiply<T: Gemm>(a: Operand<'_, T>, b: Operand<'_, T>, keep: T, into: &mut [T]) {
     T::multiply(a, b, keep, into);
 }
 

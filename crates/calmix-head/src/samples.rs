@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use calmix_core::matrix::Matrix;
+
 use crate::error::HeadError;
 use crate::sample_vectors::SampleVectors;
 
@@ -31,6 +33,19 @@ pub struct TrainingRows {
     pub labelled: Vec<usize>,
     /// Without labels; a row may be in both.
     pub unlabelled: Vec<usize>,
+}
+
+/// Labelled samples that no head is trained on.
+#[derive(Debug, Clone, Copy)]
+pub struct ValidationSamples<'a> {
+    /// The samples.
+    pub ids: &'a [u64],
+    /// Their vectors without augmentation.
+    pub vectors: Matrix<'a>,
+    /// Their classes.
+    pub labels: &'a [u32],
+    /// The [group](calmix_metrics::groups) of each; empty if each is a group of its own.
+    pub groups: &'a [u32],
 }
 
 impl HeadSamples<'_> {

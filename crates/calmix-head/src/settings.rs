@@ -1,7 +1,7 @@
 //! The settings of a head and of its training.
 
 use calmix_core::method::{BaseLoss, Method};
-use calmix_core::pair::Space;
+use calmix_core::mixup::pair::Space;
 use calmix_core::rng::Seed;
 use calmix_core::schedule::{LearningRate, Start};
 

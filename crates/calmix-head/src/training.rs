@@ -1,12 +1,16 @@
 //! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
 
+mod batch;
+mod optimiser;
+mod step_batches;
+
 use std::thread;
 
 use calmix_core::loss::LossTerm;
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
+use calmix_core::mixup::pair::Space;
 use calmix_core::observation::{Observation, Rows};
-use calmix_core::pair::Space;
 use calmix_core::plan::StepPlan;
 use calmix_core::planner::Planner;
 use calmix_core::schedule::RunStep;
@@ -14,16 +18,16 @@ use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_metrics::mean_margins::Margins;
 use calmix_metrics::pseudo_labels::PseudoSums;
 
-use crate::batch::{Batch, Batches};
 use crate::error::HeadError;
 use crate::loss::{LossRows, Losses};
 use crate::network::{Head, HeadOutput, HeadShape};
-use crate::optimiser::{Optimiser, norm};
 use crate::progress::FitProgress;
 use crate::projection::scale_to_unit_length;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
-use crate::step_batches::StepBatches;
+use batch::{Batch, Batches};
+use optimiser::{Optimiser, norm};
+use step_batches::StepBatches;
 
 /// A trained head.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@
 use calmix_core::samples::Samples;
 use calmix_head::gaussian_mixture::MOST_PROBABILITIES;
 use calmix_head::logistic_regression::STRENGTHS;
-use calmix_io::available_memory::available_memory;
+use calmix_io::process::limits::available_memory;
 use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_recipe::Recipe;

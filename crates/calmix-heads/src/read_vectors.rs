@@ -10,9 +10,9 @@ use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_lifecycle::vector_shape::VectorShape;
 use calmix_recipe::Recipe;
 use calmix_recipe::precision::Precision;
-use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, RunFile};
+use calmix_run::tensor_files::head_files::{longest_projection, projection_bytes, read_projection};
 
 use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;

@@ -13,12 +13,12 @@ use calmix_lifecycle::threads::threads;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Resolved;
-use calmix_run::head_files::{longest_head, read_head};
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::result::RunResult;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::sink::Work;
+use calmix_run::tensor_files::head_files::{longest_head, read_head};
 
 use crate::error::HeadsError;
 use crate::evaluate_head::HeadEvaluator;

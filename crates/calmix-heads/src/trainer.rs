@@ -37,12 +37,12 @@ use calmix_lifecycle::threads::threads;
 use calmix_recipe::Resolved;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
-use calmix_run::examples::Thumbnails;
-use calmix_run::head_files::projection_bytes;
-use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::{Mark, Run, RunEnvironment, RunFile};
+use calmix_run::tensor_files::examples::Thumbnails;
+use calmix_run::tensor_files::head_files::projection_bytes;
 
 pub use crate::head_runtime::check;
 pub use crate::images::make_features::make_features;

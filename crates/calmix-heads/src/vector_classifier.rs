@@ -20,8 +20,8 @@ use calmix_lifecycle::start::{FILE_CONTENTS, view_settings};
 use calmix_metrics::held_out;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{Layers, Recipe};
-use calmix_run::head_files::{head_bytes, projection_bytes};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::tensor_files::head_files::{head_bytes, projection_bytes};
 
 use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;

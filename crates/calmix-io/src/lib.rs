@@ -11,31 +11,24 @@
 //! | how is a file in an untrusted folder opened? | [`safe_open`] |
 //! | how does only one process write to a folder? | [`lock`] |
 //! | where does a folder grow until it is complete? | [`scratch_folder`] |
-//! | which process of a job is this, as a launcher says? | [`launch`] |
-//! | how much memory and how many open files may a process have? | [`available_memory`], [`open_files`] |
-//! | which packages does the Python environment of this program have? | [`python_environment`] |
+//! | which process of a job is this, and what may it use? | [`process`] |
 //! | is a file nearly all holes? | [`sparse_file`] |
 //! | how are messages of TensorBoard and ONNX written and read? | [`protobuf`] |
 //! | how many classes may a file name, and how long are their names? | [`class_names`] |
-//! | how are names from outside and counts shown? | [`shown`], [`counted`] |
+//! | how are names from outside, paths in a table and counts shown? | [`shown`], [`counted`] |
 //! | how does a URL appear in a message? | [`redacted`] |
-//! | how are paths written into a table, reversibly? | [`escaped`] |
 //! | how are long lines broken? | [`wrapped`] |
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
-pub mod available_memory;
 pub mod class_names;
 pub mod confined_path;
 pub mod counted;
 pub mod disk;
 pub mod error;
-pub mod escaped;
-pub mod launch;
 pub mod lock;
-pub mod open_files;
+pub mod process;
 pub mod protobuf;
-pub mod python_environment;
 pub mod redacted;
 pub mod safe_open;
 pub mod safe_path;

@@ -14,7 +14,6 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::system::uname;
@@ -28,19 +27,6 @@ use crate::safe_open::open_to_write;
 /// The largest number of bytes that is read from a lock file.
 const LONGEST: u64 = 256;
 
-/// The number of locks that this process has taken, without those of scratch folders.
-static LOCKS: AtomicU64 = AtomicU64::new(0);
-
-/// Returns how often this process has taken a lock, for tests that bound it.
-#[doc(hidden)]
-pub fn locks() -> u64 {
-    LOCKS.load(Ordering::Relaxed)
-}
-
-fn count() {
-    LOCKS.fetch_add(1, Ordering::Relaxed);
-}
-
 /// The right to write into a folder, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -53,7 +39,7 @@ impl Lock {
     /// # Errors
     /// If another process holds it, a process on another machine has not released it, or the file system has no locks.
     pub fn take(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), false).inspect(|_| count())
+        Self::take_as(path, &Machine::this(), false)
     }
 
     /// Takes the lock as [`take`](Self::take) does, even if a process on another machine has not released it.
@@ -61,15 +47,7 @@ impl Lock {
     /// # Errors
     /// If another process holds it, or the file system has no locks.
     pub fn take_over(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), true).inspect(|_| count())
-    }
-
-    /// Takes the lock of a scratch folder as [`take`](Self::take) does; [`locks`] does not count it.
-    ///
-    /// # Errors
-    /// As [`take`](Self::take).
-    pub(crate) fn take_uncounted(path: &ConfinedPath) -> Result<Self, FileError> {
-        Self::take_as(path, &Machine::this(), false)
+        Self::take_as(path, &Machine::this(), true)
     }
 
     /// Returns whether the file of the lock is still the one at `path`.

@@ -43,7 +43,7 @@ impl ScratchFolder {
                 made => made.map_err(|error| FileError::new(parent, error))?,
             }
             let file = path.join(LOCK);
-            let lock = match Lock::take_uncounted(&file) {
+            let lock = match Lock::take(&file) {
                 Ok(lock) if lock.is_of(&file) => Some(lock),
                 // A sweep came between the two calls: it is about to remove the folder, or has removed it.
                 Ok(_) => continue,
@@ -88,7 +88,7 @@ pub fn sweep_abandoned(parent: &Path, prefix: &str) {
         }
         let file = path.join(LOCK);
         if safe_open::exists(&file) {
-            if let Ok(_lock) = Lock::take_uncounted(&file) {
+            if let Ok(_lock) = Lock::take(&file) {
                 let _ = remove(&path);
             }
         } else {

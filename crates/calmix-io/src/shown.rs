@@ -3,7 +3,7 @@
 //! The name of a file or a class may contain terminal control sequences, which move the cursor, change the title or make
 //! one line look like another. They are escaped, as `\u{1b}`.
 
-use std::fmt::{Display, Write};
+use std::fmt::{Display, Write as _};
 
 /// Formats a name or path on one line; control characters and marks that reorder text are escaped.
 ///
@@ -14,12 +14,12 @@ use std::fmt::{Display, Write};
 /// assert_eq!(shown("cat\u{1b}[2J\n.png"), r"cat\u{1b}[2J\n.png");
 /// ```
 pub fn shown(name: impl Display) -> String {
-    escaped(&name.to_string(), |_| false)
+    escaped_except(&name.to_string(), |_| false)
 }
 
 /// Escapes a text of several lines in the same way, keeping its line breaks.
 pub fn shown_lines(text: &str) -> String {
-    escaped(text, |c| c == '\n')
+    escaped_except(text, |c| c == '\n')
 }
 
 /// Returns whether a character can control the terminal that shows it.
@@ -28,7 +28,7 @@ pub fn is_command(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped(text: &str, kept: impl Fn(char) -> bool) -> String {
+fn escaped_except(text: &str, kept: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_command(c) && !kept(c) {
@@ -39,6 +39,35 @@ fn escaped(text: &str, kept: impl Fn(char) -> bool) -> String {
         }
     }
     shown
+}
+
+/// Escapes bytes reversibly as text on one line, as `calmix predict` writes paths: bytes that are not UTF-8, control characters and the backslash are written
+/// `\xNN`.
+///
+/// ```
+/// use calmix_io::shown::escaped;
+///
+/// assert_eq!(escaped(b"a\n\\\xff.png"), r"a\x0a\x5c\xff.png");
+/// ```
+pub fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let hexadecimal = |bytes: &[u8], text: &mut String| {
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\\' || is_command(c) {
+                hexadecimal(c.to_string().as_bytes(), &mut text);
+            } else {
+                text.push(c);
+            }
+        }
+        hexadecimal(chunk.invalid(), &mut text);
+    }
+    text
 }
 
 #[cfg(test)]

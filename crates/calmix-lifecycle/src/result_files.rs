@@ -10,10 +10,10 @@ use calmix_recipe::{Recipe, Selection};
 use calmix_run::error::RunError;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Finished;
-use calmix_run::examples::Thumbnails;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::result::{HeadChoice, RunResult};
 use calmix_run::run::RunFile;
+use calmix_run::tensor_files::examples::Thumbnails;
 use serde::Serialize;
 
 use crate::evaluation::final_evaluation::FinalEvaluation;

@@ -13,7 +13,7 @@ use calmix_data::loader::{
 };
 use calmix_data::pixel_similarity::{GreyThumbnail, SIDE};
 use calmix_recipe::Recipe;
-use calmix_run::examples::{SIDES, Thumbnails};
+use calmix_run::tensor_files::examples::{SIDES, Thumbnails};
 
 use crate::error::LifecycleError;
 

@@ -7,7 +7,7 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
 use calmix_data::manifest::Encoding;
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 use calmix_run::run::{Paths, RunFile};
 
 use crate::error::LifecycleError;

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::num::NonZeroU16;
 
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::measure::{

@@ -1,7 +1,7 @@
 //! Checks of predictions before they are measured, and of calibrators before they are fitted or used.
 
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 
 use crate::error::MetricsError;
 

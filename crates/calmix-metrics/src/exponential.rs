@@ -4,7 +4,7 @@
 //! units of any width or none.
 
 use calmix_core::lanes;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 
 /// The exponentials that are computed before they are added: enough for long vectors, few enough for the stack.
 const BLOCK: usize = 64;

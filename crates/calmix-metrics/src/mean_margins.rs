@@ -29,7 +29,7 @@ impl Margins {
     /// Averages the margins of a plan.
     pub fn of(difficulty: &Difficulty) -> Self {
         let half = |margins: &[f64], rows: &[usize]| mean(rows.iter().filter_map(|&row| margins.get(row)));
-        let halves = |margins: &[f64], of: &calmix_core::split::Halves| EasyHard {
+        let halves = |margins: &[f64], of: &calmix_core::mixup::split::Halves| EasyHard {
             easy: half(margins, &of.easy),
             hard: half(margins, &of.hard),
         };
@@ -51,7 +51,7 @@ fn mean<'a>(numbers: impl Iterator<Item = &'a f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use calmix_core::split::Halves;
+    use calmix_core::mixup::split::Halves;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The metrics of one set of predictions, and their confidence intervals: [`ExactIntervals`], always; [`Intervals`], by
 //! bootstrap.
 
-mod exact;
+mod interval;
 mod intervals;
 mod rows;
 
@@ -10,14 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
-use crate::measure::{Counts, Edges, debiased_squared_error};
+use crate::measure::{Counts, debiased_squared_error};
 
-pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, LEVEL};
-pub use intervals::{Interval, Intervals, Resampling};
+pub use interval::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, LEVEL};
+pub use intervals::{Intervals, Resampling};
+pub use rows::EDGES;
 pub(crate) use rows::PreparedRows;
-
-/// The bin to which a confidence on an edge belongs: bins are `[a, b)`, and the last one includes 1.
-pub const EDGES: Edges = Edges::LeftClosed;
 
 /// The number of metrics.
 pub(crate) const METRICS: usize = 12;

@@ -21,6 +21,7 @@ pub mod encoder;
 pub mod encoder_file;
 pub mod feature_output;
 pub mod image_input;
+mod limited;
 mod limits;
 pub mod location;
 mod node;
@@ -34,7 +35,8 @@ pub mod tensor;
 use calmix_io::protobuf::Fields;
 
 pub use self::encoder::EncoderGraph;
-use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS, at_most, name_of};
+use self::limited::{at_most, name_of};
+use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS};
 use self::location::{ExternalFiles, ReadFile};
 use self::node::ForeignNode;
 use self::port::ForeignPort;

@@ -3,9 +3,10 @@
 use std::convert::Infallible;
 
 use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::layer::ParameterId;
 use calmix_recipe::network::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
 use calmix_recipe::network::layers::NetworkLayers;
-use calmix_recipe::network::layout::{Layout, ParameterId};
+use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::operations::{LEAKY_SLOPE, NetworkOutput, Operations};
 use calmix_recipe::network::weights::{self, Part, WeightsProblem};
 use safetensors::SafeTensors;

@@ -4,90 +4,18 @@
 //! where `pip install onnxruntime` puts it; the cache that `cargo xtask setup` fills.
 
 mod places;
+mod problem;
 mod trust;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ort::environment::Environment;
 
-pub use places::VARIABLE;
+pub use problem::{LibraryProblem, VARIABLE};
 
 use crate::error::OrtError;
-
-/// The oldest version that has the functions that calmix calls.
-const OLDEST: &str = "1.22";
-
-/// How to install it.
-const INSTALL: &str = "`pip install onnxruntime` into the environment of calmix installs it, in a clone `cargo xtask setup`; or \
-     set ORT_DYLIB_PATH=/absolute/path/of/libonnxruntime";
-
-/// Why ONNX Runtime is not loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LibraryProblem {
-    /// No place has one.
-    Missing,
-    /// The path of `ORT_DYLIB_PATH` is not absolute.
-    NotAbsolute(PathBuf),
-    /// It cannot be read or loaded.
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        why: String,
-    },
-    /// Another user could have written it.
-    Untrusted {
-        /// The file.
-        path: PathBuf,
-        /// The file itself, or a folder above it.
-        place: PathBuf,
-        /// What is wrong with the place.
-        why: &'static str,
-    },
-    /// It lacks functions that calmix calls.
-    TooOld {
-        /// The file.
-        path: PathBuf,
-        /// The version that it names.
-        version: String,
-    },
-}
-
-impl fmt::Display for LibraryProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => write!(f, "ONNX Runtime, which runs the network, is not installed; {INSTALL}"),
-            Self::NotAbsolute(path) => {
-                write!(
-                    f,
-                    "{VARIABLE}={} is not an absolute path; name the library from the root /",
-                    path.display()
-                )
-            }
-            Self::Unusable { path, why } => {
-                write!(f, "{} cannot be loaded as ONNX Runtime: {why}; {INSTALL}", path.display())
-            }
-            Self::Untrusted { path, place, why } => write!(
-                f,
-                "{} is not loaded, because {} {why}, so another user could have replaced it; install ONNX Runtime where only \
-                 you or root can write",
-                path.display(),
-                place.display()
-            ),
-            Self::TooOld { path, version } => write!(
-                f,
-                "{} is ONNX Runtime {version}, but calmix needs {OLDEST} or newer; `pip install --upgrade onnxruntime` into the \
-                 environment of calmix installs it",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LibraryProblem {}
+use problem::unusable;
 
 /// The library of this process.
 pub(crate) struct Runtime {
@@ -145,8 +73,4 @@ fn load() -> Result<Runtime, LibraryProblem> {
     let environment = builder.with_name("calmix").with_telemetry(false).build();
     let environment = environment.map_err(|error| unusable(&path, &error.message()))?;
     Ok(Runtime { environment, path })
-}
-
-fn unusable(path: &Path, why: &dyn fmt::Display) -> LibraryProblem {
-    LibraryProblem::Unusable { path: path.to_owned(), why: why.to_string() }
 }

@@ -1,6 +1,9 @@
 //! The built-in recipes, sweeps, presets and augmentation families.
 
-use crate::layer::Layer;
+pub(crate) mod published;
+pub(crate) mod recipe_for_data;
+
+use crate::layers::layer::Layer;
 use crate::nearest::nearest;
 use crate::origin::Place;
 

@@ -24,61 +24,47 @@
 //! The names of networks, devices and precisions are here too, without libtorch; `calmix-engine` implements them.
 #![forbid(unsafe_code)]
 
-mod aliases;
-mod augment;
 mod builtin;
-mod check;
-mod data;
 pub mod device;
 pub mod encoder_spec;
-mod layer;
+mod keys;
 mod layers;
-mod loader;
 pub mod model_spec;
 mod nearest;
 pub mod network;
-mod observe;
-mod or_auto;
 mod origin;
 pub mod precision;
 mod problem;
-mod published;
-mod recipe_for_data;
-mod reference;
 mod resume;
-mod rules;
-mod schema;
 mod source_format;
 pub mod step_kind;
 pub mod sum_kind;
 pub mod sweep;
-mod train;
-mod unused_keys;
 mod value;
 
-pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
+pub use builtin::published::{SEEDS, is_papers};
+pub use builtin::recipe_for_data::{
+    CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, VECTORS_RECIPE, is_for_folders, recipe_for,
+};
 pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
 pub use calmix_core::settings as field;
 pub use calmix_metrics::evaluate::Selection;
-pub use data::{Data, Keep, Labels, LayoutName, OrderName, SourceName};
-#[doc(hidden)]
-pub use layers::resolutions;
+pub use keys::augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
+pub use keys::data::{Data, Keep, Labels, LayoutName, OrderName, SourceName};
+pub use keys::loader::{CorruptPolicy, LoaderSection};
+pub use keys::observe::{CheckpointSection, Evaluate, Log, OnFailure};
+pub use keys::or_auto::{Auto, OrAuto};
+pub use keys::reference::reference;
+pub use keys::schema::schema;
+pub use keys::train::{BatchNorm, Ema, NetworkSection, NonFinite, Optimiser, Train, TrainedPart};
+pub use layers::rules::uneven_rows;
 pub use layers::{LONGEST_RECIPE, Layers, Resolved};
-pub use loader::{CorruptPolicy, LoaderSection};
 pub use nearest::nearest;
-pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};
-pub use or_auto::{Auto, OrAuto};
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, Warning, What};
-pub use published::{SEEDS, is_papers};
-pub use recipe_for_data::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, VECTORS_RECIPE, is_for_folders, recipe_for};
-pub use reference::reference;
 pub use resume::{Difference, differences, may_change, must_match};
-pub use rules::uneven_rows;
-pub use schema::schema;
 pub use source_format::{detect_source, is_own_format};
-pub use train::{BatchNorm, Ema, NetworkSection, NonFinite, Optimiser, Train, TrainedPart};
 
 use calmix_core::pseudo::Base;
 use field::{Field, SettingType, Shape, choice, section};

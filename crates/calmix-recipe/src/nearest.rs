@@ -1,9 +1,11 @@
 //! Suggests the nearest valid word or key for an unknown one.
 
+mod aliases;
+
 use strsim::osa_distance;
 
-use crate::aliases::key_of_alias;
 use crate::field::{Field, Shape};
+use crate::nearest::aliases::key_of_alias;
 
 /// The longest word that is compared. No key is half as long, so a longer word is not a typo, and comparing it takes time.
 const LONGEST: usize = 100;

@@ -142,3 +142,8 @@ impl fmt::Display for RecipeError {
         Ok(())
     }
 }
+
+/// Wraps an error that the checks before should have caught.
+pub(crate) fn unexpected(error: &dyn fmt::Display) -> RecipeError {
+    RecipeError::of(format!("the recipe does not pass its own checks (a bug in calmix): {error}"))
+}

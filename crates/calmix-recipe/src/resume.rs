@@ -3,7 +3,8 @@
 use toml::Value;
 
 use crate::field::{Resume, leaves};
-use crate::layers::{Resolved, unexpected};
+use crate::layers::Resolved;
+use crate::problem::unexpected;
 use crate::{Recipe, RecipeError, value};
 
 /// A key whose value a resumed run would change.
@@ -55,6 +56,22 @@ fn keys(resume: Resume) -> Vec<String> {
     wanted.map(|(path, _)| path).collect()
 }
 
+impl Resolved {
+    /// Returns the hash that identifies the run: 64 hexadecimal digits, equal for recipes that agree in every key that must
+    /// match when a run is resumed. It is BLAKE3 of one `path = value` per line, sorted by path.
+    ///
+    /// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
+    /// [`differences`]; the hash identifies a run only within one version.
+    pub fn hash(&self) -> String {
+        let mut lines: Vec<String> = must_match()
+            .into_iter()
+            .filter_map(|path| self.value(&path).map(|value| format!("{path} = {value}\n")))
+            .collect();
+        lines.sort_unstable();
+        blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
+    }
+}
+
 impl Recipe {
     /// Returns every key that must match, with its value, for experiment trackers that compare runs.
     ///
@@ -64,17 +81,4 @@ impl Recipe {
         let mut values = value::of(self).map_err(|error| unexpected(&error))?;
         Ok(must_match().into_iter().filter_map(|path| values.remove_entry(&path)).collect())
     }
-}
-
-/// Computes the BLAKE3 hash of the keys that must match, one `path = value` per line, sorted by path.
-///
-/// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
-/// [`differences`]; the hash identifies a run only within one version.
-pub(super) fn hash(resolved: &Resolved) -> String {
-    let mut lines: Vec<String> = must_match()
-        .into_iter()
-        .filter_map(|path| resolved.value(&path).map(|value| format!("{path} = {value}\n")))
-        .collect();
-    lines.sort_unstable();
-    blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
 }

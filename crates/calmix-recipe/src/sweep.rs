@@ -34,7 +34,7 @@ use toml::Value;
 use crate::problem::RecipeError;
 use crate::{Layers, SEEDS};
 use calmix_io::shown::shown;
-use grid::Grid;
+use grid::{Grid, text_of};
 
 /// The largest number of runs in a sweep: about ten times those of all the paper's tables.
 const MOST_CELLS: usize = 10_000;
@@ -140,11 +140,6 @@ impl SweepCell {
         let seed = self.settings.get(SEEDS[0]).map(|seed| format!("seed={seed}"));
         set.chain(seed).collect()
     }
-}
-
-/// Formats a value as on the command line: words without quotes.
-pub(crate) fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -40,32 +40,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod files;
+mod folder;
 mod found;
 mod manifest;
 mod read;
+mod unusable;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::Disk;
-use calmix_io::error::FileError;
 use calmix_io::lock::Lock;
 
-use crate::error::RunError;
-
-pub use found::{Checkpoint, FoundCheckpoint, SkippedCheckpoint, newest, steps};
+pub use files::{CheckpointFiles, Written};
+pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
 pub(crate) use found::{is_step, put_back};
-pub use manifest::{FORMAT, Identity, Manifest};
+pub use manifest::{Identity, Manifest};
 pub use read::Fault;
-pub use writer::{CheckpointFiles, Committed, Writer, Written};
+pub use unusable::{FORMAT, SkippedCheckpoint};
+pub use writer::{Committed, Writer};
 
+use crate::error::RunError;
 use crate::run::Mark;
-
-/// The fewest usable checkpoints that a run retains.
-const FEWEST: usize = 2;
+use folder::CheckpointFolder;
 
 /// The contents of a checkpoint that one process writes alone.
 #[derive(Debug)]
@@ -83,22 +82,18 @@ pub struct CheckpointContents<'a> {
 /// The checkpoints of a run that this process writes to. It holds the run's lock.
 #[derive(Debug)]
 pub struct Checkpoints {
-    folder: ConfinedPath,
-    keep: usize,
-    disk: Arc<dyn Disk>,
-    /// The state of older checkpoints, so that each is read at most once to decide which to remove.
-    usable: BTreeMap<u64, bool>,
+    folder: CheckpointFolder,
     _lock: Arc<Lock>,
 }
 
 impl Checkpoints {
     pub(crate) fn new(folder: ConfinedPath, keep: usize, disk: Arc<dyn Disk>, lock: Arc<Lock>) -> Self {
-        Self { folder, keep: keep.max(FEWEST), disk, usable: BTreeMap::new(), _lock: lock }
+        Self { folder: CheckpointFolder::new(folder, keep, disk), _lock: lock }
     }
 
     /// The folder that they are in.
     pub fn folder(&self) -> &ConfinedPath {
-        &self.folder
+        &self.folder.path
     }
 
     /// Writes a checkpoint from one process.
@@ -121,7 +116,7 @@ impl Checkpoints {
     /// # Errors
     /// If there is one of this step that can be used, if there are only damaged ones, or if the disk fails.
     pub fn begin(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
-        let path = self.path(step);
+        let path = self.folder.of_step(step);
         if path.symlink_metadata().is_ok() {
             match Checkpoint::of_step(&path, step) {
                 Ok(_) => return Err(RunError::CheckpointExists { path: path.to_path_buf() }),
@@ -129,10 +124,10 @@ impl Checkpoints {
                 Err(fault) => return Err(fault.into()),
             }
             // An error if this is damaged and no other is whole: the user has to decide then.
-            newest(&self.folder)?;
-            self.remove(step).map_err(RunError::own_file)?;
+            newest(&self.folder.path)?;
+            self.folder.remove(step).map_err(RunError::own_file)?;
         }
-        Writer::new(step, self, false).map_err(RunError::own_file)
+        Writer::new(step, &mut self.folder, false).map_err(RunError::own_file)
     }
 
     /// Begins a checkpoint that takes the place of one of the same step once it is committed: the end of a run, whose
@@ -142,50 +137,6 @@ impl Checkpoints {
     /// # Errors
     /// If the disk fails. There has to be a checkpoint of this step when it is committed.
     pub fn begin_in_place(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
-        Writer::new(step, self, true).map_err(RunError::own_file)
-    }
-
-    fn path(&self, step: u64) -> ConfinedPath {
-        self.folder.join(found::name(step))
-    }
-
-    /// Removes checkpoints up to `step`, except the newest usable ones that the run retains.
-    fn collect(&mut self, step: u64) -> (Vec<u64>, Option<FileError>) {
-        let steps = match steps(&self.folder) {
-            Ok(steps) => steps,
-            Err(error) => return (Vec::new(), Some(error)),
-        };
-        let mut kept = 0;
-        let mut removed = Vec::new();
-        for step in steps.into_iter().rev().filter(|&other| other <= step) {
-            if kept == self.keep {
-                match self.remove(step) {
-                    Ok(()) => removed.push(step),
-                    Err(error) => return (removed, Some(error)),
-                }
-            } else {
-                let path = self.path(step);
-                let usable = match self.usable.get(&step) {
-                    Some(&known) => known,
-                    None => match Checkpoint::of_step(&path, step) {
-                        // Not known, so it neither counts nor is removed.
-                        Err(Fault::Unreadable(error)) => return (removed, Some(error)),
-                        read => *self.usable.entry(step).or_insert(read.is_ok()),
-                    },
-                };
-                kept += usize::from(usable);
-            }
-        }
-        (removed, None)
-    }
-
-    /// Removes a checkpoint: first its name, so that no reader takes a half-removed one for damaged.
-    fn remove(&mut self, step: u64) -> Result<(), FileError> {
-        let path = self.path(step);
-        let scratch = atomic_file::scratch(&path);
-        let removed = self.disk.rename(&path, &scratch).and_then(|()| self.disk.remove_folder(&scratch));
-        removed.map_err(|error| FileError::new(path, error))?;
-        self.usable.remove(&step);
-        Ok(())
+        Writer::new(step, &mut self.folder, true).map_err(RunError::own_file)
     }
 }

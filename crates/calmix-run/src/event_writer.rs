@@ -17,9 +17,9 @@ use toml::Value;
 
 use crate::error::RunError;
 use crate::events::{Event, Note, Pace};
-use crate::predictions_file;
 use crate::run::{Journal, Mark, Run, RunFile};
 use crate::sink::{Hyperparameter, JsonLines, Sink, TensorBoard, WorkProgress};
+use crate::tensor_files::predictions_file;
 
 /// The journal, the predictions and the sinks of a run that is being trained.
 pub struct EventWriter<'a> {

@@ -339,8 +339,8 @@ mod tests {
 
     #[test]
     fn weights_metadata_round_trips() {
-        let tensors = vec![crate::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
-        let bare = crate::tensors::write(tensors, None).unwrap();
+        let tensors = vec![crate::tensor_files::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
+        let bare = crate::tensor_files::tensors::write(tensors, None).unwrap();
         assert_eq!(ModelInfo::embedded(&bare).unwrap(), None);
         let mut info = info();
         let weights = info.embed(&bare).unwrap();

@@ -1,5 +1,9 @@
 //! Reads the folder of a run. Readers take no lock and write nothing.
 
+pub mod inspect;
+pub mod measured;
+pub mod overview;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -12,12 +16,12 @@ use calmix_recipe::LONGEST_RECIPE;
 use serde::de::DeserializeOwned;
 
 use crate::events::Event;
-use crate::examples::Thumbnails;
 use crate::model_info::{FORMAT, ModelInfo};
-use crate::predictions_file;
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
 use crate::summary::RunSummary;
+use crate::tensor_files::examples::Thumbnails;
+use crate::tensor_files::predictions_file;
 
 /// Bytes of the longest `environment.json` and `summary.json`.
 const LONGEST_NOTE: u64 = 64 << 10;

@@ -6,7 +6,7 @@ use calmix_core::method::Method;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch};
 use calmix_core::samples::{Samples, ShardSamples};
-use calmix_run::sample_files::{read_shard, write_shard};
+use calmix_run::tensor_files::sample_files::{read_shard, write_shard};
 
 const MB: u64 = 1_000_000;
 

@@ -14,7 +14,7 @@ use calmix::output::weights_hint;
 use calmix::process::cores;
 use calmix::process::version::{COMMIT, TARGET, VERSION};
 use calmix::recipe::device::Device;
-use calmix::run::weights_folder::WeightsFolder;
+use calmix::run::pretrained::weights_folder::WeightsFolder;
 use calmix::terminal::{print, print_json, status};
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;

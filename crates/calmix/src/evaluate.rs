@@ -11,7 +11,7 @@ use calmix_io::shown::shown;
 use calmix_lifecycle::evaluation::EvalOutput;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_recipe::{Recipe, Resolved};
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 use serde_json::json;
 
 use crate::args::evaluate::EvaluateArgs;

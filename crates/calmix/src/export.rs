@@ -19,7 +19,7 @@ use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_onnx::error::OnnxError;
 use calmix_onnx::model::OnnxModel;
 use calmix_run::model_info::ModelInfo;
-use calmix_run::pretrained_config::CONFIG;
+use calmix_run::pretrained::config::CONFIG;
 use calmix_run::read;
 use calmix_run::run::RunFile;
 

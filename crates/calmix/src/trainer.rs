@@ -6,7 +6,7 @@ mod heads;
 use std::path::Path;
 
 use anyhow::Result;
-use calmix_io::launch::LaunchInfo;
+use calmix_io::process::launch::LaunchInfo;
 use calmix_lifecycle::evaluation::EvalOutput;
 use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::PreparedRun;

@@ -11,11 +11,11 @@ mod made;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
+use calmix_core::samples::labelled::LabelledSamples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
@@ -26,9 +26,9 @@ use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::events::{Event, Finished, Loss, Note, Step};
 use calmix_run::model_info::ModelInfo;
-use calmix_run::predictions_file;
 use calmix_run::result::RunResult;
-use calmix_run::sample_files::{write_labelled, write_shard};
+use calmix_run::tensor_files::predictions_file;
+use calmix_run::tensor_files::sample_files::{write_labelled, write_shard};
 
 use golden::Golden;
 use made::Mat;

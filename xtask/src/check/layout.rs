@@ -2,6 +2,7 @@
 //!
 //! Each rule is a function from plain data to a list of sentences, one for each breach.
 
+mod circles;
 mod core_size;
 mod files;
 mod words;
@@ -10,17 +11,43 @@ use anyhow::{Result, bail};
 
 use crate::workspace;
 
+/// Crates whose files still import each other in circles, or fill folders beyond the limit.
+const UNFINISHED: &[&str] = &[
+    "calmix",
+    "calmix-data",
+    "calmix-formats",
+    "calmix-heads",
+    "calmix-torch",
+    "calmix-train",
+    "calmix-vectors",
+];
+
 /// Checks every rule and names every breach.
 pub(crate) fn check() -> Result<()> {
     let root = workspace::root();
     let files = files::read(&root)?;
     let core = core_size::dependencies()?;
-    let mut breaches =
-        [files::length(&files), files::golden_size(&files), core_size::small_core(&core)].concat();
+    let crates = circles::read(&root)?;
+    let mut breaches = [
+        files::length(&files),
+        files::folder_size(&files),
+        files::golden_size(&files),
+        core_size::small_core(&core),
+        circles::circles(&crates),
+    ]
+    .concat();
     breaches.extend(words::avoided(&root, &files)?);
     println!("   {} files, calmix-core needs {} external crates", files.len(), core.len());
+    for line in circles::summary(&crates) {
+        println!("   {line}");
+    }
     if !breaches.is_empty() {
         bail!("the layout breaks its rules:\n  {}", breaches.join("\n  "));
     }
     Ok(())
+}
+
+/// Whether a crate need not keep the rules about circles and folders yet.
+fn unfinished(name: &str) -> bool {
+    UNFINISHED.contains(&name)
 }

@@ -45,7 +45,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "layout",
-        what: "length of files, size of golden data, dependencies of calmix-core, words to avoid",
+        what: "length of files, files of a folder, circles of imports, size of golden data, dependencies of calmix-core, words to avoid",
         tier: Tier::Quick,
         action: |_| Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
     },

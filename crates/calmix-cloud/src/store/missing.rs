@@ -5,8 +5,8 @@ use std::path::Path;
 
 use calmix_io::error::{ErrorKind, FileError, FileProblem};
 
+use super::RemoteObject;
 use crate::cloud_url::CloudUrl;
-use crate::remote_folder::RemoteObject;
 
 /// A store that cannot be opened.
 #[derive(Debug)]

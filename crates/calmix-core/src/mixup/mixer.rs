@@ -1,10 +1,10 @@
 //! Turns chosen pairs into mixtures with targets and weights.
 
 use super::{Mix, MixLoss, Mixup, PairWeight, PseudoTarget, Row};
+use crate::method::smoothing::Smoothing;
 use crate::observation::Observation;
 use crate::pseudo::PseudoLabels;
 use crate::rng::Seed;
-use crate::smoothing::Smoothing;
 use crate::softmax::{confidence, softmax_into};
 
 /// A batch with its pseudo-labels, and the rules for mixing it.

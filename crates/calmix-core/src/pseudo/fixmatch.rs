@@ -1,6 +1,6 @@
 //! FixMatch (Sohn et al. 2020): keep a pseudo-label if its confidence reaches a fixed threshold.
 
-use super::{PseudoLabels, hard_labels};
+use super::labels::{PseudoLabels, hard_labels};
 use crate::matrix::Matrix;
 use crate::settings::limit::SHARE;
 use crate::settings::section;

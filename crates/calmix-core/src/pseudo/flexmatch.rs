@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PseudoLabels, hard_labels};
+use super::labels::{PseudoLabels, hard_labels};
 use crate::matrix::Matrix;
 use crate::settings::limit::SHARE;
 use crate::settings::{choice, section};
@@ -101,7 +101,7 @@ impl FlexMatch {
     }
 
     /// Returns the labels and weights (0 or 1) of an unlabelled batch, with the thresholds of earlier steps. The samples
-    /// that this batch selects enter the histogram with the step's [`Feedback`](crate::feedback::Feedback).
+    /// that this batch selects enter the histogram with the step's [`Feedback`](crate::method::feedback::Feedback).
     pub fn pseudo_label(&self, logits: Matrix<'_>, state: &FlexState) -> PseudoLabels {
         let thresholds = self.thresholds(state);
         let labels = hard_labels(logits);

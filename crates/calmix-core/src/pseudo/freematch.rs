@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sums::BatchSums;
-use super::{PseudoLabels, Sums, hard_labels};
+use super::labels::{PseudoLabels, hard_labels};
+use super::sums::{BatchSums, Sums};
 use crate::matrix::Matrix;
 use crate::settings::limit::{KEPT, from};
 use crate::settings::section;
@@ -97,7 +97,7 @@ mod tests {
 
     fn label(rule: FreeMatch, batch: Matrix<'_>, state: &mut FreeState) -> PseudoLabels {
         let none = Matrix::new(&[], 0, batch.width()).unwrap();
-        rule.pseudo_label(batch, &Sums::of(&Base::FreeMatch(rule), none, batch), state)
+        rule.pseudo_label(batch, &Base::FreeMatch(rule).sums(none, batch), state)
     }
 
     /// A worked example: two rows of (3/4, 1/4) and (1/2, 1/2), half of the statistics kept.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::labels::{PseudoLabels, hard_labels};
 use super::sums::{BatchSums, Sums, probabilities};
-use super::{PseudoLabels, hard_labels};
 use crate::lanes;
 use crate::matrix::Matrix;
 use crate::settings::limit::{KEPT, from};
@@ -198,7 +198,7 @@ mod tests {
 
     fn label(batch: Matrix<'_>, state: &mut SoftState) -> PseudoLabels {
         let (rule, none) = (SoftMatch::default(), Matrix::new(&[], 0, 2).unwrap());
-        rule.pseudo_label(batch, &Sums::of(&Base::SoftMatch(rule), none, batch), state)
+        rule.pseudo_label(batch, &Base::SoftMatch(rule).sums(none, batch), state)
     }
 
     #[test]

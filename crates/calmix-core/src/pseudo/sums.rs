@@ -1,7 +1,7 @@
 //! Sums over all rows of a step, for the statistics of a base algorithm: each shard computes its own, and they are added in
 //! the order of the shards.
 
-use super::{Base, hard_labels};
+use super::labels::hard_labels;
 use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::softmax_into;
@@ -31,11 +31,7 @@ pub struct BatchSums {
 }
 
 impl Sums {
-    /// Computes the sums of a shard, or zeros if `base` does not need them.
-    pub fn of(base: &Base, labelled: Matrix<'_>, unlabelled: Matrix<'_>) -> Self {
-        if !base.needs_sums() {
-            return Self::default();
-        }
+    pub(super) fn of(labelled: Matrix<'_>, unlabelled: Matrix<'_>) -> Self {
         Self { labelled: BatchSums::of(labelled), unlabelled: BatchSums::of(unlabelled) }
     }
 
@@ -57,9 +53,9 @@ impl Sums {
         Self { labelled: BatchSums::read(labelled), unlabelled: BatchSums::read(unlabelled) }
     }
 
-    /// Returns the length of that list.
-    pub fn width(base: &Base, classes: usize) -> usize {
-        if base.needs_sums() { 2 * (BatchSums::SCALARS + 2 * classes) } else { 2 * BatchSums::SCALARS }
+    /// Returns the length of that list; that of zeros is the one for no classes.
+    pub(super) fn width(classes: usize) -> usize {
+        2 * (BatchSums::SCALARS + 2 * classes)
     }
 }
 
@@ -132,14 +128,14 @@ pub(super) fn probabilities(logits: Matrix<'_>) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pseudo::{FixMatch, SoftMatch};
+    use crate::pseudo::{Base, FixMatch, SoftMatch};
 
     #[test]
     fn sums_of_shards_add_up_and_travel_as_numbers() {
         let base = Base::SoftMatch(SoftMatch::default());
         let (z, none) = ([0.0, 0.0, 50.0, 0.0], Matrix::new(&[], 0, 2).unwrap());
         let all = Matrix::new(&z, 2, 2).unwrap();
-        let whole = Sums::of(&base, none, all);
+        let whole = base.sums(none, all);
         let expected = BatchSums {
             rows: 2.0,
             confidence: 1.5,
@@ -151,14 +147,14 @@ mod tests {
         assert_eq!(whole.labelled.mean(), None);
         let mut sum = Sums::default();
         for row in 0..2 {
-            let shard = Sums::of(&base, none, all.range(row..row + 1));
+            let shard = base.sums(none, all.range(row..row + 1));
             let numbers = shard.numbers();
-            assert_eq!(numbers.len(), Sums::width(&base, 2));
+            assert_eq!(numbers.len(), base.sums_width(2));
             assert_eq!(Sums::read(&numbers), shard);
             sum.add(&shard);
         }
         assert_eq!(sum, whole);
         let fixmatch = Base::FixMatch(FixMatch::default());
-        assert_eq!(Sums::of(&fixmatch, none, all).numbers().len(), Sums::width(&fixmatch, 2));
+        assert_eq!(fixmatch.sums(none, all).numbers().len(), fixmatch.sums_width(2));
     }
 }

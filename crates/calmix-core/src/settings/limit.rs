@@ -1,6 +1,5 @@
 //! The range that the numbers of a key must lie in.
 
-use crate::error::CoreError;
 use std::fmt;
 
 /// An interval whose ends are each included or excluded.
@@ -55,15 +54,6 @@ impl Limit {
         let low = if self.above { value > self.least } else { value >= self.least };
         let high = if self.below { value < self.most } else { value <= self.most };
         low && high && value.is_finite()
-    }
-
-    /// Checks the number of the setting `name`.
-    ///
-    /// # Errors
-    /// If it lies outside the range.
-    pub fn check(self, name: &str, value: f64) -> Result<(), CoreError> {
-        let out_of_range = || CoreError::OutOfRange { setting: name.to_owned(), value, limit: self };
-        if self.holds(value) { Ok(()) } else { Err(out_of_range()) }
     }
 }
 

@@ -2,17 +2,17 @@
 
 use calmix_core::margin::Averaging;
 use calmix_core::method::Method;
+use calmix_core::method::smoothing::Smoothing;
+use calmix_core::mixup::pair::{Dissimilar, SameSource, Space};
+use calmix_core::mixup::split::Split;
 use calmix_core::mixup::{
     Anchors, ApmFrom, Guidance, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
 };
-use calmix_core::pair::{Dissimilar, SameSource, Space};
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{
     AlignmentTarget, Base, FixMatch, FlexMatch, FreeMatch, MarginalInit, SoftMatch, Statistics,
 };
 use calmix_core::schedule::{Start, StartRule};
-use calmix_core::smoothing::Smoothing;
-use calmix_core::split::Split;
 use proptest::prelude::*;
 
 pub(crate) fn bases() -> impl Strategy<Value = Base> {

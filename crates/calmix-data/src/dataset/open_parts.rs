@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use calmix_io::open_files;
+use calmix_io::process::limits;
 
 use super::read_at::ReadAt;
 
@@ -32,9 +32,9 @@ impl OpenParts {
         let count = u64::from(count);
         let mut most = LEAST;
         if count > LEAST && samples / count >= SAMPLES_PER_PART {
-            open_files::raise_limit();
+            limits::raise_open_files();
             // The other half is for everything else that a process opens.
-            most = open_files::limit().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
+            most = limits::open_files().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
         }
         Self::with_room(most as usize)
     }
@@ -108,6 +108,6 @@ mod tests {
         // A folder of single images.
         assert_eq!(OpenParts::new(1_000_000, 1_000_000).most, 64);
         let most = OpenParts::new(1_000, 1_000_000).most as u64;
-        assert!(open_files::limit().is_none_or(|limit| most == (limit / 2).clamp(LEAST, MOST)), "{most}");
+        assert!(limits::open_files().is_none_or(|limit| most == (limit / 2).clamp(LEAST, MOST)), "{most}");
     }
 }

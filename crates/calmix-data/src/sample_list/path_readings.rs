@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
-use calmix_io::escaped::escaped;
+use calmix_io::shown::escaped;
 
 use crate::error::DataError;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use calmix_io::escaped::escaped;
+use calmix_io::shown::escaped;
 
 use super::path_readings::plain;
 use crate::dataset::Dataset;

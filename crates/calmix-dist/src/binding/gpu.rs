@@ -2,21 +2,22 @@
 
 use std::ffi::c_int;
 
-use crate::gpu::GpuFlags;
-
-/// Has the layout of `CalmixGpuFlags`.
+/// How libtorch's libraries for NVIDIA's GPUs compute; it has the layout of `CalmixGpuFlags`.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Flags {
-    benchmark: bool,
-    deterministic: bool,
-    tf32: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuFlags {
+    /// cuDNN times its algorithms and takes the fastest one, which may be another one in the next process.
+    pub benchmark: bool,
+    /// cuDNN takes only algorithms that give the same bits every time.
+    pub deterministic: bool,
+    /// Convolutions and products of f32 may round their inputs to ten bits of mantissa.
+    pub tf32: bool,
 }
 
 unsafe extern "C" {
     fn calmix_gpu_capability(device: c_int, major: *mut c_int, minor: *mut c_int) -> bool;
-    fn calmix_gpu_set_flags(flags: Flags);
-    fn calmix_gpu_flags() -> Flags;
+    fn calmix_gpu_set_flags(flags: GpuFlags);
+    fn calmix_gpu_flags() -> GpuFlags;
 }
 
 pub(crate) fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
@@ -27,13 +28,11 @@ pub(crate) fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
 }
 
 pub(crate) fn set_gpu_flags(flags: GpuFlags) {
-    let GpuFlags { benchmark, deterministic, tf32 } = flags;
     // SAFETY: it sets flags of libtorch's context and throws nothing.
-    unsafe { calmix_gpu_set_flags(Flags { benchmark, deterministic, tf32 }) }
+    unsafe { calmix_gpu_set_flags(flags) }
 }
 
 pub(crate) fn gpu_flags() -> GpuFlags {
     // SAFETY: as above, it only reads.
-    let Flags { benchmark, deterministic, tf32 } = unsafe { calmix_gpu_flags() };
-    GpuFlags { benchmark, deterministic, tf32 }
+    unsafe { calmix_gpu_flags() }
 }

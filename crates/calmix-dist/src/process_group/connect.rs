@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calmix_io::open_files::raise_limit;
+use calmix_io::process::limits::raise_open_files;
 use tch::Device;
 
 use super::handshake::{Handshake, Met};
@@ -51,7 +51,7 @@ impl ProcessGroup {
         if device.is_cuda() && !cfg!(feature = "nccl") {
             return Err(DistError::NoNccl);
         }
-        raise_limit();
+        raise_open_files();
         let began = Instant::now();
         let interface = std::env::var("GLOO_SOCKET_IFNAME").unwrap_or_default();
         let store_host = launch.store_host.rank();

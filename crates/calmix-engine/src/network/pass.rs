@@ -4,9 +4,9 @@ use calmix_recipe::network::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padd
 use calmix_recipe::network::operations::{LEAKY_SLOPE, Operations};
 use tch::{Kind, TchError, Tensor};
 
-use crate::parameters::PassWeights;
+use crate::network::parameters::PassWeights;
+use crate::network::statistics::RunningStatistics;
 use crate::scalar::guarded;
-use crate::statistics::RunningStatistics;
 
 /// The weights and options of one pass through a network.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use calmix_core::loss::LossKind;
+use calmix_core::method::smoothing::Smoothing;
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::mixup::{Mix, MixLoss, Row};
 use calmix_core::pseudo::{Base, PseudoLabels};
-use calmix_core::smoothing::Smoothing;
 use calmix_engine::engine::{EngineSnapshot, Settings, Weights};
 use calmix_engine::learn::StepOutput;
 use safetensors::tensor::{Dtype, TensorView};

@@ -3,11 +3,11 @@
 
 use calmix_core::loss::LogitPenalty;
 use calmix_core::method::Method;
+use calmix_core::method::smoothing::Smoothing;
 use calmix_core::mixup::{Anchors, Mixup, Pairing};
 use calmix_core::preset;
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, FreeMatch, Mapping, SoftMatch};
 use calmix_core::schedule::Start;
-use calmix_core::smoothing::Smoothing;
 
 /// The first step with mixtures: some steps have to be without.
 const START: u64 = 2;

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{BLOCK, UnitFeatures, distance};
+use super::unit_features::{BLOCK, UnitFeatures, distance};
 use crate::error::HeadError;
 use crate::progress::check_stop;
 

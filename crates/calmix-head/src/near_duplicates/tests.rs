@@ -2,6 +2,8 @@ use std::collections::BTreeSet;
 
 use calmix_core::rng::{Domain, Seed, Stream};
 
+use calmix_core::matrix::Matrix;
+
 use super::*;
 
 fn link_by_features(samples: LabelledFeatures<'_>, stop: &AtomicBool) -> Result<Vec<u32>, HeadError> {

@@ -5,11 +5,11 @@ mod golden;
 mod scene;
 
 use calmix_core::matrix::Matrix;
-use calmix_head::fit::{Candidate, FittedHead, HeadFit, ValidationSamples};
+use calmix_head::fit::{Candidate, FittedHead, HeadFit};
 use calmix_head::gaussian_mixture::{GaussianMixture, gaussian_mixture};
 use calmix_head::logistic_regression::{LEAST_GAIN, STRENGTHS, logistic_regression};
 use calmix_head::network::Head;
-use calmix_head::samples::TrainingRows;
+use calmix_head::samples::{TrainingRows, ValidationSamples};
 use calmix_head::settings::HeadSettings;
 use calmix_head::{HeadError, fit};
 use calmix_metrics::predictions::EvalSet;

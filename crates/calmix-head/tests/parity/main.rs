@@ -8,11 +8,11 @@ mod peer;
 
 use calmix_core::loss::LogitPenalty;
 use calmix_core::method::Method;
+use calmix_core::method::smoothing::Smoothing;
 use calmix_core::mixup::{MixLoss, Mixup, Pairing, PseudoTarget};
 use calmix_core::preset;
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, FreeMatch, Mapping, PseudoLabels, SoftMatch};
 use calmix_core::schedule::Start;
-use calmix_core::smoothing::Smoothing;
 use calmix_head::settings::HeadSettings;
 use calmix_head::training::Training;
 use serde_json::{Value, json};

@@ -10,8 +10,8 @@ use calmix_ort::session::RunOn;
 use calmix_recipe::Recipe;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::run::{Paths, RunFile};
-use calmix_run::weights_folder::WeightsFolder;
 use serde_json::{Value, json};
 
 use crate::error::HeadsError;

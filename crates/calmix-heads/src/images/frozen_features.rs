@@ -21,9 +21,9 @@ use calmix_ort::session::RunOn;
 use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
-use calmix_run::head_files::{longest_projection, projection_bytes, read_projection};
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
+use calmix_run::tensor_files::head_files::{longest_projection, projection_bytes, read_projection};
 use serde_json::json;
 
 use super::backbone::Backbone;

@@ -9,7 +9,7 @@ use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
 use calmix_recipe::encoder_spec::EncoderSpec;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 use crate::tier::skipped;
 

@@ -5,7 +5,7 @@ use std::fs;
 use calmix_lifecycle::start::with_pretrained;
 use calmix_recipe::Layers;
 use calmix_recipe::network::BottleneckStride;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use safetensors::tensor::{Dtype, TensorView};
 
 const INSIDE: &str = r#"{"architecture": "tf_efficientnet_lite0", "pretrained_cfg": {"input_size": [3, 96, 96],

@@ -6,7 +6,7 @@ use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::held_out::{self, HeldOut};
 use calmix_metrics::predictions::EvalSet;
-use calmix_run::examples::ExampleRows;
+use calmix_run::tensor_files::examples::ExampleRows;
 
 use crate::evaluation::EvalOutput;
 

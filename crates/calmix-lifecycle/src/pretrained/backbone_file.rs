@@ -9,9 +9,9 @@ use calmix_recipe::NetworkSection;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::weights::check_backbone;
 use calmix_recipe::network::{Architecture, BottleneckStride, FirstBlock};
-use calmix_run::pretrained_config::PretrainedConfig;
-use calmix_run::weights_file::WeightsFile;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::config::PretrainedConfig;
+use calmix_run::pretrained::weights_file::WeightsFile;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 use super::weights_hash::check_hash;
 use crate::error::LifecycleError;

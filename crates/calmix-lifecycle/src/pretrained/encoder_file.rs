@@ -8,9 +8,9 @@ use calmix_io::safe_open;
 use calmix_onnx::foreign::{EncoderGraph, ForeignModel};
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
-use calmix_run::encoder_config::{EncoderConfig, PREPROCESSOR};
 use calmix_run::model_info::ModelInfo;
-use calmix_run::pretrained_config::{CONFIG, MAX_CONFIG_BYTES};
+use calmix_run::pretrained::config::{CONFIG, MAX_CONFIG_BYTES};
+use calmix_run::pretrained::encoder_config::{EncoderConfig, PREPROCESSOR};
 
 /// Bytes of the largest model, and of the largest file of its weights: as many as a file in this format can have.
 pub const MAX_BYTES: u64 = 2 << 30;

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_recipe::Recipe;
-use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_run::pretrained::weights_folder::{StoredWeights, WeightsFolder};
 use toml::Value;
 
 use crate::error::LifecycleError;

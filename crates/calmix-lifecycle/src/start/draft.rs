@@ -12,7 +12,7 @@ use calmix_recipe::{
     HEAD_RECIPE, Layers, OrderName, Resolved, SourceName, detect_source, is_for_folders, is_own_format,
     recipe_for,
 };
-use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_run::pretrained::weights_folder::{StoredWeights, WeightsFolder};
 use toml::Value;
 
 use super::StartContext;

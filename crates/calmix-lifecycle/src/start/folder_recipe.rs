@@ -2,7 +2,7 @@
 
 use calmix_recipe::device::Device;
 use calmix_recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 /// The recipe for a folder of images on a device; an encoder that the user names can only be below a head.
 pub(super) fn folder_recipe(device: Device, names_encoder: bool) -> &'static str {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use calmix_io::error::{FileError, FileProblem};
 use calmix_recipe::Layers;
-use calmix_run::weights_file::WeightsFile;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_file::WeightsFile;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use toml::Value;
 
 use crate::pretrained::encoder_file::EncoderFile;

@@ -21,17 +21,17 @@
 //! ```
 
 mod cautious;
+mod fit;
 mod newton;
 mod prior;
 
+use calmix_core::matrix::number::Number;
 use calmix_core::matrix::{Matrix, MatrixOf};
-use calmix_core::number::Number;
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
 use crate::error::MetricsError;
 use crate::exponential::{RelativeRow, inverse, negative_log_likelihood};
-use newton::{Objective, minimise, no_worse};
 
 pub use prior::TemperaturePrior;
 
@@ -61,19 +61,6 @@ impl Temperature {
     pub fn new(value: f64) -> Result<Self, MetricsError> {
         checked::temperature(value)?;
         Ok(Self(value))
-    }
-
-    /// Fits the temperature between [`COLDEST`] and [`HOTTEST`] with the smallest NLL on these rows.
-    ///
-    /// Never worse in NLL than [`Temperature::IDENTITY`], which is also the result if the rows carry no information:
-    /// a single class, or equal logits in every row.
-    ///
-    /// # Errors
-    /// If there are no rows, labels and rows do not match, or a logit is not finite.
-    pub fn fit<T: Number>(logits: MatrixOf<'_, T>, labels: &[u32]) -> Result<Self, MetricsError> {
-        checked::logits(logits, labels)?;
-        checked::not_empty(labels)?;
-        Ok(fit_rows(&pairs(logits, labels)))
     }
 
     /// Returns the number by which logits are divided.
@@ -124,13 +111,6 @@ fn pairs<'a, T: Number>(
     labels: &'a [u32],
 ) -> impl Iterator<Item = LabelledLogits<'a, T>> + Clone {
     logits.iter().zip(labels.iter().copied())
-}
-
-/// Fits on checked rows with their labels.
-fn fit_rows<'a, T: Number + 'a>(rows: &(impl Iterator<Item = LabelledLogits<'a, T>> + Clone)) -> Temperature {
-    let start = Objective::nll(rows.clone(), 1.0);
-    let best = minimise(start, |beta| Objective::nll(rows.clone(), beta));
-    no_worse(best, start, |temperature| nll_sum(rows.clone(), temperature))
 }
 
 /// Computes the summed NLL of checked rows.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::HeldOut;
 use super::kept_rows::kept_rows;
 use crate::groups::select_groups;
 
@@ -27,27 +26,24 @@ const MAX_PER_CLASS: usize = 100;
 const MAX_LABELS: usize = 100_000;
 
 impl ClassScores {
-    /// Draws labels of each class, if a model does not store all of them.
-    pub(super) fn of(held_out: &HeldOut, ids: &[u64]) -> Self {
-        if held_out.len() <= HeldOut::MOST {
-            return Self::default();
-        }
+    /// Draws labels of each class from all of them: their classes, scores, groups and ids.
+    pub(super) fn draw(label: &[u32], lac: &[f64], group: &[u32], ids: &[u64]) -> Self {
         let mut classes: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (row, &label) in held_out.label.iter().enumerate() {
-            classes.entry(label).or_default().push(row);
+        for (row, &class) in label.iter().enumerate() {
+            classes.entry(class).or_default().push(row);
         }
         let most = (MAX_LABELS / classes.len().max(1)).clamp(1, MAX_PER_CLASS);
         let mut rows = Vec::new();
         for of_class in classes.into_values() {
             let ids: Vec<u64> = of_class.iter().filter_map(|&row| ids.get(row).copied()).collect();
-            let groups = select_groups(&held_out.group, &of_class);
+            let groups = select_groups(group, &of_class);
             rows.extend(kept_rows(&ids, &groups, most).into_iter().map(|row| of_class[row]));
         }
         rows.sort_unstable();
         Self {
-            label: rows.iter().map(|&row| held_out.label[row]).collect(),
-            lac: rows.iter().map(|&row| held_out.lac[row]).collect(),
-            group: select_groups(&held_out.group, &rows),
+            label: rows.iter().map(|&row| label[row]).collect(),
+            lac: rows.iter().map(|&row| lac[row]).collect(),
+            group: select_groups(group, &rows),
         }
     }
 

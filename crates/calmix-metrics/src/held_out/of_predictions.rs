@@ -55,7 +55,11 @@ pub fn cross_fitted_unless(
 /// Returns what a model stores of these labels: all of them, or a draw, and then enough of each class beside it.
 fn stored(held_out: &HeldOut, ids: &[u64]) -> HeldOut {
     let rows = kept_rows(ids, &held_out.group, HeldOut::MOST);
-    HeldOut { by_class: ClassScores::of(held_out, ids), ..held_out.select(&rows) }
+    let mut by_class = ClassScores::default();
+    if held_out.len() > HeldOut::MOST {
+        by_class = ClassScores::draw(&held_out.label, &held_out.lac, &held_out.group, ids);
+    }
+    HeldOut { by_class, ..held_out.select(&rows) }
 }
 
 #[cfg(test)]

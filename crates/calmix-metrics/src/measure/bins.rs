@@ -4,11 +4,8 @@ mod assignment;
 mod bin_totals;
 mod binned;
 mod binned_error;
+mod binning;
 mod debiased;
-
-use std::num::NonZeroU16;
-
-use serde::{Deserialize, Serialize};
 
 use super::{Counts, TopLabel};
 
@@ -17,75 +14,8 @@ pub use bin_totals::BinTotals;
 pub(super) use binned::BinSums;
 pub use binned::Binned;
 pub use binned_error::{confidence_gap, ece, mean_confidence};
+pub use binning::{Binning, Edges, ReliabilityBin};
 pub use debiased::debiased_squared_error;
-
-/// How confidences are divided into bins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Binning {
-    /// Intervals of equal width, bin `i` of `bins` from `i / bins` to `(i + 1) / bins`.
-    EqualWidth {
-        /// The number of bins.
-        bins: NonZeroU16,
-        /// The bin to which an edge belongs.
-        edges: Edges,
-    },
-    /// Equally many predictions in every bin, as far as ties allow.
-    ///
-    /// With the confidences sorted, the prediction of rank `r` among `n` belongs to bin `⌊r · bins / n⌋`. Equal
-    /// confidences stay together in the bin of the middle of their ranks, so that the order of the rows does not
-    /// matter. Empty bins are left out.
-    EqualMass {
-        /// The number of bins.
-        bins: NonZeroU16,
-    },
-}
-
-/// The bin to which a confidence on an edge belongs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Edges {
-    /// `[a, b)`, and the last bin includes 1.
-    #[default]
-    LeftClosed,
-    /// `(a, b]`, and the first bin includes 0.
-    RightClosed,
-    /// `[a, b)`, and a confidence of exactly 1 in a bin of its own behind the last one, as torchmetrics counts
-    /// (its issue 3510). For comparison with numbers made there.
-    Torchmetrics,
-}
-
-/// The default number of bins.
-pub(super) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
-
-impl Default for Binning {
-    /// Fifteen bins of equal width, left closed.
-    fn default() -> Self {
-        Self::EqualWidth { bins: FIFTEEN, edges: Edges::LeftClosed }
-    }
-}
-
-/// Predictions of similar confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ReliabilityBin {
-    /// The lower end: the edge, or the smallest confidence in a bin of equal mass.
-    pub lower: f64,
-    /// The upper end: the edge, or the largest confidence in a bin of equal mass.
-    pub upper: f64,
-    /// The number of predictions in the bin.
-    pub count: usize,
-    /// The mean confidence of these predictions; zero in an empty bin.
-    pub confidence: f64,
-    /// The share of these predictions that was right; zero in an empty bin.
-    pub accuracy: f64,
-}
-
-impl ReliabilityBin {
-    /// Returns accuracy − confidence: positive if the bin is under-confident.
-    pub fn gap(&self) -> f64 {
-        self.accuracy - self.confidence
-    }
-}
 
 /// Divides the predictions into bins, in the order of confidence.
 ///
@@ -96,6 +26,8 @@ pub fn reliability_bins(predictions: &TopLabel, binning: Binning) -> Vec<Reliabi
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
     use super::*;
 
     fn bins(n: u16) -> NonZeroU16 {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU16;
 
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 
 use super::bins::EqualWidth;
 use super::{Binned, Binning, Counts, Edges, ece};

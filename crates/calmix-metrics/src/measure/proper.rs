@@ -2,7 +2,7 @@
 
 use calmix_core::lanes;
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 
 use super::Counts;
 use crate::checked;

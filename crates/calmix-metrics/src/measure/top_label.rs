@@ -1,7 +1,7 @@
 //! The confidence of a classifier, and whether it was right.
 
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 use calmix_core::softmax::argmax;
 
 use crate::checked;

@@ -5,7 +5,7 @@ use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{COUNT, PreparedRows};
-use super::{ExactIntervals, Metrics};
+use super::{ExactIntervals, Interval, Metrics};
 use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
 use crate::groups::rows_of_groups;
@@ -66,16 +66,6 @@ impl Resampling {
         let (low, high) = percentile_interval(&replicates, self.level)?;
         Ok(Interval { low, high })
     }
-}
-
-/// A confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// The lower end.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
 }
 
 /// A confidence interval for each of [`Metrics`], except the smooth ECE, whose replicates would take

@@ -7,13 +7,15 @@ use std::num::NonZeroU16;
 
 use calmix_core::matrix::Matrix;
 
-use super::EDGES;
 use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
 use crate::measure::{
-    Binned, Binning, ClassWise, Counts, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
+    Binned, Binning, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
     confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
 };
+
+/// The bin to which a confidence on an edge belongs: bins are `[a, b)`, and the last one includes 1.
+pub const EDGES: Edges = Edges::LeftClosed;
 
 /// The number of metrics that are computed for any counts.
 pub(crate) const COUNT: usize = 11;

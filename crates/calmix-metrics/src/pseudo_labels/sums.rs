@@ -124,9 +124,9 @@ impl PseudoSums {
 #[cfg(test)]
 mod tests {
     use calmix_core::mixup::Mix;
+    use calmix_core::mixup::split::Halves;
     use calmix_core::plan::Difficulty;
     use calmix_core::pseudo::PseudoLabels;
-    use calmix_core::split::Halves;
 
     use super::*;
 

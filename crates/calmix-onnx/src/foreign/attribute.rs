@@ -2,7 +2,8 @@
 
 use calmix_io::protobuf::{Fields, Message};
 
-use super::limits::{MAX_LIST, at_most, name_of};
+use super::limited::{at_most, name_of};
+use super::limits::MAX_LIST;
 use super::problem::ForeignProblem;
 use super::tensor::{ForeignTensor, Storage};
 

@@ -4,7 +4,7 @@ use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
 
 use super::ForeignModel;
-use super::encoder_file::EncoderFile;
+use super::encoder_file::{EncoderFile, FEATURES, PREFIX};
 use super::feature_output::FeatureOutput;
 use super::image_input::ImageInput;
 use super::number_type::NumberType;
@@ -13,16 +13,10 @@ use crate::graph::{Attribute, Graph, GraphForm, Renaming, Value};
 use crate::pixels::Pixels;
 use crate::tensor::{ElementType, Tensor};
 
-/// Stands before each name in an encoder, so that a head can be added without two values of one name.
-pub(super) const PREFIX: &str = "encoder/";
 /// Stands before the names of what calmix adds.
 const OWN_PREFIX: &str = "encoder/calmix/";
 /// The same without the prefix of all names.
 const OWN_NAMES: &str = "calmix/";
-/// The input of an encoder.
-pub(super) const IMAGES: &str = "images";
-/// The output of an encoder.
-pub(super) const FEATURES: &str = "features";
 /// The largest side of an image; one of them has a third of the numbers that a tensor may have.
 const MAX_SIDE: u32 = 8_192;
 /// Bytes of a file at which the readers of other programs end.

@@ -1,12 +1,18 @@
 //! An encoder that calmix wrote, as it comes back from a folder that another user may have changed.
 
 use super::ForeignModel;
-use super::encoder::{FEATURES, IMAGES, PREFIX};
 use super::number_type::NumberType;
 use super::port::ForeignPort;
 use super::problem::ForeignProblem;
 use crate::graph::{Graph, GraphForm, Renaming, Value};
 use crate::tensor::ElementType;
+
+/// Stands before each name in an encoder, so that a head can be added without two values of one name.
+pub(super) const PREFIX: &str = "encoder/";
+/// The input of an encoder.
+pub(super) const IMAGES: &str = "images";
+/// The output of an encoder.
+pub(super) const FEATURES: &str = "features";
 
 /// An encoder, checked as the foreign model that it was made from.
 #[derive(Debug, Clone, PartialEq)]

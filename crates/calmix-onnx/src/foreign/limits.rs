@@ -1,9 +1,5 @@
 //! Limits of what calmix reads of a foreign model. The largest encoders have a tenth of each.
 
-use calmix_io::protobuf::Field;
-
-use super::problem::ForeignProblem;
-
 /// Nodes of a graph.
 pub(super) const MAX_NODES: usize = 100_000;
 /// Initialisers of a graph.
@@ -22,23 +18,3 @@ pub(super) const MAX_RANK: usize = 16;
 pub(super) const MAX_ELEMENTS: u64 = 1 << 28;
 /// Numbers in an attribute.
 pub(super) const MAX_LIST: usize = 1 << 20;
-/// Bytes of a name.
-const MAX_NAME: usize = 1_000;
-
-/// The name in a field.
-pub(super) fn name_of<'a>(field: &Field<'a>) -> Result<&'a str, ForeignProblem> {
-    let name = field.text()?;
-    if name.len() > MAX_NAME {
-        let start = name.chars().take(40).collect();
-        return Err(ForeignProblem::LongName { start, length: name.len(), most: MAX_NAME });
-    }
-    Ok(name)
-}
-
-/// Refuses more of something than the limit; `what` is its singular.
-pub(super) fn at_most(found: usize, most: usize, what: &'static str) -> Result<(), ForeignProblem> {
-    if found > most {
-        return Err(ForeignProblem::TooMany { what, most: most as u64 });
-    }
-    Ok(())
-}

@@ -7,49 +7,13 @@ use calmix_io::protobuf::Fields;
 use calmix_io::safe_path;
 use calmix_io::shown::shown;
 
-use super::limits::at_most;
-use super::problem::ForeignProblem;
+use super::limited::at_most;
+use super::problem::{ForeignProblem, LocationProblem};
 
 /// The most files beside a model.
 const MAX_FILES: usize = 1_000;
 /// The most bytes of all of them. They may hold more than the weights of this model.
 const MAX_BYTES: usize = 4_000_000_000;
-
-/// Why the data in a second file cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LocationProblem {
-    /// A name that could lead out of the folder.
-    #[error(
-        "whose name {0}; calmix reads files beside the model only. Save the model again with onnx.save(..., save_as_external_data=True)"
-    )]
-    Name(&'static str),
-    /// No name, or a position that is not a number.
-    #[error("whose {0} is missing or not a number. Save the model again with onnx.save")]
-    Entry(&'static str),
-    /// The caller could not read it.
-    #[error("which cannot be read: {0}. Put it beside the model, under this name")]
-    Unreadable(String),
-    /// The position is outside the file.
-    #[error("which has {found} bytes, but the data end at byte {end}. Download or copy it again")]
-    Short {
-        /// The length of the file.
-        found: usize,
-        /// Where the data would end.
-        end: u64,
-    },
-    /// The declared length is not that of the shape.
-    #[error("which declares {declared} bytes for a shape of {wanted}. Export the model again")]
-    Length {
-        /// The bytes in the entry.
-        declared: u64,
-        /// The bytes of the shape.
-        wanted: usize,
-    },
-    /// A file that came back, or must come alone, and yet refers to another.
-    #[error("but this file must hold all of its data. Import the model again")]
-    NotAllowed,
-}
 
 /// Where the data of a tensor are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

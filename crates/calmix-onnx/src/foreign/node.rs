@@ -4,7 +4,8 @@ use calmix_io::protobuf::{Field, Fields, Message};
 use calmix_io::shown::shown;
 
 use super::attribute::{AttributeValue, ForeignAttribute};
-use super::limits::{MAX_EDGES, at_most, name_of};
+use super::limited::{at_most, name_of};
+use super::limits::MAX_EDGES;
 use super::problem::ForeignProblem;
 use super::tensor::Storage;
 

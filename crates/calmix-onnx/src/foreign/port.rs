@@ -5,7 +5,8 @@ use std::fmt;
 use calmix_io::protobuf::Fields;
 use calmix_io::shown::shown;
 
-use super::limits::{MAX_RANK, at_most, name_of};
+use super::limited::{at_most, name_of};
+use super::limits::MAX_RANK;
 use super::number_type::NumberType;
 use super::problem::ForeignProblem;
 

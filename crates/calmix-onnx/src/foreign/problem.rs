@@ -4,8 +4,7 @@ use calmix_io::counted::counted;
 use calmix_io::protobuf::ProtobufError;
 use calmix_io::shown::shown;
 
-use super::location::LocationProblem;
-use super::tensor::TensorProblem;
+use super::limits::MAX_RANK;
 
 /// Why a foreign model cannot be an encoder. Names from the file are escaped in messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -212,4 +211,74 @@ pub enum ForeignProblem {
     /// A file that [`ForeignModel::encoder`](super::ForeignModel::encoder) did not write.
     #[error("not an encoder that calmix has made: {0}. Import the model again")]
     NotAnEncoder(String),
+}
+
+/// Why a tensor does not have the numbers that it declares.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TensorProblem {
+    /// Strings, complex numbers, or numbers of fewer than eight bits.
+    #[error(
+        "has numbers of type {0}, which calmix does not read. Export the model again in float32 or float16"
+    )]
+    Type(i64),
+    /// A size below zero, or more numbers than memory has addresses.
+    #[error("has an invalid shape. Export the model again")]
+    Shape,
+    /// More dimensions than any operator takes.
+    #[error("has more than {MAX_RANK} dimensions. Export the model again")]
+    Rank,
+    /// No data at all.
+    #[error("has no data. Export the model again with its weights, with export_params=True")]
+    NoData,
+    /// Data in two places.
+    #[error("has its data twice. Export the model again")]
+    TwoSources,
+    /// Data of another length.
+    #[error("has {found} bytes, but its shape requires {wanted}. Download or export the model again")]
+    Bytes {
+        /// The bytes of the data.
+        found: usize,
+        /// The bytes of the shape.
+        wanted: usize,
+    },
+    /// A number that its type does not have.
+    #[error("has a number outside the range of its type. Export the model again")]
+    Number,
+}
+
+/// Why the data in a second file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LocationProblem {
+    /// A name that could lead out of the folder.
+    #[error(
+        "whose name {0}; calmix reads files beside the model only. Save the model again with onnx.save(..., save_as_external_data=True)"
+    )]
+    Name(&'static str),
+    /// No name, or a position that is not a number.
+    #[error("whose {0} is missing or not a number. Save the model again with onnx.save")]
+    Entry(&'static str),
+    /// The caller could not read it.
+    #[error("which cannot be read: {0}. Put it beside the model, under this name")]
+    Unreadable(String),
+    /// The position is outside the file.
+    #[error("which has {found} bytes, but the data end at byte {end}. Download or copy it again")]
+    Short {
+        /// The length of the file.
+        found: usize,
+        /// Where the data would end.
+        end: u64,
+    },
+    /// The declared length is not that of the shape.
+    #[error("which declares {declared} bytes for a shape of {wanted}. Export the model again")]
+    Length {
+        /// The bytes in the entry.
+        declared: u64,
+        /// The bytes of the shape.
+        wanted: usize,
+    },
+    /// A file that came back, or must come alone, and yet refers to another.
+    #[error("but this file must hold all of its data. Import the model again")]
+    NotAllowed,
 }

@@ -5,44 +5,11 @@ use std::borrow::Cow;
 use calmix_io::protobuf::{Field, Fields, Message};
 use calmix_io::shown::shown;
 
-use super::limits::{MAX_RANK, MAX_TENSOR_BYTES, name_of};
+use super::limited::name_of;
+use super::limits::{MAX_RANK, MAX_TENSOR_BYTES};
 use super::location::{ExternalFiles, FileRange, Location};
 use super::number_type::{NumberType, TYPED};
-use super::problem::ForeignProblem;
-
-/// Why a tensor does not have the numbers that it declares.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TensorProblem {
-    /// Strings, complex numbers, or numbers of fewer than eight bits.
-    #[error(
-        "has numbers of type {0}, which calmix does not read. Export the model again in float32 or float16"
-    )]
-    Type(i64),
-    /// A size below zero, or more numbers than memory has addresses.
-    #[error("has an invalid shape. Export the model again")]
-    Shape,
-    /// More dimensions than any operator takes.
-    #[error("has more than {MAX_RANK} dimensions. Export the model again")]
-    Rank,
-    /// No data at all.
-    #[error("has no data. Export the model again with its weights, with export_params=True")]
-    NoData,
-    /// Data in two places.
-    #[error("has its data twice. Export the model again")]
-    TwoSources,
-    /// Data of another length.
-    #[error("has {found} bytes, but its shape requires {wanted}. Download or export the model again")]
-    Bytes {
-        /// The bytes of the data.
-        found: usize,
-        /// The bytes of the shape.
-        wanted: usize,
-    },
-    /// A number that its type does not have.
-    #[error("has a number outside the range of its type. Export the model again")]
-    Number,
-}
+use super::problem::{ForeignProblem, TensorProblem};
 
 /// A tensor of a foreign model.
 #[derive(Debug, Clone, PartialEq)]

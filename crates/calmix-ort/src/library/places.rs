@@ -5,12 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use calmix_io::python_environment;
+use calmix_io::process::python_environment;
 
-use super::LibraryProblem;
-
-/// The environment variable with the absolute path of the library.
-pub const VARIABLE: &str = "ORT_DYLIB_PATH";
+use super::problem::{LibraryProblem, VARIABLE};
 
 /// The first library of the places, if any.
 pub(super) fn find() -> Result<Option<PathBuf>, LibraryProblem> {

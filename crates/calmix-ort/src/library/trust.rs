@@ -6,7 +6,7 @@ use std::path::Path;
 
 use calmix_io::safe_open::user;
 
-use super::LibraryProblem;
+use super::problem::{LibraryProblem, unusable};
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -17,9 +17,9 @@ pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
     let untrusted =
         |place: &Path, why| LibraryProblem::Untrusted { path: path.to_owned(), place: place.to_owned(), why };
     for (depth, place) in path.ancestors().enumerate() {
-        let found = fs::symlink_metadata(place).map_err(|error| super::unusable(path, &error))?;
+        let found = fs::symlink_metadata(place).map_err(|error| unusable(path, &error))?;
         if depth == 0 && !found.is_file() {
-            return Err(super::unusable(path, &"it is not a file"));
+            return Err(unusable(path, &"it is not a file"));
         }
         if ![user(), 0].contains(&found.uid()) {
             return Err(untrusted(place, "belongs to another user"));

@@ -2,7 +2,13 @@
 // libtorch counts in i64; sides and strides are small.
 #![allow(clippy::cast_possible_wrap)]
 
-use super::layout::{ParameterId, StatisticsId};
+/// A parameter's place in [`Layout::parameters`](super::layout::Layout::parameters).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParameterId(pub usize);
+
+/// A layer's place in [`Layout::statistics`](super::layout::Layout::statistics).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatisticsId(pub usize);
 
 /// A convolution.
 #[derive(Debug, Clone, Copy, PartialEq)]

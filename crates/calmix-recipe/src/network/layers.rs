@@ -61,6 +61,13 @@ impl NetworkLayers {
     }
 }
 
+impl Layout {
+    /// The layout of a network for `classes` classes.
+    pub fn of_network(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
+        NetworkLayers::new(architecture, first, classes).1
+    }
+}
+
 impl Architecture {
     /// The size of its widest activations per pixel of an image: the memory of a pass is proportional to it.
     pub fn channels_per_pixel(self) -> usize {

@@ -7,9 +7,7 @@
 // libtorch counts in i64; sides and strides are small.
 #![allow(clippy::cast_possible_wrap)]
 
-use super::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
-use super::layers::NetworkLayers;
-use super::{Architecture, FirstBlock};
+use super::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding, ParameterId, StatisticsId};
 
 /// The name, shape and start of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +40,6 @@ pub struct StatisticsLayer {
     /// The number of channels.
     pub channels: usize,
 }
-
-/// A parameter's place in [`Layout::parameters`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ParameterId(pub usize);
-
-/// A layer's place in [`Layout::statistics`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StatisticsId(pub usize);
 
 /// All parameters and statistics of a network.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -97,11 +87,6 @@ impl Parameter {
 }
 
 impl Layout {
-    /// The layout of a network for `classes` classes.
-    pub fn of_network(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
-        NetworkLayers::new(architecture, first, classes).1
-    }
-
     /// The number of elements of all parameters.
     pub fn len(&self) -> usize {
         self.parameters.iter().map(Parameter::len).sum()

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::text_of;
 use crate::{SEEDS, may_change, must_match};
 
 /// A key with its values, and whether the values are part of the runs' names (those of a list are).
@@ -158,4 +157,9 @@ fn word(text: &str) -> String {
     let word: String = text.chars().map(|c| if is_plain(c) { c.to_ascii_lowercase() } else { '_' }).collect();
     let word = word.trim_matches('.');
     if word.is_empty() { "_".to_owned() } else { word.to_owned() }
+}
+
+/// Formats a value as on the command line: words without quotes.
+pub(super) fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

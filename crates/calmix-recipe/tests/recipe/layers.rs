@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use calmix_core::mixup::pair::Dissimilar;
 use calmix_core::mixup::{Pairing, PseudoTarget};
-use calmix_core::pair::Dissimilar;
 use calmix_recipe::{Layers, Resolved};
 
 use super::{file, set};

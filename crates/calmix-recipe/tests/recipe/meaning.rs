@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use calmix_core::margin::Averaging;
+use calmix_core::method::smoothing::Smoothing;
+use calmix_core::mixup::pair::Dissimilar;
+use calmix_core::mixup::split::Split;
 use calmix_core::mixup::{Anchors, LambdaSource, Mixup, Pairing};
-use calmix_core::pair::Dissimilar;
 use calmix_core::schedule::StartRule;
-use calmix_core::smoothing::Smoothing;
-use calmix_core::split::Split;
 use calmix_data::loader::OnCorrupt;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
 use calmix_data::shrink::DEFAULT_SIDE;

@@ -5,9 +5,13 @@ use calmix_metrics::error::MetricsError;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 use serde::Serialize;
 
+use super::compared_run::ComparedRun;
+use super::measure::Measure;
 use super::method_words::{is_plain, value};
 use super::settings::GroupedRuns;
-use super::{LEVEL, Measure};
+
+/// The confidence level of every interval.
+pub const LEVEL: f64 = 0.95;
 
 /// The fewest pairs that are tested.
 pub const ENOUGH_PAIRS: usize = 3;
@@ -130,9 +134,9 @@ fn baseline<'a>(
 fn pairs(
     first: &GroupedRuns,
     second: &GroupedRuns,
-    plot: impl Fn(&super::ComparedRun) -> Option<f64>,
+    plot: impl Fn(&ComparedRun) -> Option<f64>,
 ) -> (Vec<f64>, Vec<f64>) {
-    let partner = |run: &super::ComparedRun| {
+    let partner = |run: &ComparedRun| {
         let other = second.runs.iter().find(|other| other.seeds == run.seeds)?;
         Some((plot(run)?, plot(other)?))
     };

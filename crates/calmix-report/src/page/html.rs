@@ -4,13 +4,13 @@ use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Intervals, LEVEL, Metrics};
-use calmix_run::examples::SIDES;
 use calmix_run::sink::phrase::{measured, signed_gap};
 use calmix_run::summary::RunSummary;
+use calmix_run::tensor_files::examples::SIDES;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::encode::data_url;
-use crate::plot::examples::ExamplePrediction;
+use crate::plot::ExamplePrediction;
 use crate::plot::{self, DataTable, PlotView, TableCell};
 use crate::report::{RunReport, RunsReport};
 use crate::svg::STYLE;

@@ -5,7 +5,7 @@ use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
 use super::{DataTable, PlotView, TableCell};
-use crate::report::{Answers, BeforeAfter, RunReport};
+use crate::report::{Answers, BeforeAfter};
 use crate::svg::{Axis, Drawing, Key, fitted};
 
 /// The most classes that are drawn; if there are more, those with the highest error.
@@ -79,8 +79,7 @@ fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
 }
 
 /// The classes of a run: error, and confidence beside accuracy.
-pub(super) fn view(run: &RunReport) -> Option<PlotView> {
-    let classes = &run.evaluated.as_ref()?.by_class;
+pub(super) fn view(classes: &[ClassMetrics]) -> PlotView {
     let mut drawn: Vec<&ClassMetrics> = classes.iter().collect();
     let of = if drawn.len() > MOST {
         drawn.sort_by(|a, b| b.error.unwrap_or(0.0).total_cmp(&a.error.unwrap_or(0.0)));
@@ -105,7 +104,7 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
             TableCell::share(after.right),
         ]
     };
-    Some(PlotView {
+    PlotView {
         name: "classes".to_owned(),
         title: "Which classes are hard, and where is the confidence wrong?".to_owned(),
         sentence: format!(
@@ -129,7 +128,7 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
             ],
             rows: classes.iter().map(row).collect(),
         },
-    })
+    }
 }
 
 /// Pixels of a row, and above the first.

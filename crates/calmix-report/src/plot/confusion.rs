@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{DataTable, PlotView, TableCell};
-use crate::report::RunReport;
 use crate::svg::{Drawing, fitted};
 
 /// The most classes that are drawn; if there are more, those with the most mistakes.
@@ -92,8 +91,7 @@ fn most_frequent(mistakes: &[ConfusedPair]) -> Option<&ConfusedPair> {
 }
 
 /// The matrix of a run, and the mistakes that are made most often.
-pub(super) fn view(run: &RunReport) -> Option<PlotView> {
-    let matrix = &run.evaluated.as_ref()?.confusion;
+pub(super) fn view(matrix: &ConfusionMatrix) -> PlotView {
     let samples = matrix.samples();
     let mistakes = matrix.mistakes();
     let row = |cell: &ConfusedPair| {
@@ -118,7 +116,7 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
             fitted(matrix.name(cell.predicted), 40)
         )
     });
-    Some(PlotView {
+    PlotView {
         name: "confusion".to_owned(),
         title: "Which classes are confused?".to_owned(),
         sentence: format!(
@@ -131,7 +129,7 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
             columns: vec!["class", "predicted", "samples", "share of the class"],
             rows: mistakes.iter().take(ROWS).map(row).collect(),
         },
-    })
+    }
 }
 
 /// Characters of a class's name.

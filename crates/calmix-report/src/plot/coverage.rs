@@ -3,8 +3,8 @@
 use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
 
-use super::{DataTable, PlotView, TableCell};
-use crate::report::RunReport;
+use super::{DataTable, OfRun, PlotView, TableCell};
+use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// The most points of a curve, equally spaced in coverage.
@@ -51,26 +51,25 @@ impl CoverageCurve {
 }
 
 /// The curves of all runs in one panel, after calibration if there is a calibrator.
-pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
+pub(super) fn view(curves: &[OfRun<'_, BeforeAfter<CoverageCurve>>]) -> Option<PlotView> {
     let mut marks = Vec::new();
     let mut legend = Vec::new();
     let mut rows = Vec::new();
     let mut most = 0.0_f64;
-    for (tone, run) in runs.iter().enumerate() {
-        let Some(evaluated) = &run.evaluated else { continue };
-        let curve = evaluated.coverage.last();
+    for &OfRun { tone, name, data } in curves {
+        let curve = data.last();
         let points: Vec<_> = curve.points.iter().map(|point| (point.coverage, point.risk)).collect();
         most = points.iter().map(|point| point.1).fold(most, f64::max);
         marks.push(PlotMark::Line { points, tone, dashed: false });
         legend.push(Key {
-            text: format!("{}, area {:.4}", super::brief(&run.name), curve.aurc),
+            text: format!("{}, area {:.4}", super::brief(name), curve.aurc),
             tone,
             dashed: false,
         });
-        for (when, curve) in evaluated.coverage.named() {
+        for (when, curve) in data.named() {
             rows.extend(curve.points.iter().map(|point| {
                 vec![
-                    TableCell::Text(run.name.clone()),
+                    TableCell::Text(name.to_owned()),
                     TableCell::Text(when.to_owned()),
                     TableCell::Share(point.coverage),
                     TableCell::Share(point.risk),

@@ -2,11 +2,11 @@
 
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::predictions::Predictions;
-use calmix_run::examples::{ExampleRows, Thumbnails};
+use calmix_run::tensor_files::examples::{ExampleRows, Thumbnails};
 use serde::Serialize;
 
-use super::{DataTable, Images, PlotView, TableCell};
-use crate::report::{Answers, BeforeAfter, RunReport};
+use super::{DataTable, ExamplePrediction, Images, PlotView, TableCell};
+use crate::report::{Answers, BeforeAfter};
 
 /// The examples of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -15,33 +15,6 @@ pub struct Examples {
     pub mistakes: Vec<ExamplePrediction>,
     /// The least confident hits, the least sure first.
     pub hits: Vec<ExamplePrediction>,
-}
-
-/// The prediction for one image.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ExamplePrediction {
-    /// The id of the sample.
-    pub id: u64,
-    /// The name of its file; `None` if the run has no thumbnail of it.
-    pub name: Option<String>,
-    /// Its true class.
-    pub label: String,
-    /// The predicted class.
-    pub predicted: String,
-    /// The network's own confidence.
-    pub confidence: f64,
-    /// The calibrated confidence; `None` without a calibrator.
-    pub calibrated: Option<f64>,
-    /// The thumbnails, small and large; `None` if the run has none or they were not requested.
-    #[serde(skip)]
-    pub images: Option<[Vec<u8>; 2]>,
-}
-
-impl ExamplePrediction {
-    /// The calibrated confidence, or else the network's own.
-    fn shown_confidence(&self) -> f64 {
-        self.calibrated.unwrap_or(self.confidence)
-    }
 }
 
 impl Examples {
@@ -79,8 +52,8 @@ impl Examples {
 }
 
 /// The examples of a run, as images if it has thumbnails.
-pub(super) fn view(run: &RunReport) -> Option<PlotView> {
-    let Examples { mistakes, hits } = &run.evaluated.as_ref()?.examples;
+pub(super) fn view(examples: &Examples) -> PlotView {
+    let Examples { mistakes, hits } = examples;
     let kinds = [("Most confident mistakes", mistakes), ("Least confident hits", hits)];
     let row = |kind: &str, example: &ExamplePrediction| {
         vec![
@@ -94,7 +67,7 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     };
     let rows = kinds.iter().flat_map(|(kind, of)| of.iter().map(|example| row(kind, example)));
     let images = kinds.iter().filter(|(_, of)| of.iter().any(|example| example.images.is_some()));
-    Some(PlotView {
+    PlotView {
         name: "examples".to_owned(),
         title: "Which samples does it get wrong?".to_owned(),
         sentence: "The mistakes with the highest confidence: look for wrong labels and for classes that look alike. And the \
@@ -106,5 +79,5 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
             columns: vec!["kind", "sample", "class", "predicted", "confidence", "calibrated confidence"],
             rows: rows.collect(),
         },
-    })
+    }
 }

@@ -3,7 +3,6 @@
 use calmix_metrics::margin_histogram::{MarginHistogram, SampleMargins};
 
 use super::{DataTable, PlotView, TableCell};
-use crate::report::RunReport;
 use crate::svg::{Axis, Drawing, Key, Plot, PlotMark};
 
 /// The most bars of a panel; of more bins, neighbours are added up.
@@ -12,8 +11,8 @@ const MOST: usize = 60;
 const TONES: [usize; 2] = [1, 0];
 
 /// The labelled and the unlabelled samples, in a panel each.
-pub(super) fn view(run: &RunReport) -> Option<PlotView> {
-    let SampleMargins { labelled, unlabelled } = run.margins.as_ref()?;
+pub(super) fn view(margins: &SampleMargins) -> Option<PlotView> {
+    let SampleMargins { labelled, unlabelled } = margins;
     let kinds = [
         ("Labelled samples", labelled, "average margin (AUM), logits"),
         ("Unlabelled samples", unlabelled, "average pseudo-margin (APM), logits"),

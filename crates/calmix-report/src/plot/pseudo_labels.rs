@@ -3,8 +3,7 @@
 use calmix_run::events::{Event, Step};
 use serde::Serialize;
 
-use super::{DataTable, PlotView, TableCell};
-use crate::report::RunReport;
+use super::{DataTable, OfRun, PlotView, TableCell};
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// The most points of a curve; of more steps, consecutive ones are averaged.
@@ -48,26 +47,23 @@ pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
 }
 
 /// Utilisation and impurity, each in a panel with all runs.
-pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
+pub(super) fn view(curves: &[OfRun<'_, [PseudoLabelPoint]>]) -> Option<PlotView> {
     // A single point shows no progress.
-    let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| run.pseudo_labels.len() > 1).collect();
-    let last = curves.iter().flat_map(|(_, run)| run.pseudo_labels.iter().map(|point| point.step)).max()?;
+    let curves: Vec<_> = curves.iter().filter(|curve| curve.data.len() > 1).collect();
+    let last = curves.iter().flat_map(|curve| curve.data.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
         let mut marks = Vec::new();
         let mut legend = Vec::new();
         let mut most = 0.0_f64;
-        for &(tone, run) in &curves {
-            let points: Vec<_> = run
-                .pseudo_labels
-                .iter()
-                .filter_map(|point| Some((point.step as f64, pick(point)?)))
-                .collect();
+        for &&OfRun { tone, name, data } in &curves {
+            let points: Vec<_> =
+                data.iter().filter_map(|point| Some((point.step as f64, pick(point)?))).collect();
             if points.len() < 2 {
                 continue;
             }
             most = points.iter().map(|point| point.1).fold(most, f64::max);
             marks.push(PlotMark::Line { points, tone, dashed: false });
-            legend.push(Key { text: super::brief(&run.name), tone, dashed: false });
+            legend.push(Key { text: super::brief(name), tone, dashed: false });
         }
         let plot =
             Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, most), marks };
@@ -77,10 +73,10 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         panel("Utilisation", "weight of unlabelled samples, %", |point| point.utilisation),
         panel("Impurity", "used pseudo-labels that are wrong, %", |point| point.impurity),
     ];
-    let rows = curves.iter().flat_map(|(_, run)| {
-        run.pseudo_labels.iter().map(|point| {
+    let rows = curves.iter().flat_map(|curve| {
+        curve.data.iter().map(|point| {
             vec![
-                TableCell::Text(run.name.clone()),
+                TableCell::Text(curve.name.to_owned()),
                 TableCell::Count(point.step),
                 TableCell::Count(point.events as u64),
                 TableCell::share(point.utilisation),

@@ -5,8 +5,8 @@ use calmix_metrics::metrics::{ENOUGH_FOR_ECE, LEVEL};
 use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
-use super::{DataTable, PlotView, TableCell};
-use crate::report::{BeforeAfter, RunReport};
+use super::{DataTable, OfRun, PlotView, TableCell};
+use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// Fifteen bins of equal width, and the metrics over all of them.
@@ -73,25 +73,22 @@ impl ReliabilityDiagram {
 }
 
 /// Before and after calibration, each in a panel with all runs.
-pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
-    let diagrams: Vec<(usize, &RunReport, &BeforeAfter<ReliabilityDiagram>)> = runs
-        .iter()
-        .enumerate()
-        .filter_map(|(tone, run)| Some((tone, run, &run.evaluated.as_ref()?.reliability)))
-        .collect();
+pub(super) fn view(diagrams: &[OfRun<'_, BeforeAfter<ReliabilityDiagram>>]) -> Option<PlotView> {
     let side = |title: &str, pick: fn(&BeforeAfter<ReliabilityDiagram>) -> Option<&ReliabilityDiagram>| {
-        let shown: Vec<_> =
-            diagrams.iter().filter_map(|&(tone, run, both)| Some((tone, run, pick(both)?))).collect();
+        let shown: Vec<_> = diagrams
+            .iter()
+            .filter_map(|&OfRun { tone, name, data }| Some(OfRun { tone, name, data: pick(data)? }))
+            .collect();
         (!shown.is_empty()).then(|| panel(title, &shown))
     };
     let before = side("Before calibration", |both| Some(&both.before))?;
     let after = side("After calibration", |both| both.after.as_ref());
     let mut rows = Vec::new();
-    for (_, run, both) in &diagrams {
-        for (when, diagram) in both.named() {
+    for &OfRun { name, data, .. } in diagrams {
+        for (when, diagram) in data.named() {
             rows.extend(diagram.bins.iter().filter(|bin| bin.count > 0).map(|bin| {
                 vec![
-                    TableCell::Text(run.name.clone()),
+                    TableCell::Text(name.to_owned()),
                     TableCell::Text(when.to_owned()),
                     TableCell::Share(bin.lower),
                     TableCell::Share(bin.upper),
@@ -130,15 +127,15 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     })
 }
 
-fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> crate::svg::Drawing {
+fn panel(title: &str, shown: &[OfRun<'_, ReliabilityDiagram>]) -> crate::svg::Drawing {
     let mut marks = vec![PlotMark::Ideal((0.0, 0.0), (1.0, 1.0))];
     let mut shares = Vec::new();
     let mut legend = Vec::new();
     let most = shown
         .iter()
-        .flat_map(|(_, _, diagram)| diagram.bins.iter().map(|bin| share_of(bin, diagram)))
+        .flat_map(|OfRun { data, .. }| data.bins.iter().map(|bin| share_of(bin, data)))
         .fold(0.0, f64::max);
-    for &(tone, run, diagram) in shown {
+    for &OfRun { tone, name, data: diagram } in shown {
         let points: Vec<_> =
             diagram.bins.iter().filter_map(|bin| Some((bin.confidence?, bin.accuracy?))).collect();
         let interval = diagram
@@ -167,7 +164,7 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
             format!("gap {:+.1} points", 100.0 * (diagram.mean_confidence - diagram.accuracy))
         };
         let name =
-            if shown.len() > 1 { format!("{}: ", crate::svg::fitted(&run.name, 22)) } else { String::new() };
+            if shown.len() > 1 { format!("{}: ", crate::svg::fitted(name, 22)) } else { String::new() };
         let text = if shown.len() > 1 { format!("{name}{plot}") } else { format!("{says}, {plot}") };
         legend.push(Key { text, tone, dashed: false });
     }
@@ -178,8 +175,8 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
 }
 
 /// Which of the shown runs this is.
-fn shares_before(shown: &[(usize, &RunReport, &ReliabilityDiagram)], tone: usize) -> f64 {
-    shown.iter().take_while(|(other, ..)| *other != tone).count() as f64
+fn shares_before(shown: &[OfRun<'_, ReliabilityDiagram>], tone: usize) -> f64 {
+    shown.iter().take_while(|other| other.tone != tone).count() as f64
 }
 
 fn share_of(bin: &BandedBin, diagram: &ReliabilityDiagram) -> f64 {

@@ -5,8 +5,7 @@ use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
 use serde::Serialize;
 
-use super::{DataTable, PlotView, TableCell};
-use crate::report::RunReport;
+use super::{DataTable, OfRun, PlotView, TableCell};
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// The metrics of every evaluation of a split.
@@ -58,31 +57,30 @@ impl TrainingCurve {
 }
 
 /// Error and ECE, each in a panel with all runs.
-pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
-    let curves = runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?)));
+pub(super) fn view(curves: &[OfRun<'_, TrainingCurve>]) -> Option<PlotView> {
     // A single evaluation, as heads have, shows no progress.
-    let curves: Vec<_> = curves.filter(|(.., curve)| curve.points.len() > 1).collect();
-    let last = curves.iter().flat_map(|(_, _, curve)| curve.points.iter().map(|point| point.step)).max()?;
+    let curves: Vec<_> = curves.iter().filter(|curve| curve.data.points.len() > 1).collect();
+    let last = curves.iter().flat_map(|curve| curve.data.points.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {
         let mut marks = Vec::new();
         let mut legend = Vec::new();
         let mut most = 0.0_f64;
-        for &(tone, run, curve) in &curves {
+        for &&OfRun { tone, name, data: curve } in &curves {
             let points: Vec<_> = curve.points.iter().map(|point| (point.step as f64, pick(point))).collect();
             most = points.iter().map(|point| point.1).fold(most, f64::max);
             marks.push(PlotMark::Line { points: points.clone(), tone, dashed: false });
             marks.push(PlotMark::Dots { points, tone });
-            let text = format!("{}, {}", super::brief(&run.name), curve.split.name());
+            let text = format!("{}, {}", super::brief(name), curve.split.name());
             legend.push(Key { text, tone, dashed: false });
         }
         let plot =
             Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, most), marks };
         Plot::panel(title, super::PANEL, &[(plot, 210.0)], &legend)
     };
-    let rows = curves.iter().flat_map(|(_, run, curve)| {
+    let rows = curves.iter().flat_map(|&&OfRun { name, data: curve, .. }| {
         curve.points.iter().map(|point| {
             vec![
-                TableCell::Text(run.name.clone()),
+                TableCell::Text(name.to_owned()),
                 TableCell::Text(curve.split.name().to_owned()),
                 TableCell::Count(point.step),
                 TableCell::Share(point.error),
@@ -90,7 +88,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
             ]
         })
     });
-    let few = curves.iter().any(|(.., curve)| curve.samples < ENOUGH_FOR_ECE);
+    let few = curves.iter().any(|curve| curve.data.samples < ENOUGH_FOR_ECE);
     let few = if few { "; with fewer than 1,000 samples it is mostly noise" } else { "" };
     Some(PlotView {
         name: "training".to_owned(),
@@ -113,34 +111,22 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
 
 #[cfg(test)]
 mod tests {
-    use calmix_metrics::predictions::Predictions;
-
     use super::*;
     use crate::plot::pseudo_labels::{self, PseudoLabelPoint};
 
     #[test]
     fn curve_of_one_point_is_left_out() {
-        let predictions = Predictions {
-            step: 0,
-            split: EvalSet::Test,
-            model: EvalModel::Ema,
-            classes: vec!["a".to_owned(), "b".to_owned()],
-            ids: vec![0, 1],
-            labels: vec![0, 1],
-            logits: vec![1.0, 0.0, 0.0, 1.0],
-            groups: Vec::new(),
-        };
-        let mut run = RunReport::of_predictions("head", &predictions).unwrap();
         let point = |step| EvaluatedStep { step, error: 0.1, ece_15: 0.1 };
         for (steps, is_drawn) in [(vec![1_000], false), (vec![500, 1_000], true)] {
             let points = steps.into_iter().map(point).collect();
-            run.training = Some(TrainingCurve { split: EvalSet::Test, samples: 2, points });
-            assert_eq!(view(std::slice::from_ref(&run)).is_some(), is_drawn);
+            let curve = TrainingCurve { split: EvalSet::Test, samples: 2, points };
+            assert_eq!(view(&[OfRun { tone: 0, name: "head", data: &curve }]).is_some(), is_drawn);
         }
         let point = |step| PseudoLabelPoint { step, events: 1, utilisation: Some(0.5), impurity: None };
-        run.pseudo_labels = vec![point(1_000)];
-        assert!(pseudo_labels::view(std::slice::from_ref(&run)).is_none());
-        run.pseudo_labels.push(point(2_000));
-        assert!(pseudo_labels::view(&[run]).is_some());
+        let points = [point(1_000), point(2_000)];
+        for (data, is_drawn) in [(&points[..1], false), (&points[..], true)] {
+            let curve = OfRun { tone: 0, name: "head", data };
+            assert_eq!(pseudo_labels::view(&[curve]).is_some(), is_drawn);
+        }
     }
 }

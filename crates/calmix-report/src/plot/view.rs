@@ -1,10 +1,8 @@
 //! A plot as the page shows it: a title, a sentence, drawings, images and a table.
 
-use super::examples::ExamplePrediction;
-use super::{
-    DataTable, by_class, confusion, coverage, examples, margins, pseudo_labels, reliability, training,
-};
-use crate::report::RunsReport;
+use serde::Serialize;
+
+use super::DataTable;
 use crate::svg::Drawing;
 
 /// A plot of a report.
@@ -33,24 +31,29 @@ pub struct Images {
     pub of: Vec<ExamplePrediction>,
 }
 
-/// Draws every plot that the runs have data for, in the order of the page.
-pub fn all(report: &RunsReport) -> Vec<PlotView> {
-    let runs = report.runs.as_slice();
-    let mut metrics = Vec::new();
-    metrics.extend(reliability::view(runs));
-    metrics.extend(coverage::view(runs));
-    metrics.extend(training::view(runs));
-    metrics.extend(pseudo_labels::view(runs));
-    for (at, run) in runs.iter().enumerate() {
-        // With several runs, the names of files and links need a number.
-        let own = |name: &str| if runs.len() > 1 { format!("{name}-{}", at + 1) } else { name.to_owned() };
-        let of =
-            |title: &str| if runs.len() > 1 { format!("{}: {title}", run.name) } else { title.to_owned() };
-        let label = |view: PlotView| PlotView { name: own(&view.name), title: of(&view.title), ..view };
-        metrics.extend(margins::view(run).map(label));
-        metrics.extend(confusion::view(run).map(label));
-        metrics.extend(by_class::view(run).map(label));
-        metrics.extend(examples::view(run).map(label));
+/// The prediction for one image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExamplePrediction {
+    /// The id of the sample.
+    pub id: u64,
+    /// The name of its file; `None` if the run has no thumbnail of it.
+    pub name: Option<String>,
+    /// Its true class.
+    pub label: String,
+    /// The predicted class.
+    pub predicted: String,
+    /// The network's own confidence.
+    pub confidence: f64,
+    /// The calibrated confidence; `None` without a calibrator.
+    pub calibrated: Option<f64>,
+    /// The thumbnails, small and large; `None` if the run has none or they were not requested.
+    #[serde(skip)]
+    pub images: Option<[Vec<u8>; 2]>,
+}
+
+impl ExamplePrediction {
+    /// The calibrated confidence, or else the network's own.
+    pub(super) fn shown_confidence(&self) -> f64 {
+        self.calibrated.unwrap_or(self.confidence)
     }
-    metrics
 }

@@ -15,8 +15,8 @@ use calmix_metrics::metrics::{Intervals, Resampling};
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
-use calmix_run::overview::is_run;
 use calmix_run::read;
+use calmix_run::read::overview::is_run;
 use calmix_run::result::{HeadChoice, HeadName, RunResult};
 
 use calmix_run::summary::RunSummary;

@@ -11,6 +11,7 @@ use calmix_io::safe_open::check_folder;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
+use super::unusable::SkippedCheckpoint;
 use crate::error::RunError;
 
 /// The newest checkpoint that can be used.
@@ -20,15 +21,6 @@ pub struct FoundCheckpoint {
     pub checkpoint: Checkpoint,
     /// Newer ones that cannot be used, newest first.
     pub skipped: Vec<SkippedCheckpoint>,
-}
-
-/// A checkpoint that cannot be used.
-#[derive(Debug)]
-pub struct SkippedCheckpoint {
-    /// The step of the checkpoint.
-    pub step: u64,
-    /// The file that is damaged, where, and how.
-    pub reason: FileError,
 }
 
 /// A checkpoint whose files were found to be as they were written.

@@ -11,12 +11,10 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open::read;
 use serde::{Deserialize, Serialize};
 
+use super::files::Written;
 use super::read::Fault;
-use super::writer::Written;
+use super::unusable::FORMAT;
 use crate::run::{Mark, is_plain};
-
-/// The format of checkpoints that this version writes and reads.
-pub const FORMAT: u32 = 3;
 
 /// The name of the manifest, which no part can have: theirs are in lower case.
 pub(super) const MANIFEST: &str = "MANIFEST";

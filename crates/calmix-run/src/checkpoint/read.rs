@@ -10,7 +10,7 @@ use calmix_io::transient::BackOff;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open::{open, read};
 
-use super::writer::Written;
+use super::files::Written;
 use crate::error::RunError;
 
 /// Why a checkpoint cannot be used.

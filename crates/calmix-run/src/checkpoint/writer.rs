@@ -1,101 +1,25 @@
-//! Writes a checkpoint: parts, a manifest, and one rename that makes it visible.
+//! Makes a checkpoint: parts, a manifest, and one rename that makes it visible.
 
-use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::disk::Disk;
-use calmix_io::disk::patiently;
+use calmix_io::disk::{Disk, patiently};
 use calmix_io::error::{FileError, FileProblem};
-use serde::{Deserialize, Serialize};
 
-use super::Checkpoints;
+use super::files::{CheckpointFiles, Written, remove};
+use super::folder::CheckpointFolder;
 use super::manifest::{Identity, MANIFEST, Manifest};
 use crate::error::RunError;
-use crate::run::{Mark, is_plain};
-
-/// Bytes that are hashed and then written while they are still in the cache.
-const PIECE: usize = 256 << 10;
-
-/// A file of a checkpoint, as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Written {
-    /// Its name in the checkpoint.
-    pub name: String,
-    /// Its bytes.
-    pub length: u64,
-    /// Their blake3, in hexadecimal digits.
-    pub blake3: String,
-}
-
-/// Writes files into a checkpoint in the making. Many processes may each have one for the same folder; what they
-/// wrote goes to the one that [commits](Writer::commit).
-#[derive(Debug, Clone)]
-pub struct CheckpointFiles {
-    folder: ConfinedPath,
-    disk: Arc<dyn Disk>,
-}
-
-impl CheckpointFiles {
-    /// Into the folder that a [`Writer`] of another process named.
-    pub fn new(folder: &Path, disk: Arc<dyn Disk>) -> Self {
-        let checkpoints = ConfinedPath::from(folder.parent().unwrap_or(folder));
-        Self { folder: checkpoints.join(folder.file_name().unwrap_or_default()), disk }
-    }
-
-    /// The folder, for other processes.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Writes a file, and returns when it is on the disk.
-    ///
-    /// # Errors
-    /// If the name is invalid or taken, or the disk fails.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<Written, FileError> {
-        if !is_plain(name) {
-            let problem = FileProblem::Content(format!("{name:?} is not a valid name for a part"));
-            return Err(FileError::new(&self.folder, problem));
-        }
-        let path = self.folder.join(name);
-        let mut tried = false;
-        patiently(&*self.disk, || {
-            // A name that is taken is an error, unless an attempt that failed has taken it.
-            if std::mem::replace(&mut tried, true) {
-                remove(&*self.disk, &path)?;
-            }
-            self.write_once(name, &path, bytes)
-        })
-    }
-
-    fn write_once(&self, name: &str, path: &ConfinedPath, bytes: &[u8]) -> Result<Written, FileError> {
-        let cannot = |error| FileError::new(path, error);
-        let mut file = self.disk.create(path).map_err(cannot)?;
-        let mut content = blake3::Hasher::new();
-        for piece in bytes.chunks(PIECE) {
-            content.update(piece);
-            self.disk.write(&mut file, piece).map_err(|error| {
-                let place = format!("byte {}", content.count() - piece.len() as u64);
-                cannot(error).at(place).hint("is the disk full?")
-            })?;
-        }
-        self.disk.sync(&file).map_err(cannot)?;
-        drop::<File>(file);
-        let blake3 = content.finalize().to_hex().to_string();
-        Ok(Written { name: name.to_owned(), length: content.count(), blake3 })
-    }
-}
+use crate::run::Mark;
 
 /// A checkpoint in the making. Dropped before it is committed, it is removed.
 #[derive(Debug)]
 pub struct Writer<'a> {
     step: u64,
     parts: CheckpointFiles,
-    checkpoints: &'a mut Checkpoints,
+    checkpoints: &'a mut CheckpointFolder,
     /// Whether it takes the place of a checkpoint of the same step.
     in_place: bool,
     committed: bool,
@@ -115,11 +39,11 @@ pub struct Committed {
 impl<'a> Writer<'a> {
     pub(super) fn new(
         step: u64,
-        checkpoints: &'a mut Checkpoints,
+        checkpoints: &'a mut CheckpointFolder,
         in_place: bool,
     ) -> Result<Self, FileError> {
         let disk = Arc::clone(&checkpoints.disk);
-        let path = checkpoints.path(step);
+        let path = checkpoints.of_step(step);
         let make = || atomic_file::make(&path, |scratch| disk.create_folder(scratch));
         let ((), folder) = patiently(&*disk, make)?;
         let parts = CheckpointFiles { folder, disk };
@@ -169,7 +93,7 @@ impl<'a> Writer<'a> {
             patiently(&**disk, || disk.sync_folder(folder).map_err(|error| FileError::new(folder, error)))
         };
         sync(folder)?;
-        let path = self.checkpoints.path(self.step);
+        let path = self.checkpoints.of_step(self.step);
         let mut before = None;
         if self.in_place {
             let scratch = atomic_file::scratch(&path);
@@ -181,7 +105,7 @@ impl<'a> Writer<'a> {
             let _ = before.as_ref().map(|before| disk.rename(before, &path));
         })?;
         self.committed = true;
-        sync(&self.checkpoints.folder)?;
+        sync(&self.checkpoints.path)?;
         self.checkpoints.usable.insert(self.step, true);
         // If this fails, the next process that opens the run does it.
         let _ = before.map(|before| disk.remove_folder(&before));
@@ -201,14 +125,6 @@ impl CheckpointFiles {
             }
             self.write_once(MANIFEST, &path, bytes).map(drop)
         })
-    }
-}
-
-/// Removes a file, if there is one.
-fn remove(disk: &dyn Disk, path: &ConfinedPath) -> Result<(), FileError> {
-    match disk.remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
-        _ => Ok(()),
     }
 }
 

@@ -9,11 +9,11 @@ use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
 use calmix_run::events::Event;
-use calmix_run::examples::{SIDES, Thumbnails};
-use calmix_run::overview::{OverviewMetrics, RunState, overview};
 use calmix_run::read;
+use calmix_run::read::overview::{OverviewMetrics, RunState, overview};
 use calmix_run::result::RunResult;
 use calmix_run::run::{Mark, Run, RunFile};
+use calmix_run::tensor_files::examples::{SIDES, Thumbnails};
 
 use crate::made;
 

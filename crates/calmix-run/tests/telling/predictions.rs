@@ -12,8 +12,8 @@ use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::metrics::{Metrics, Resampling};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_run::events::Event;
-use calmix_run::predictions_file;
 use calmix_run::read;
+use calmix_run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use crate::made;

@@ -5,7 +5,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use calmix_torch::run::{predictions_file, read};
+use calmix_torch::run::read;
+use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;

@@ -12,8 +12,8 @@ use calmix::Model;
 use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
 use calmix_torch::report::report::RunsReport;
-use calmix_torch::run::inspect;
 use calmix_torch::run::read;
+use calmix_torch::run::read::inspect;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 
 use crate::measured::{Ended, HANGS, INTERVAL, MOST_EVER, Memory, limit};

@@ -10,7 +10,7 @@ use calmix_torch::metrics::held_out::HeldOut;
 use calmix::model::ModelOptions;
 use calmix_torch::recipe::model_spec::ModelSpec;
 use calmix_torch::run::model_info::ModelInfo;
-use calmix_torch::run::predictions_file;
+use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use calmix_torch::run::{predictions_file, read};
+use calmix_torch::run::read;
+use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::{Fixture, copy_folder, files};

@@ -11,7 +11,7 @@ use calmix_torch::metrics::calibrator::temperature::Temperature;
 use calmix_torch::metrics::held_out::HeldOut;
 
 use calmix_torch::run::model_info::ModelInfo;
-use calmix_torch::run::predictions_file;
+use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;

@@ -5,7 +5,7 @@ use std::fs;
 use calmix_torch::core::matrix::Matrix;
 use calmix_torch::metrics::calibrator::any_calibrator::Calibrator;
 use calmix_torch::run::model_info::ModelInfo;
-use calmix_torch::run::predictions_file;
+use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use crate::near::assert_near;

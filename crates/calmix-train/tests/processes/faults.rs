@@ -97,7 +97,7 @@ fn data_lost_by_one_rank_stops_all_with_state_saved() {
             let who = if of == rank { "sample ".to_owned() } else { format!("rank {rank}: sample ") };
             assert!(!said.ended_well && said.error.contains(&who), "{of}: {}", said.error);
         }
-        let step = calmix_run::inspect::inspect(&crew.run).unwrap().step;
+        let step = calmix_run::read::inspect::inspect(&crew.run).unwrap().step;
         assert!(step >= Some(5), "{step:?}");
         // With the data of all.
         crew.train(2);

@@ -5,8 +5,8 @@ use std::path::Path;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_run::events::{Event, Step};
-use calmix_run::predictions_file;
 use calmix_run::read;
+use calmix_run::tensor_files::predictions_file;
 
 use crate::made::{Bench, bytes};
 

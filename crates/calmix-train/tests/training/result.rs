@@ -6,9 +6,9 @@ use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
 
 use calmix_run::events::Event;
-use calmix_run::inspect;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_train::trainer::evaluate_run;
 
 use crate::made::{Bench, bytes};

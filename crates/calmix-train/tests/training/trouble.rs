@@ -9,8 +9,8 @@ use calmix_engine::error::EngineError;
 use calmix_lifecycle::request::RunRequest;
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::sink::Sink;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 

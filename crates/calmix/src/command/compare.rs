@@ -6,9 +6,9 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_recipe::{Resolved, SEEDS, is_papers, must_match};
 use calmix_report::compare::{ComparedRun, Comparison};
-use calmix_run::inspect;
-use calmix_run::measured::{Measured, measured};
 use calmix_run::read;
+use calmix_run::read::inspect;
+use calmix_run::read::measured::{Measured, measured};
 
 use crate::args::compare::{CompareArgs, TableFormat};
 use crate::error::CliError;

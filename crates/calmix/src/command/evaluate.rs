@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Error, Result};
 use calmix_data::error::DataError;
 use calmix_io::shown::shown;
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 
 use crate::args::data::existing_labelled;
 use crate::args::evaluate::EvaluateArgs;

@@ -6,8 +6,8 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::Resolved;
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::Paths;
 
 use super::train::silent_exit;

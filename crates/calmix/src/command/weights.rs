@@ -6,7 +6,7 @@ mod get;
 use anyhow::{Error, Result};
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
-use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_run::pretrained::weights_folder::{StoredWeights, WeightsFolder};
 use serde_json::{Value, json};
 
 use crate::args::weights::{AddArgs, ListArgs, WeightsAction, WeightsArgs};

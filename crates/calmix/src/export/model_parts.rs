@@ -9,8 +9,8 @@ use calmix_onnx::model::ModelBody;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::weights;
-use calmix_run::head_files::{longest_head, longest_projection};
 use calmix_run::run::RunFile;
+use calmix_run::tensor_files::head_files::{longest_head, longest_projection};
 
 use crate::model::files::ModelFiles;
 

@@ -8,7 +8,7 @@ use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::wide_resnet::EPSILON;
 use calmix_recipe::network::{Architecture, BottleneckStride, FirstBlock};
 use calmix_run::model_info::ModelInfo;
-use calmix_run::pretrained_config::CONFIG;
+use calmix_run::pretrained::config::CONFIG;
 use serde_json::json;
 
 use super::model_parts::ModelParts;

@@ -11,10 +11,10 @@ use calmix_io::safe_open;
 use calmix_lifecycle::pretrained::encoder_file::{self, EncoderFile};
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::held_out::HeldOut;
-use calmix_run::head_files::{longest_head, longest_projection, read_head, read_projection};
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
+use calmix_run::tensor_files::head_files::{longest_head, longest_projection, read_head, read_projection};
 
 use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
-use calmix_run::overview::is_run;
 use calmix_run::read;
+use calmix_run::read::overview::is_run;
 use calmix_run::run::{Paths, RunFile};
 
 use crate::args::data::existing_folder;

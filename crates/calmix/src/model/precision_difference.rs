@@ -11,8 +11,8 @@ use calmix_io::shown::shown;
 use calmix_lifecycle::table::prepared_table::prepared;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::precision::Precision;
+use calmix_run::read::{self, inspect};
 use calmix_run::run::Paths;
-use calmix_run::{inspect, read};
 
 use crate::error::CliError;
 use crate::model::{Model, ModelError};

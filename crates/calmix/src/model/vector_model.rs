@@ -9,7 +9,7 @@ use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_recipe::device::Device;
-use calmix_run::head_files::folded_head_bytes;
+use calmix_run::tensor_files::head_files::folded_head_bytes;
 
 use crate::error::CliError;
 use crate::model::files::ModelFiles;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_run::overview::{is_run, runs_in};
+use calmix_run::read::overview::{is_run, runs_in};
 
 use crate::args::data::existing_folder;
 use crate::error::CliError;

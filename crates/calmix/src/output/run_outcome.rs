@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix_io::launch::LaunchInfo;
+use calmix_io::process::launch::LaunchInfo;
 use calmix_io::shown::shown;
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
-use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_run::read::inspect;
 
 use crate::error::exit::Exit;
 use crate::output::format::{counted, grouped, shell_quoted};

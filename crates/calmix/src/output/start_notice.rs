@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use calmix_lifecycle::start::{BackboneChoice, StartContext};
 use calmix_recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 use crate::output::format::grouped;
 use crate::output::notice_printer::NoticePrinter;

@@ -1,7 +1,7 @@
 //! Why pretrained weights are worth having and how to get them, for users without any.
 
 use calmix_io::shown::shown;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 /// The benefit of pretrained weights.
 const WHY: &str = "On a few hundred images, a small network trained from scratch makes\n\

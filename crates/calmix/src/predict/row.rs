@@ -1,6 +1,6 @@
 //! A row of the output, as a line of CSV or JSON.
 
-pub use calmix_io::escaped::escaped;
+pub use calmix_io::shown::escaped;
 use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 

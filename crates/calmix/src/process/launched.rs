@@ -4,7 +4,7 @@ use std::env;
 use std::num::NonZeroUsize;
 use std::thread;
 
-use calmix_io::launch::LaunchInfo;
+use calmix_io::process::launch::LaunchInfo;
 
 use crate::args::process::ProcessArgs;
 use crate::error::CliError;

@@ -7,7 +7,7 @@ use calmix_data::vectors::VectorSource;
 use calmix_lifecycle::start::trains_head;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_recipe::device::Device;
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 
 use crate::args::Command;
 use crate::args::train::TrainArgs;

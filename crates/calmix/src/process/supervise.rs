@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use calmix_io::launch::{LaunchInfo, Launcher, StoreHost};
+use calmix_io::process::launch::{LaunchInfo, Launcher, StoreHost};
 
 use crate::error::CliError;
 use crate::error::exit::Exit;

@@ -9,10 +9,10 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::{Draft, RunPlace, prepare_run, prepare_vectors, with_pretrained};
 use calmix_recipe::sweep::SweepCell;
 use calmix_recipe::{Layers, Origin, Recipe, Resolved, is_for_folders};
-use calmix_run::inspect;
 use calmix_run::outcome::Outcome;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::read;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::read::inspect;
 
 use super::plan::is_on_vectors;
 use crate::args::data::{existing_data, existing_dataset};

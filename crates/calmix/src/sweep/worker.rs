@@ -9,7 +9,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
 use calmix_run::error::RunError;
 use calmix_run::outcome::Outcome;
-use calmix_run::overview::overview;
+use calmix_run::read::overview::overview;
 use calmix_run::sweep_folder::{CellState, SweepFolder};
 
 use super::results::write_results;

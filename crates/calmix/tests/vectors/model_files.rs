@@ -6,8 +6,8 @@ use std::path::Path;
 use calmix::metrics::held_out::HeldOut;
 use calmix::recipe::network::HeadKind;
 use calmix::recipe::precision::Precision;
-use calmix::run::head_files::{head_bytes, projection_bytes};
 use calmix::run::model_info::{FORMAT, HeadInfo, ModelInfo};
+use calmix::run::tensor_files::head_files::{head_bytes, projection_bytes};
 use calmix_head::network::Head;
 use calmix_head::projection::Projection;
 

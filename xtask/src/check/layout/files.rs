@@ -1,15 +1,21 @@
-//! Rules about files: their length, and the size of golden data.
+//! Rules about files: their length, how many are in a folder, and the size of golden data.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::unfinished;
+
 const LINE_LIMIT: usize = 500;
+/// Files that a reader still takes in at a glance.
+const FOLDER_LIMIT: usize = 20;
 const GOLDEN_LIMIT: u64 = 2_000_000;
 const SOURCES: &[&str] = &["rs", "py", "sh", "c", "h", "cc", "cpp", "hpp", "cu"];
 
 /// One file of the repository.
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct File {
     /// Its path relative to the root.
     pub(super) path: String,
@@ -66,6 +72,25 @@ pub(super) fn length(files: &[File]) -> Vec<String> {
     .collect()
 }
 
+/// No folder of a crate's sources has too many files.
+pub(super) fn folder_size(files: &[File]) -> Vec<String> {
+    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    for (folder, _) in files.iter().filter_map(|file| file.path.rsplit_once('/')) {
+        *sizes.entry(folder).or_default() += 1;
+    }
+    let is_checked = |folder: &str| {
+        let mut parts = folder.split('/');
+        parts.next() == Some("crates")
+            && parts.next().is_some_and(|name| !unfinished(name))
+            && parts.next() == Some("src")
+    };
+    let full = sizes.into_iter().filter(|(folder, size)| *size > FOLDER_LIMIT && is_checked(folder));
+    full.map(|(folder, size)| {
+        format!("{folder}: {size} files, but at most {FOLDER_LIMIT} are allowed; make folders by role")
+    })
+    .collect()
+}
+
 /// Golden files stay small enough for every clone.
 pub(super) fn golden_size(files: &[File]) -> Vec<String> {
     let golden = |file: &&File| {
@@ -94,6 +119,22 @@ mod tests {
         let breaches = length(&files);
         assert_eq!(breaches.len(), 1);
         assert!(breaches[0].starts_with("bench/peers/b.py: 501 lines"), "{breaches:?}");
+    }
+
+    #[test]
+    fn twenty_files_in_a_folder_are_the_most() {
+        let in_folder = |folder: &str, count: usize| {
+            (0..count).map(|index| source(&format!("{folder}/{index}.rs"), "")).collect::<Vec<File>>()
+        };
+        let files = [
+            in_folder("crates/calmix-core/src", 20),
+            in_folder("crates/calmix-core/src/order", 21),
+            in_folder("crates/calmix-core/tests", 21),
+        ]
+        .concat();
+        let breaches = folder_size(&files);
+        assert_eq!(breaches.len(), 1);
+        assert!(breaches[0].starts_with("crates/calmix-core/src/order: 21 files"), "{breaches:?}");
     }
 
     #[test]

@@ -6,11 +6,8 @@
 //! more confidence costs more than one away from it. A few hundred labels outweigh it. BENCHMARKS.md shows its effect on
 //! runs that were strongly, slightly and not over-confident.
 
-use super::newton::Minimum;
-use super::{
-    COLDEST, MatrixOf, MetricsError, Number, Objective, Temperature, checked, minimise, nll_sum, no_worse,
-    pairs,
-};
+use super::newton::{Minimum, Objective, minimise, no_worse};
+use super::{COLDEST, MatrixOf, MetricsError, Number, Temperature, checked, nll_sum, pairs};
 
 /// Nats of the penalty for each factor of e above one.
 const WARMER: f64 = 1.0;

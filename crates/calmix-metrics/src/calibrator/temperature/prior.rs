@@ -4,8 +4,8 @@
 //! few, and the maximum-likelihood temperature then makes it worse more often than better. A log-normal prior
 //! slightly above one dominates until there are enough labels.
 
-use super::newton::minimise_between;
-use super::{LabelledLogits, Matrix, MetricsError, Objective, Temperature, checked, pairs};
+use super::newton::{Objective, minimise_between};
+use super::{LabelledLogits, Matrix, MetricsError, Temperature, checked, pairs};
 
 /// A log-normal distribution of temperatures.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,8 +1,8 @@
 //! Reliability bins as sums that can be added, for predictions that come batch by batch from one process or many.
 
-use super::FIFTEEN;
 use super::assignment::EqualWidth;
 use super::binned::BinSums;
+use super::binning::FIFTEEN;
 use crate::measure::{Edges, ReliabilityBin};
 
 /// Totals of predictions in the bins of [`Binning::default`](crate::measure::Binning::default): 15 of equal width, left closed.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use calmix_core::matrix::MatrixOf;
-use calmix_core::number::Number;
+use calmix_core::matrix::number::Number;
 
 use crate::measure::bins::{BinSums, EqualWidth};
 use crate::measure::{Counts, ReliabilityBin};

@@ -23,8 +23,8 @@ use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
 use calmix_run::error::RunError;
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::Paths;
 
 use super::evaluate::{EvalMode, evaluate_model};

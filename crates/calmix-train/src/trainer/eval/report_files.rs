@@ -3,7 +3,7 @@
 use calmix_data::error::DataError;
 use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_recipe::Recipe;
-use calmix_run::examples::Thumbnails;
+use calmix_run::tensor_files::examples::Thumbnails;
 
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;

@@ -17,7 +17,7 @@ use calmix_run::checkpoint::Checkpoint;
 use calmix_run::events::{Finished, Starvation};
 
 use calmix_run::error::RunError;
-use calmix_run::sample_files::{
+use calmix_run::tensor_files::sample_files::{
     longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
 };
 use serde::{Deserialize, Serialize};

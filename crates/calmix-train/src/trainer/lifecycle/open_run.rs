@@ -19,7 +19,7 @@ use calmix_recipe::precision::Precision;
 use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
 use calmix_run::events::{Finished, Note};
-use calmix_run::inspect;
+use calmix_run::read::inspect;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use serde::{Deserialize, Serialize};
 

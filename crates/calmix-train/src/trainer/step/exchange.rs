@@ -261,7 +261,7 @@ pub(crate) fn gather_again(
         for _ in shards {
             let (x, u): (Vec<f32>, Vec<f32>) = (message.list()?, message.list()?);
             is_finite &= x.iter().chain(&u).all(|logit| logit.is_finite());
-            sums.push(Sums::of(base, matrix(&x, classes)?, matrix(&u, classes)?));
+            sums.push(base.sums(matrix(&x, classes)?, matrix(&u, classes)?));
             logits.extend(u);
         }
     }

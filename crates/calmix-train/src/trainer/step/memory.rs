@@ -4,7 +4,7 @@ use calmix_core::method::Method;
 use calmix_core::samples::Samples;
 use calmix_engine::engine::Settings;
 use calmix_engine::network::Network;
-use calmix_io::available_memory::available_memory;
+use calmix_io::process::limits::available_memory;
 
 use crate::trainer::error::TrainError;
 

@@ -1,8 +1,8 @@
 //! The metrics of a step, over all its groups: they are added up together with the gradient.
 
-use calmix_core::feedback::{Feedback, Total};
 use calmix_core::matrix::Matrix;
 use calmix_core::method::Method;
+use calmix_core::method::feedback::{Feedback, Total};
 use calmix_core::plan::StepPlan;
 use calmix_data::error::DataError;
 use calmix_metrics::mean_margins::{EasyHard, Margins};

@@ -1,6 +1,5 @@
 //! The number of bytes that a process sends in a step: the formula, which a test compares with what is sent.
 
-use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
 use calmix_recipe::Recipe;
 
@@ -58,7 +57,7 @@ impl StepTraffic {
             rows: [recipe.train.batch, recipe.unlabelled()].map(|rows| u64::from(rows) / processes),
             classes: classes as u64,
             features: features.unwrap_or(0) as u64,
-            sums: Sums::width(&method.base, classes) as u64,
+            sums: method.base.sums_width(classes) as u64,
             numbers: (layout.len() + 2 * channels + metrics) as u64,
             image: 3 * u64::from(recipe.augment.size).pow(2),
         }

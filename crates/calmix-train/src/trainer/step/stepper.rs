@@ -4,11 +4,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::method::{BaseLoss, Method, MethodState};
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
+use calmix_core::samples::labelled::LabelledSamples;
 use calmix_core::schedule::RunStep;
 use calmix_core::sharding::Partition;
 use calmix_data::loader::{TrainBatch, Warn};

@@ -40,7 +40,7 @@ impl ShardVisits {
             let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));
             let slots = batch.unlabelled.slots.get(unlabelled.clone());
             let slots = slots.ok_or(CoreError::Damaged { what: "a batch without slots" })?;
-            visits.sums.push(Sums::of(&method.base, x.logits, u.logits));
+            visits.sums.push(method.base.sums(x.logits, u.logits));
             visits.shards.push(if is_finite {
                 samples.visit_unlabelled(method, n, slots, u.logits, averages)?
             } else {

@@ -7,8 +7,8 @@ use calmix_data::dataset::Dataset;
 use calmix_io::shown::shown;
 use calmix_metrics::measure::TopLabel;
 use calmix_metrics::predictions::Predictions;
-use calmix_run::inspect;
 use calmix_run::read;
+use calmix_run::read::inspect;
 use calmix_run::run::Paths;
 use serde_json::{Value, json};
 

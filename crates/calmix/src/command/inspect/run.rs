@@ -8,7 +8,7 @@ use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::fitted_calibrator::FittedOn;
 use calmix_recipe::{Difference, Resolved};
 use calmix_run::checkpoint::SkippedCheckpoint;
-use calmix_run::inspect::{self, Inspected};
+use calmix_run::read::inspect::{self, Inspected};
 use calmix_run::read::{has_begun, latest_evaluations, model_info};
 use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use serde_json::json;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_metrics::metrics::ENOUGH_FOR_ECE;
-use calmix_run::overview::{RunOverview, RunState, overview, runs_in};
+use calmix_run::read::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
 use super::InspectOutput;

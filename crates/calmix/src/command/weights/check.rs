@@ -9,7 +9,7 @@ use calmix_lifecycle::start::with_pretrained;
 use calmix_lifecycle::threads::threads;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::{Layers, Resolved};
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 use serde_json::{Value, json};
 
 use crate::args::weights::check::CheckArgs;

@@ -4,7 +4,7 @@
 mod fetch;
 
 use anyhow::Result;
-use calmix_run::weights_folder::WeightsFolder;
+use calmix_run::pretrained::weights_folder::WeightsFolder;
 
 use crate::args::weights::get::GetArgs;
 use crate::error::exit::Exit;

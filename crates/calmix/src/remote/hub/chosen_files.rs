@@ -6,9 +6,9 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_lifecycle::pretrained::encoder_file::MAX_BYTES;
 use calmix_recipe::network::Architecture;
-use calmix_run::encoder_config::PREPROCESSOR;
-use calmix_run::pretrained_config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
-use calmix_run::weights_file::is_pickle;
+use calmix_run::pretrained::config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
+use calmix_run::pretrained::encoder_config::PREPROCESSOR;
+use calmix_run::pretrained::weights_file::is_pickle;
 
 use super::listing::{HubFile, Listing};
 use super::repository::Repository;

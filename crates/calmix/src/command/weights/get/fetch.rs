@@ -10,9 +10,9 @@ use calmix_io::safe_open;
 use calmix_io::shown::shown;
 use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
 use calmix_onnx::foreign::ForeignModel;
-use calmix_run::pretrained_config::{CONFIG, MAX_CONFIG_BYTES};
-use calmix_run::weights_file::WeightsFile;
-use calmix_run::weights_folder::{WeightsFolder, check_name};
+use calmix_run::pretrained::config::{CONFIG, MAX_CONFIG_BYTES};
+use calmix_run::pretrained::weights_file::WeightsFile;
+use calmix_run::pretrained::weights_folder::{WeightsFolder, check_name};
 use serde_json::json;
 
 use crate::args::weights::get::GetArgs;

@@ -1,0 +1,120 @@
+//! A network with its weights on a device, ready for passes.
+
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
+use tch::{Kind, TchError, Tensor};
+
+use crate::error::EngineError;
+use crate::images::{Input, InputRows, Normaliser, Size};
+use crate::network::parameters::{Flat, PassWeights};
+use crate::network::pass::{BatchNormMode, Pass};
+use crate::network::statistics::RunningStatistics;
+use crate::network::{Network, Output, Outputs};
+use crate::{device, precision};
+
+/// Rows of a pass on a GPU, which has no use for a few at a time. Not measured.
+const GPU_ROWS: usize = 512;
+
+/// Rows of an evaluation pass on a processor; fewer of large images.
+const CPU_ROWS: usize = 64;
+/// Bytes of activations of a pass, as far as fewer rows can keep to it: 64 rows of 224 pixels of any network here but the
+/// widest take less.
+const PASS_BYTES: usize = 3 << 29;
+/// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
+const LIVE: usize = 4;
+
+/// How a network runs, and what it reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placement {
+    pub(crate) model: ModelSpec,
+    pub(crate) device: Device,
+    pub(crate) precision: Precision,
+    pub(crate) norm_momentum: Option<f64>,
+}
+
+/// A network with its weights on a device.
+#[derive(Debug)]
+pub(crate) struct PlacedNetwork {
+    pub(crate) network: Network,
+    /// The live weights, with respect to which the gradient is computed.
+    pub(crate) parameters: Flat,
+    pub(crate) statistics: RunningStatistics,
+    pub(crate) precision: Precision,
+    norm_momentum: Option<f64>,
+    norm_eps: Option<f64>,
+    pub(crate) device: tch::Device,
+    pub(crate) input: Input,
+}
+
+impl PlacedNetwork {
+    /// A network with weights that are on the device already.
+    pub(crate) fn new(network: Network, placement: &Placement, parameters: Flat) -> Result<Self, TchError> {
+        let &Placement { model, precision, norm_momentum, .. } = placement;
+        let device = device::torch(placement.device);
+        let statistics = RunningStatistics::initial(network.layout(), device)?;
+        let normaliser = Normaliser::new(model.mean, model.std, device)?;
+        let input = Input { size: Size::of(&model), normaliser };
+        let norm_eps = model.norm_eps;
+        Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
+    }
+
+    /// Runs a pass with the live weights; a training pass updates `statistics`.
+    pub(crate) fn forward(
+        &self,
+        images: &Tensor,
+        statistics: &RunningStatistics,
+        norm: BatchNormMode,
+    ) -> Result<Output, TchError> {
+        let kind: Kind = precision::kind(self.precision);
+        let weights = self.parameters.weights(self.network.layout(), kind)?;
+        self.network.forward(&images.f_to_kind(kind)?, &self.pass(&weights, statistics, norm))
+    }
+
+    fn pass<'a>(
+        &self,
+        weights: &'a PassWeights,
+        statistics: &'a RunningStatistics,
+        norm: BatchNormMode,
+    ) -> Pass<'a> {
+        Pass { weights, statistics, norm, momentum: self.norm_momentum, epsilon: self.norm_eps }
+    }
+
+    /// Rows of an evaluation pass: always the same for this network, this size of images and this kind of device.
+    fn pass_rows(&self) -> usize {
+        let most = if self.device.is_cuda() { GPU_ROWS } else { CPU_ROWS };
+        let size = self.input.size;
+        let numbers = size.height * size.width * self.network.channels_per_pixel();
+        (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, most)
+    }
+
+    /// Evaluates rows in f32 with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that every
+    /// pass has the same shape: the outputs of an image depend neither on the other images nor on their number.
+    pub(crate) fn predict(&self, parameters: &Flat, pixels: &[u8]) -> Result<Outputs, EngineError> {
+        let each = self.input.bytes();
+        if each == 0 || !pixels.len().is_multiple_of(each) {
+            let rows = pixels.len() / each.max(1);
+            return Err(EngineError::Batch { batch: "evaluation", rows, what: "bytes", got: pixels.len() });
+        }
+        let _no_gradient = tch::no_grad_guard();
+        let mut outputs = Outputs::default();
+        // Once for all passes: a large backbone has more weights than a pass has pixels.
+        let weights = parameters.weights(self.network.layout(), Kind::Float)?;
+        let evaluation = self.pass(&weights, &self.statistics, BatchNormMode::Eval);
+        let pass_rows = self.pass_rows();
+        for shown in pixels.chunks(pass_rows * each) {
+            let rows = shown.len() / each;
+            let filling = vec![0; (pass_rows - rows) * each];
+            let images = InputRows::upload(&[shown, &filling], &self.input, self.device)?;
+            let images = images.read(&self.input, 0, pass_rows)?;
+            let said = self.network.forward(&images.f_to_kind(Kind::Float)?, &evaluation)?;
+            for (tensor, numbers) in
+                [(&said.logits, &mut outputs.logits), (&said.features, &mut outputs.features)]
+            {
+                let kept = tensor.f_narrow(0, 0, rows as i64)?.f_contiguous()?.f_view([-1])?;
+                numbers.extend(Vec::<f32>::try_from(kept)?);
+            }
+        }
+        Ok(outputs)
+    }
+}

@@ -1,0 +1,193 @@
+//! A head with its calibrator and its evidence.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
+use calmix_metrics::groups::group_means;
+use calmix_metrics::held_out::UnseenLabel;
+use calmix_metrics::measure::nll_of_rows;
+use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
+
+use super::candidate::Candidate;
+use crate::error::HeadError;
+use crate::network::Head;
+use crate::progress::FitProgress;
+use crate::samples::HeadSamples;
+use crate::samples::ValidationSamples;
+use crate::training::TrainedHead;
+
+/// A head with its calibrator and its predictions for labels that it was trained without.
+#[derive(Debug, Clone)]
+pub struct FittedHead {
+    /// Which head it is.
+    pub candidate: Candidate,
+    /// The head.
+    pub trained: TrainedHead,
+    /// The predictions for the validation samples, or those of the heads of folds for the labels, by ascending id.
+    pub predictions: Predictions,
+    /// The calibrator that was fitted on them.
+    pub calibrator: Fitted,
+    /// The NLL of each of these labels by a calibrator that was fitted without it.
+    pub nll: Vec<f64>,
+    /// The labels whose class has none in another fold, by ascending id: no head of a fold could predict them.
+    pub unseen: Vec<UnseenLabel>,
+}
+
+impl FittedHead {
+    pub(crate) fn new(
+        candidate: Candidate,
+        trained: TrainedHead,
+        predictions: Predictions,
+        unseen: Vec<UnseenLabel>,
+        progress: &FitProgress<'_>,
+    ) -> Result<Self, HeadError> {
+        let stop = || progress.check_stop().is_err();
+        let labels = predictions.group_count();
+        let least = least_labels();
+        let calibrator;
+        let nll;
+        if labels < least {
+            let training_labels = TrainingLabels::TooFew;
+            let why = Uncalibrated { held_out: labels as u64, least: least as u64, training_labels };
+            calibrator = Fitted::Nothing(why);
+            nll = nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?;
+        } else if predictions.split == EvalSet::Validation {
+            let fitted = FittedCalibrator::fit_unless(&predictions, FittedOn::ValidationSplit, &stop)?;
+            nll = fitted.cross_fit_unless(&predictions, &stop)?.nll;
+            calibrator = Fitted::Map(Box::new(fitted));
+        } else {
+            let (fitted, cross_fit) = FittedCalibrator::cross_fitted_out_of_fold(&predictions, &stop)?;
+            nll = cross_fit.nll;
+            calibrator = Fitted::Map(Box::new(fitted));
+        }
+        Ok(Self { candidate, trained, predictions, calibrator, nll, unseen })
+    }
+
+    /// The average of two linear heads, each at the temperature of its own calibrator.
+    pub(crate) fn average(
+        candidate: Candidate,
+        first: &Self,
+        second: &Self,
+        progress: &FitProgress<'_>,
+    ) -> Result<Self, HeadError> {
+        let temperatures = [first.temperature(), second.temperature()];
+        let [head, other] = [&first.trained.average, &second.trained.average];
+        let numbers = average(head.numbers(), other.numbers(), temperatures);
+        let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
+        let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
+        let mut unseen = first.unseen.clone();
+        for (label, other) in unseen.iter_mut().zip(&second.unseen) {
+            label.logits = average(&label.logits, &other.logits, temperatures);
+        }
+        Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() }, unseen, progress)
+    }
+
+    /// The temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels are all
+    /// predicted right it is the lowest that is allowed, and an average at that temperature is sure of everything.
+    fn temperature(&self) -> f64 {
+        let temperature = self.calibrator.map().and_then(FittedCalibrator::temperature);
+        temperature.map_or(1.0, Temperature::value)
+    }
+
+    /// The mean NLL of the labels that it was trained without, each group counting once; `None` if there are none.
+    pub fn mean_nll(&self) -> Option<f64> {
+        mean(&self.nll_of_groups())
+    }
+
+    /// The mean NLL of each group of these labels.
+    pub(crate) fn nll_of_groups(&self) -> Vec<f64> {
+        group_means(&self.nll, &self.predictions.groups)
+    }
+}
+
+/// The average of two classifiers: the mean of two rows of numbers, each divided by its temperature.
+///
+/// Of logits it is the mean of the log-probabilities, up to a number that all classes share; of the weights of two linear
+/// heads it is the head of these logits.
+fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
+    let [first_scale, second_scale] = temperatures.map(|temperature| 0.5 / temperature);
+    let pairs = first.iter().zip(second);
+    pairs.map(|(&a, &b)| (f64::from(a) * first_scale + f64::from(b) * second_scale) as f32).collect()
+}
+
+/// The least number of labels that a calibrator is fitted on.
+pub(crate) fn least_labels() -> usize {
+    CalibratorKind::Temperature.least_labels()
+}
+
+/// The mean; `None` of no numbers.
+pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}
+
+/// The logits of rows by a head that was trained without them.
+pub(crate) type FoldLogits = BTreeMap<usize, Vec<f32>>;
+
+/// The predictions of the heads of folds for the labels whose class they know, by ascending id.
+pub(crate) fn out_of_fold(
+    samples: &HeadSamples<'_>,
+    rows: FoldLogits,
+    unseen: &BTreeSet<usize>,
+    step: u64,
+) -> Predictions {
+    let mut predictions = empty(samples, EvalSet::OutOfFold, step);
+    for (row, logits) in rows.into_iter().filter(|(row, _)| !unseen.contains(row)) {
+        predictions.ids.push(samples.ids[row]);
+        predictions.labels.push(samples.label(row).unwrap_or_default());
+        predictions.logits.extend(logits);
+        predictions.groups.extend(samples.groups.get(row));
+    }
+    predictions
+}
+
+/// What the heads of folds predict for the labels whose class they cannot know, by ascending id.
+pub(crate) fn unseen_labels(
+    samples: &HeadSamples<'_>,
+    rows: &FoldLogits,
+    unseen: &BTreeSet<usize>,
+) -> Vec<UnseenLabel> {
+    let mut labels = Vec::new();
+    for (&row, logits) in rows.iter().filter(|(row, _)| unseen.contains(row)) {
+        let label = samples.label(row).unwrap_or_default();
+        let group = samples.groups.get(row).copied().unwrap_or_default();
+        labels.push(UnseenLabel { id: samples.ids[row], label, group, logits: logits.clone() });
+    }
+    labels
+}
+
+/// The predictions of a head for the validation samples.
+pub(crate) fn predictions_of(
+    samples: &HeadSamples<'_>,
+    validation: ValidationSamples<'_>,
+    head: &Head,
+    step: u64,
+) -> Result<Predictions, HeadError> {
+    let ValidationSamples { ids, vectors, labels, groups } = validation;
+    if ids.len() != labels.len() || vectors.rows() != labels.len() || vectors.width() != samples.width() {
+        return Err(HeadError::Input(
+            "ids, vectors and labels of the validation samples do not fit".to_owned(),
+        ));
+    }
+    Ok(Predictions {
+        ids: ids.to_vec(),
+        labels: labels.to_vec(),
+        logits: head.forward(vectors.data())?.logits,
+        groups: groups.to_vec(),
+        ..empty(samples, EvalSet::Validation, step)
+    })
+}
+
+fn empty(samples: &HeadSamples<'_>, split: EvalSet, step: u64) -> Predictions {
+    Predictions {
+        step,
+        split,
+        model: EvalModel::Ema,
+        classes: samples.classes.to_vec(),
+        ids: Vec::new(),
+        labels: Vec::new(),
+        logits: Vec::new(),
+        groups: Vec::new(),
+    }
+}

@@ -1,0 +1,90 @@
+//! The features that are compared, as centred vectors of unit length.
+
+use std::collections::BTreeMap;
+
+use calmix_core::matrix::Matrix;
+
+use crate::error::HeadError;
+use crate::product::{Operand, multiply};
+use crate::projection::Projection;
+
+/// The most labels that are compared: the work grows with the square of the labels of a class.
+pub const MAX_LABELS: usize = 20_000;
+/// The most samples whose distances show how near distinct samples are to each other.
+pub(super) const MAX_REFERENCE: usize = 4_000;
+/// Rows that are multiplied at once.
+pub(super) const BLOCK: usize = 256;
+
+/// The features of the labelled samples, and of some others to compare with.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledFeatures<'a> {
+    /// One row for each labelled sample, in the order of their ids.
+    pub features: Matrix<'a>,
+    /// The class of each.
+    pub classes: &'a [u32],
+    /// Features of samples without a label: [`unlabelled_needed`] of them, or all if they are fewer.
+    pub unlabelled: Matrix<'a>,
+    /// The mean of the features of all samples.
+    pub mean: &'a [f32],
+}
+
+/// Features as centred vectors of unit length.
+pub(super) struct UnitFeatures {
+    /// Those of the labelled samples.
+    pub(super) labelled: Vec<f32>,
+    /// Those of samples that stand for all: some or all of the labelled ones, then unlabelled ones.
+    pub(super) reference: Vec<f32>,
+    /// The distance between the labelled rows that are in the reference.
+    pub(super) stride: usize,
+    pub(super) width: usize,
+    /// The labelled rows of each class, ascending.
+    pub(super) rows_of_class: BTreeMap<u32, Vec<usize>>,
+}
+
+impl UnitFeatures {
+    pub(super) fn new(samples: LabelledFeatures<'_>) -> Result<Self, HeadError> {
+        let LabelledFeatures { features, classes, unlabelled, mean } = samples;
+        let labels = features.rows();
+        if classes.len() != labels || labels > MAX_LABELS {
+            return Err(HeadError::Input(format!("{labels} labelled rows, but {} classes", classes.len())));
+        }
+        let projection = Projection::new(mean.to_vec(), Vec::new())?;
+        let width = projection.width();
+        let labelled = projection.apply(features)?;
+        let stride = labels.div_ceil(MAX_REFERENCE).max(1);
+        let mut reference: Vec<f32> =
+            labelled.chunks_exact(width).step_by(stride).flatten().copied().collect();
+        if unlabelled.rows() > 0 {
+            reference.extend(projection.apply(unlabelled)?);
+        }
+        let mut rows_of_class: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (row, &class) in classes.iter().enumerate() {
+            rows_of_class.entry(class).or_default().push(row);
+        }
+        Ok(Self { labelled, reference, stride, width, rows_of_class })
+    }
+
+    pub(super) fn labels(&self) -> usize {
+        self.labelled.len() / self.width
+    }
+
+    /// The vectors of some labelled rows, one after the other.
+    pub(super) fn of(&self, rows: &[usize]) -> Vec<f32> {
+        rows.iter().flat_map(|&row| &self.labelled[row * self.width..][..self.width]).copied().collect()
+    }
+
+    /// The cosines of some vectors with others, row by row.
+    pub(super) fn cosines(&self, vectors: &[f32], others: &[f32]) -> Vec<f32> {
+        let rows = vectors.len() / self.width;
+        let columns = others.len() / self.width;
+        let mut cosines = vec![0.0; rows * columns];
+        let others = Operand::new(others, columns, self.width).transposed();
+        multiply(Operand::new(vectors, rows, self.width), others, 0.0, &mut cosines);
+        cosines
+    }
+}
+
+/// The distance between vectors of unit length with this cosine.
+pub(super) fn distance(cosine: f32) -> f64 {
+    libm::sqrt((2.0 - 2.0 * f64::from(cosine)).max(0.0))
+}

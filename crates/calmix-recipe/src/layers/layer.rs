@@ -1,0 +1,232 @@
+//! One layer of a recipe: settings, each with where it came from.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use crate::Recipe;
+use crate::field::{Field, Shape};
+use crate::nearest::nearest_key;
+use crate::origin::{Origin, Place};
+use crate::problem::{LISTED, Problem, What};
+use crate::value::{find, read};
+
+/// A key, its value and where that came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) path: String,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+    /// The comment beside it in the text.
+    pub(crate) comment: Option<String>,
+}
+
+/// The settings of one text, of the environment, or of one command-line argument.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layer {
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) problems: Vec<Problem>,
+    /// The recipe that the text extends, and where it names it.
+    pub(crate) extends: Option<(String, Origin)>,
+}
+
+impl Layer {
+    /// Reads the settings of a TOML text.
+    pub(crate) fn text(place: &Place, text: &str) -> Self {
+        let ends: Vec<usize> =
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+        let line_of = |byte: usize| 1 + ends.partition_point(|&end| end < byte);
+        let origin = |line| Origin::Text { place: place.clone(), line };
+        let read = DeTable::parse(text).and_then(|lines| Ok((text.parse::<Table>()?, lines)));
+        let (mut table, spans) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let origin = origin(error.span().map(|span| line_of(span.start)));
+                return Self::unreadable(origin, format!("invalid TOML: {}", error.message()));
+            }
+        };
+        let mut spans_of = BTreeMap::new();
+        locate(spans.get_ref(), "", &mut spans_of);
+        let mut layer = Self::default();
+        let at = |path: &str| origin(spans_of.get(path).map(|span: &Range<usize>| line_of(span.start)));
+        if let Some(value) = table.remove("extends") {
+            match value {
+                Value::String(name) => layer.extends = Some((name, at("extends"))),
+                other => layer.problem(
+                    "extends",
+                    at("extends"),
+                    What::Expected {
+                        value: other.to_string(),
+                        expected: "the name of a recipe".into(),
+                        nearest: None,
+                    },
+                ),
+            }
+        }
+        layer.collect(Recipe::fields(), "", table, &at);
+        for setting in &mut layer.settings {
+            setting.comment = spans_of.get(&setting.path).and_then(|span| comment(text, span));
+        }
+        layer
+    }
+
+    fn collect(&mut self, fields: &'static [Field], prefix: &str, table: Table, at: &dyn Fn(&str) -> Origin) {
+        for (name, value) in table {
+            let path = format!("{prefix}{name}");
+            let origin = at(&path);
+            let field = fields.iter().find(|field| field.name == name);
+            match (field.map(|field| (field.shape)()), value) {
+                (None, _) => self.no_key(&path, origin),
+                (Some(Shape::Section(inner)), Value::Table(table)) => {
+                    self.collect(inner, &format!("{path}."), table, at);
+                }
+                (Some(Shape::Section(_)), _) => self.problem(&path, origin, What::Section),
+                (Some(Shape::Value(_)), value) => {
+                    self.settings.push(Setting { path, value, origin, comment: None });
+                }
+            }
+        }
+    }
+
+    /// Returns a layer of keys and values that all have the same origin.
+    pub(crate) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        let mut layer = Self::default();
+        for (path, value) in values {
+            let origin = origin.clone();
+            match find(&path).map(|field| (field.shape)()) {
+                None => layer.no_key(&path, origin),
+                Some(Shape::Section(_)) => layer.problem(&path, origin, What::Section),
+                Some(Shape::Value(_)) => layer.settings.push(Setting { path, value, origin, comment: None }),
+            }
+        }
+        layer
+    }
+
+    /// Reads the settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
+    /// Other variables that start with `CALMIX_` are ignored.
+    pub(crate) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut ours: Vec<_> = variables
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter_map(|(name, value)| Some((path_of(&name)?, name, value)))
+            .collect();
+        ours.sort();
+        let mut layer = Self::default();
+        for (path, variable, value) in ours {
+            let origin = Origin::Environment { variable };
+            match value.into_string() {
+                Ok(text) => layer.assign(&path, &text, origin),
+                Err(_) => layer.problem(&path, origin, What::Unreadable("the value is not UTF-8".into())),
+            }
+        }
+        layer
+    }
+
+    /// Returns a layer with the key that a command-line option sets.
+    pub(crate) fn option(option: &'static str, path: &str, value: &str) -> Self {
+        let mut layer = Self::default();
+        layer.assign(path, value, Origin::Option { option });
+        layer
+    }
+
+    /// Reads the setting of one argument, `key=value`.
+    pub(crate) fn set(number: usize, text: &str) -> Self {
+        let origin = Origin::Set { number };
+        let mut layer = Self::default();
+        if let Some((path, value)) = text.split_once('=') {
+            layer.assign(path.trim(), value.trim(), origin);
+        } else {
+            let problem = format!("`{text}` has no value; write `{text}=VALUE`");
+            layer.problem(text, origin, What::Unreadable(problem));
+        }
+        layer
+    }
+
+    /// Returns a layer with nothing but a problem.
+    pub(crate) fn unreadable(origin: Origin, why: String) -> Self {
+        let mut layer = Self::default();
+        layer.problem("", origin, What::Unreadable(why));
+        layer
+    }
+
+    fn assign(&mut self, path: &str, text: &str, origin: Origin) {
+        match find(path).map(|field| (field.shape)()) {
+            None => self.no_key(path, origin),
+            Some(Shape::Section(_)) => self.problem(path, origin, What::Section),
+            Some(Shape::Value(kind)) => {
+                let value = read(text, kind);
+                self.settings.push(Setting { path: path.to_owned(), value, origin, comment: None });
+            }
+        }
+    }
+
+    fn no_key(&mut self, path: &str, origin: Origin) {
+        // Only for problems that are listed: a hostile file has thousands of unknown keys, and each search takes time.
+        let is_listed = self.problems.len() < LISTED;
+        let nearest = is_listed.then(|| nearest_key(path, Recipe::fields())).flatten();
+        self.problem(path, origin, What::NoKey { nearest });
+    }
+
+    pub(crate) fn problem(&mut self, path: &str, origin: Origin, what: What) {
+        self.problems.push(Problem { path: path.to_owned(), origin, what });
+    }
+}
+
+/// Returns the key that an environment variable sets.
+fn path_of(variable: &str) -> Option<String> {
+    let path = match variable.strip_prefix("CALMIX__") {
+        Some(top) => top,
+        None => variable.strip_prefix("CALMIX_").filter(|path| path.contains("__"))?,
+    };
+    Some(path.to_lowercase().replace("__", "."))
+}
+
+/// Collects where every key of a document starts and where its value ends.
+fn locate(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<usize>>) {
+    for (key, value) in table {
+        let path = format!("{prefix}{}", key.get_ref());
+        spans.insert(path.clone(), Spanned::span(key).start..Spanned::span(value).end);
+        if let DeValue::Table(inner) = value.get_ref() {
+            locate(inner, &format!("{path}."), spans);
+        }
+    }
+}
+
+/// Returns the comment about a key: the lines directly above it, and the comment after its value.
+fn comment(text: &str, span: &Range<usize>) -> Option<String> {
+    let words = |line: &str| line.trim().strip_prefix('#').map(|words| words.trim().to_owned());
+    let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
+    // Skip the part of its own line before the key.
+    let above = before.lines().rev().skip(usize::from(!before.ends_with('\n')));
+    let mut said: Vec<String> = above.map_while(words).collect();
+    said.reverse();
+    said.extend(behind.lines().next().and_then(words));
+    Some(said.join(" ")).filter(|said| !said.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_stay_with_their_keys() {
+        let text = "# about the file\n\n[train] # a section\n# of the paper\n# and of others\nsteps = 5 # few\nbatch = 2\n\
+                    [method]\nfixmatch.threshold = 0.5 # low\n# between\n\nunlabelled_weight = 1.0\n\
+                    [dataset]\npath = \"a # b\"\nmean = [\n  0.1, # red\n  0.2, 0.3]  # all\n";
+        let layer = Layer::text(&Place::Preset("test".to_owned()), text);
+        assert_eq!(layer.problems, []);
+        let said = |path: &str| {
+            let setting = layer.settings.iter().find(|setting| setting.path == path).unwrap();
+            setting.comment.clone().unwrap_or_default()
+        };
+        assert_eq!(said("train.steps"), "of the paper and of others few");
+        assert_eq!(
+            [said("train.batch"), said("dataset.path"), said("method.unlabelled_weight")],
+            ["", "", ""]
+        );
+        assert_eq!([said("method.fixmatch.threshold"), said("dataset.mean")], ["low", "all"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! The metrics that are compared.
+
+use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use serde::Serialize;
+
+use super::compared_run::ComparedRun;
+
+/// The metric that is compared: lower is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// The expected calibration error, 15 bins; for at least [`ENOUGH_FOR_ECE`] samples.
+    Ece,
+    /// The share of wrong predictions.
+    Error,
+    /// The mean negative log-likelihood, in nats.
+    Nll,
+    /// The Brier score, summed over classes.
+    Brier,
+    /// The squared calibration error without its bias.
+    Debiased,
+    /// The ECE after calibration.
+    CalibratedEce,
+    /// The negative log-likelihood after calibration.
+    CalibratedNll,
+    /// The Brier score after calibration.
+    CalibratedBrier,
+    /// The squared calibration error without its bias, after calibration.
+    CalibratedDebiased,
+}
+
+impl Measure {
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 9] = [
+        Self::Ece,
+        Self::Error,
+        Self::Nll,
+        Self::Brier,
+        Self::Debiased,
+        Self::CalibratedEce,
+        Self::CalibratedNll,
+        Self::CalibratedBrier,
+        Self::CalibratedDebiased,
+    ];
+
+    /// The measures whose differences are tested. Only two, since each further test costs power under Holm's correction.
+    pub const TESTED: [Self; 2] = [Self::Ece, Self::Error];
+
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ece => "ECE",
+            Self::Error => "Error",
+            Self::Nll => "NLL",
+            Self::Brier => "Brier",
+            Self::Debiased => "debiased squared CE",
+            Self::CalibratedEce => "ECE, calibrated",
+            Self::CalibratedNll => "NLL, calibrated",
+            Self::CalibratedBrier => "Brier, calibrated",
+            Self::CalibratedDebiased => "debiased squared CE, calibrated",
+        }
+    }
+
+    /// The factor of the tables: shares are in per cent, a squared share in per cent squared.
+    pub(crate) fn scale(self) -> f64 {
+        match self {
+            Self::Ece | Self::Error | Self::CalibratedEce => 100.0,
+            Self::Debiased | Self::CalibratedDebiased => 1e4,
+            Self::Nll | Self::Brier | Self::CalibratedNll | Self::CalibratedBrier => 1.0,
+        }
+    }
+
+    /// Digits after the decimal point in tables.
+    pub(crate) fn digits(self) -> usize {
+        if self.scale() == 1.0 { 3 } else { 2 }
+    }
+
+    /// The value of a run; `None` with too few samples.
+    pub(super) fn of(self, run: &ComparedRun) -> Option<f64> {
+        let enough = run.samples >= ENOUGH_FOR_ECE;
+        let calibrated = run.calibrated;
+        match self {
+            Self::Ece => enough.then_some(run.metrics.ece_15),
+            Self::Error => Some(run.metrics.error),
+            Self::Nll => Some(run.metrics.nll),
+            Self::Brier => Some(run.metrics.brier),
+            Self::Debiased => run.metrics.debiased_squared_error.filter(|_| enough),
+            Self::CalibratedEce => calibrated.filter(|_| enough).map(|metrics| metrics.ece_15),
+            Self::CalibratedNll => calibrated.map(|metrics| metrics.nll),
+            Self::CalibratedBrier => calibrated.map(|metrics| metrics.brier),
+            Self::CalibratedDebiased => {
+                calibrated.filter(|_| enough).and_then(|metrics| metrics.debiased_squared_error)
+            }
+        }
+    }
+}

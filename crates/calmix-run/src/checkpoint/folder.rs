@@ -1,0 +1,76 @@
+//! The folder of a run's checkpoints: how many it keeps, and which of them can be used.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::Disk;
+use calmix_io::error::FileError;
+
+use super::found::{Checkpoint, name, steps};
+use super::read::Fault;
+
+/// The fewest usable checkpoints that a run retains.
+const FEWEST: usize = 2;
+
+/// The folder of the checkpoints that this process writes to.
+#[derive(Debug)]
+pub(super) struct CheckpointFolder {
+    pub(super) path: ConfinedPath,
+    keep: usize,
+    pub(super) disk: Arc<dyn Disk>,
+    /// The state of older checkpoints, so that each is read at most once to decide which to remove.
+    pub(super) usable: BTreeMap<u64, bool>,
+}
+
+impl CheckpointFolder {
+    pub(super) fn new(path: ConfinedPath, keep: usize, disk: Arc<dyn Disk>) -> Self {
+        Self { path, keep: keep.max(FEWEST), disk, usable: BTreeMap::new() }
+    }
+
+    /// The folder of the checkpoint of a step.
+    pub(super) fn of_step(&self, step: u64) -> ConfinedPath {
+        self.path.join(name(step))
+    }
+
+    /// Removes checkpoints up to `step`, except the newest usable ones that the run retains.
+    pub(super) fn collect(&mut self, step: u64) -> (Vec<u64>, Option<FileError>) {
+        let steps = match steps(&self.path) {
+            Ok(steps) => steps,
+            Err(error) => return (Vec::new(), Some(error)),
+        };
+        let mut kept = 0;
+        let mut removed = Vec::new();
+        for step in steps.into_iter().rev().filter(|&other| other <= step) {
+            if kept == self.keep {
+                match self.remove(step) {
+                    Ok(()) => removed.push(step),
+                    Err(error) => return (removed, Some(error)),
+                }
+            } else {
+                let path = self.of_step(step);
+                let usable = match self.usable.get(&step) {
+                    Some(&known) => known,
+                    None => match Checkpoint::of_step(&path, step) {
+                        // Not known, so it neither counts nor is removed.
+                        Err(Fault::Unreadable(error)) => return (removed, Some(error)),
+                        read => *self.usable.entry(step).or_insert(read.is_ok()),
+                    },
+                };
+                kept += usize::from(usable);
+            }
+        }
+        (removed, None)
+    }
+
+    /// Removes a checkpoint: first its name, so that no reader takes a half-removed one for damaged.
+    pub(super) fn remove(&mut self, step: u64) -> Result<(), FileError> {
+        let path = self.of_step(step);
+        let scratch = atomic_file::scratch(&path);
+        let removed = self.disk.rename(&path, &scratch).and_then(|()| self.disk.remove_folder(&scratch));
+        removed.map_err(|error| FileError::new(path, error))?;
+        self.usable.remove(&step);
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! Checkpoints that cannot be used: those of another format, and damaged ones.
+
+use calmix_io::error::FileError;
+
+/// The format of checkpoints that this version writes and reads.
+pub const FORMAT: u32 = 3;
+
+/// A checkpoint that cannot be used.
+#[derive(Debug)]
+pub struct SkippedCheckpoint {
+    /// The step of the checkpoint.
+    pub step: u64,
+    /// The file that is damaged, where, and how.
+    pub reason: FileError,
+}
