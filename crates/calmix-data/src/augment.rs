@@ -31,6 +31,7 @@ mod resize;
 mod table;
 
 use calmix_core::rng::{Domain, Seed};
+use calmix_formats::image::Image;
 use serde::{Deserialize, Serialize};
 
 pub use canvas::{Canvas, Scratch};
@@ -43,7 +44,6 @@ pub use resize::Filter;
 pub(crate) use resize::resized;
 
 use crate::error::DataError;
-use crate::image::Image;
 
 /// How the views of a dataset are made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

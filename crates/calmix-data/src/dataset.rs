@@ -8,7 +8,6 @@ mod kept_samples;
 mod open_parts;
 mod part_source;
 mod parts;
-mod read_at;
 mod records;
 mod sample_groups;
 mod verify;
@@ -16,21 +15,21 @@ mod verify;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use calmix_formats::decode::DecodeLimits;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
+use calmix_formats::read_at::{ReadAt, ReadFrom};
 use serde::Deserialize;
 
 use kept_samples::KeptSamples;
 use part_source::PartSource;
 use parts::PartTable;
-pub(crate) use read_at::ReadAt;
 pub use records::Records;
 
-use crate::decode::DecodeLimits;
-use crate::error::{DataError, DataProblem};
-use crate::image::Image;
+use crate::error::DataError;
 use crate::manifest::{
     DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS, check_version,
 };
-use crate::read_from::ReadFrom;
 use crate::shrink::{self, decode_shrunk, shrunk};
 
 /// Bytes of the longest `manifest.json`: a million classes.
@@ -72,7 +71,7 @@ impl Dataset {
         if !header.is_genuine() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
-            return Err(DataError::new(path, DataProblem::Changed(problem)).hint(AGAIN));
+            return Err(DataError::new(path, FormatProblem::Changed(problem)).hint(AGAIN));
         }
         Ok(Self { header, samples, parts, groups, kept: None })
     }
@@ -115,7 +114,7 @@ impl Dataset {
         let subset = self.header.subsets.iter().find(|subset| subset.name == name);
         let subset = subset.ok_or_else(|| {
             let known: Vec<&str> = self.header.subsets.iter().map(|subset| subset.name.as_str()).collect();
-            let problem = DataProblem::Content(format!("there is no subset `{name}`"));
+            let problem = FormatProblem::Content(format!("there is no subset `{name}`"));
             DataError::new(self.folder(), problem).hint(format!("the subsets are: {}", known.join(", ")))
         })?;
         Ok(subset.first..subset.first + subset.count)
@@ -127,7 +126,7 @@ impl Dataset {
     /// If there is no such sample, or its record cannot be read or contradicts the header.
     pub fn record(&self, id: u64) -> Result<SampleRecord, DataError> {
         if id >= self.header.samples {
-            let problem = DataProblem::Content(format!(
+            let problem = FormatProblem::Content(format!(
                 "there is no sample {id}; the dataset has {} samples",
                 self.header.samples
             ));
@@ -200,7 +199,7 @@ impl Dataset {
     /// Puts the bytes of a sample, as they were prepared, into `bytes`.
     ///
     /// # Errors
-    /// If they cannot be read, or are not the bytes that were prepared ([`DataProblem::Changed`]).
+    /// If they cannot be read, or are not the bytes that were prepared ([`FormatProblem::Changed`]).
     pub fn bytes(&self, id: u64, bytes: &mut Vec<u8>) -> Result<(), DataError> {
         self.bytes_of(id, self.record(id)?, bytes)
     }
@@ -211,7 +210,7 @@ impl Dataset {
     /// As [`bytes`](Self::bytes), and if the dataset holds images.
     pub fn vector(&self, id: u64, numbers: &mut Vec<f32>) -> Result<(), DataError> {
         let Encoding::Vectors { number, .. } = self.header.encoding else {
-            let problem = DataProblem::Content("the dataset holds images, not vectors".into());
+            let problem = FormatProblem::Content("the dataset holds images, not vectors".into());
             return Err(DataError::new(self.folder(), problem));
         };
         let mut bytes = Vec::new();
@@ -251,15 +250,15 @@ impl Dataset {
     fn decode_shrunk(&self, id: u64, bytes: &[u8], side: u32) -> Result<Image, DataError> {
         let image = match self.header.encoding {
             Encoding::Raw { width, height, layout } => layout.image(width, height, bytes).ok_or_else(|| {
-                DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
+                FormatProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
             }),
             Encoding::Vectors { .. } => {
-                Err(DataProblem::Content("the dataset holds vectors, not images".into()))
+                Err(FormatProblem::Content("the dataset holds vectors, not images".into()))
             }
             Encoding::File => {
                 let stored = self.header.shrunk.and_then(|_| shrink::from_stored(bytes));
                 let decode = || decode_shrunk(bytes, &DecodeLimits::default(), side);
-                stored.map_or_else(|| decode().map_err(DataProblem::from), |(image, _)| Ok(image))
+                stored.map_or_else(|| decode().map_err(FormatProblem::from), |(image, _)| Ok(image))
             }
         };
         let image = image.map(|image| shrunk(image, side));
@@ -282,7 +281,7 @@ impl Dataset {
         if end.is_none_or(|end| end > file.length()) {
             let problem =
                 format!("expected {} bytes here, but the file has {} in total", record.length, file.length());
-            return Err(DataError::new(file.path(), DataProblem::Changed(problem))
+            return Err(DataError::new(file.path(), FormatProblem::Changed(problem))
                 .at(location())
                 .hint(AGAIN));
         }
@@ -295,7 +294,7 @@ impl Dataset {
                 "the content has changed: checksum {checksum:08x}, but it was {:08x} when prepared",
                 record.checksum
             );
-            return Err(DataError::new(file.path(), DataProblem::Changed(problem))
+            return Err(DataError::new(file.path(), FormatProblem::Changed(problem))
                 .at(location())
                 .hint(AGAIN));
         }
@@ -310,7 +309,7 @@ impl Dataset {
     }
 
     fn read_records(&self, first: u64, bytes: &mut [u8]) -> Result<(), DataError> {
-        self.samples.read(bytes, first * SampleRecord::BYTES as u64)
+        Ok(self.samples.read(bytes, first * SampleRecord::BYTES as u64)?)
     }
 
     fn checked(&self, id: u64, record: SampleRecord) -> Result<SampleRecord, DataError> {
@@ -325,7 +324,7 @@ impl Dataset {
         } else {
             return Ok(record);
         };
-        let error = DataError::new(self.samples.path(), DataProblem::Format(problem));
+        let error = DataError::new(self.samples.path(), FormatProblem::Format(problem));
         Err(error.at(format!("sample {id}")).hint(AGAIN))
     }
 }
@@ -333,13 +332,14 @@ impl Dataset {
 fn read_header(prepared: &Path) -> Result<Header, DataError> {
     let file = ReadAt::open(prepared, "manifest.json")?;
     if file.length() > MAX_MANIFEST {
-        let problem = DataProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
+        let problem =
+            FormatProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
         return Err(DataError::new(file.path(), problem));
     }
     let mut bytes = vec![0; file.length() as usize];
     file.read(&mut bytes, 0)?;
     let bad = |problem| DataError::new(file.path(), problem).hint(AGAIN);
-    let parse = |error: serde_json::Error| bad(DataProblem::Format(error.to_string()));
+    let parse = |error: serde_json::Error| bad(FormatProblem::Format(error.to_string()));
     let Versioned { version } = serde_json::from_slice(&bytes).map_err(parse)?;
     check_version(version).map_err(bad)?;
     let header: Header = serde_json::from_slice(&bytes).map_err(parse)?;
@@ -367,13 +367,13 @@ fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
     if hasher.finalize().to_hex().as_str() == expected {
         return Ok(());
     }
-    let problem = DataProblem::Changed(
+    let problem = FormatProblem::Changed(
         "the file has changed since it was prepared: manifest.json has another hash".into(),
     );
     Err(DataError::new(file.path(), problem).hint(AGAIN))
 }
 
 fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
-    let problem = DataProblem::Format(format!("{} bytes, expected {expected}", file.length()));
+    let problem = FormatProblem::Format(format!("{} bytes, expected {expected}", file.length()));
     DataError::new(file.path(), problem).hint(AGAIN)
 }

@@ -13,10 +13,11 @@ use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
 use std::path::PathBuf;
 
-use crate::decode::{DecodeLimits, decode_at_least};
-use crate::encoded_file::EncodedFile;
-use crate::error::{DataError, DataProblem};
-use crate::image::Image;
+use calmix_formats::decode::{DecodeLimits, EncodedFile, decode_at_least};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
+
+use crate::error::DataError;
 use crate::loader::ImageSource;
 use crate::shrink::decode_shrunk;
 use bad_file::FailingFiles;
@@ -135,10 +136,10 @@ impl ListedImage {
         let bytes = match &self.place {
             ImagePlace::File(path) => EncodedFile::read(path, limits),
             ImagePlace::Member { tar, offset, length } => pending::read(tar, *offset, *length, limits),
-            ImagePlace::Nowhere(problem) => Err(DataProblem::Format(problem.clone())),
+            ImagePlace::Nowhere(problem) => Err(FormatProblem::Format(problem.clone())),
         };
         let decoded = |bytes: &[u8]| match shrink {
-            0 => decode_at_least(bytes, limits, side),
+            0 => Ok(decode_at_least(bytes, limits, side)?),
             shrink => decode_shrunk(bytes, limits, shrink),
         };
         let bytes = bytes.map_err(|problem| DataError::new(&self.path, problem))?;
@@ -170,7 +171,7 @@ impl ImageSource for ListedImages {
     /// An image that is missing, changed or not allowed does not end the list: without a prepared table it contradicts
     /// nothing. The same holds for a bad sector, once waiting for the storage is over and the loader tries it again.
     fn image(&self, id: u64) -> Result<Image, DataError> {
-        let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
+        let none = || DataError::new("", FormatProblem::Content(format!("there is no image {id}")));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
         let image = image.image(&DecodeLimits::default(), self.side, self.shrink);
         image.map_err(|error| match error {

@@ -55,8 +55,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use calmix_formats::image::Image;
+
 pub use batch::{LabelledViews, TrainBatch, UnlabelledViews};
-pub use corrupt::{OnCorrupt, SkippedSample, Tally};
+pub use corrupt::{OnCorrupt, SkippedSample};
 pub use eval_loader::{EvalBatch, EvalLoader};
 pub use file_blocks::FileBlocks;
 pub use memory::InMemory;
@@ -68,8 +70,8 @@ pub use views::{ImageViews, Views};
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::image::Image;
 pub use crate::outage::Warn;
+use crate::tally::Tally;
 use training::TrainingJob;
 use worker_pool::WorkerPool;
 

@@ -21,18 +21,19 @@ mod check;
 mod fingerprint;
 mod group_table;
 mod pixel_layout;
+mod prepared;
 mod table_file;
 
+use calmix_formats::element_type::ElementType;
 use calmix_io::class_names;
 use serde::{Deserialize, Serialize};
 
-use crate::vectors::Number;
-
-pub use builder::{ManifestBuilder, Unpacked};
+pub use builder::{ManifestBuilder, PREPARING, Unpacked};
 pub(crate) use builder::{SampleDigest, vector_content};
 pub use check::check_part_path;
 pub(crate) use check::check_version;
 pub(crate) use fingerprint::Fingerprint;
+pub use prepared::Prepared;
 
 /// Marks a sample without a label in [`SampleRecord::label`].
 pub const NO_LABEL: u32 = u32::MAX;
@@ -126,7 +127,7 @@ pub enum Encoding {
         /// Vectors of a sample: several views of it, usually one.
         views: u32,
         /// How a number is stored.
-        number: Number,
+        number: ElementType,
     },
 }
 

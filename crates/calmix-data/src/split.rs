@@ -52,6 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_core::rng::Seed;
+use calmix_formats::error::FormatProblem;
 use serde::{Deserialize, Serialize};
 
 use draw::Candidates;
@@ -59,7 +60,7 @@ pub use hold_out::{HoldOut, HoldOutRule};
 pub use unlabelled::UnlabelledSet;
 
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::groups::group_count;
 
 /// The format of `split.json` that this version writes.
@@ -162,19 +163,19 @@ impl SplitPlan {
         }
     }
 
-    fn check(&self) -> Result<(), DataProblem> {
+    fn check(&self) -> Result<(), FormatProblem> {
         let sensible = match self.rule {
             Rule::PerClass { labels } | Rule::Total { labels } => labels > 0,
             Rule::Fraction { share } => share > 0.0 && share <= 1.0,
             Rule::Given => true,
         };
         if !sensible {
-            return Err(DataProblem::Content(format!("the split rule {:?} is out of range", self.rule)));
+            return Err(FormatProblem::Content(format!("the split rule {:?} is out of range", self.rule)));
         }
         match self.validation {
             HoldOut::Share(share) if !(0.0..1.0).contains(&share) => {
                 let problem = format!("the validation share is {share}, expected one in [0, 1)");
-                Err(DataProblem::Content(problem))
+                Err(FormatProblem::Content(problem))
             }
             _ => Ok(()),
         }
@@ -200,7 +201,7 @@ impl LabelSplit {
         DRAWS.fetch_add(1, Ordering::Relaxed);
         if plan.rule == Rule::Given {
             let problem =
-                DataProblem::Content("the labels are a given list, so there is nothing to draw".into());
+                FormatProblem::Content("the labels are a given list, so there is nothing to draw".into());
             return Err(DataError::new(dataset.folder(), problem).hint("pass the list of ids"));
         }
         let ranges = ranges(dataset, &plan.labelled)?;
@@ -323,8 +324,8 @@ fn ranges(dataset: &Dataset, names: &[String]) -> Result<Vec<Range<u64>>, DataEr
 }
 
 /// Whether `ids` ascend without repetition, are in the plan's labelled subsets and have labels.
-fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), DataProblem> {
-    let content = |problem: String| Err(DataProblem::Content(problem));
+fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), FormatProblem> {
+    let content = |problem: String| Err(FormatProblem::Content(problem));
     let mut pairs = ids.iter().zip(ids.iter().skip(1));
     if let Some((a, b)) = pairs.find(|(a, b)| a >= b) {
         return content(format!("the ids {a} and {b} are not in ascending order"));

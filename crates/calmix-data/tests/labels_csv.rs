@@ -1,6 +1,6 @@
 //! Lists of labels: what is read, and what each likely mistake says.
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;

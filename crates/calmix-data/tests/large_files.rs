@@ -5,9 +5,9 @@
     reason = "clippy spares functions marked as tests, not those that make their inputs"
 )]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
-#[path = "measure/memory.rs"]
+#[path = "../../calmix-formats/tests/measure/memory.rs"]
 mod memory;
 #[path = "golden/scene.rs"]
 mod scene;

@@ -1,6 +1,6 @@
 //! ImageNet and WebVision in small.
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;

@@ -2,7 +2,7 @@
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used)]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;

@@ -1,7 +1,7 @@
 //! WebDataset shards.
 #![allow(clippy::unwrap_used)]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;

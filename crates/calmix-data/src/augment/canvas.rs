@@ -1,7 +1,8 @@
 //! An image that is changed in place, and the buffers that this needs.
 
+use calmix_formats::image::Image;
+
 use super::resize::Taps;
-use crate::image::Image;
 
 /// A pixel: red, green, blue.
 pub(super) type Rgb = [u8; 3];

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use calmix_formats::image::Image;
+
 use super::canvas::{Canvas, Rgb, Scratch};
 use super::resize::{Filter, View, resize};
-use crate::image::Image;
 
 /// A rectangle of an image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@
 use std::ops::Range;
 
 use calmix_core::settings::choice;
+use calmix_formats::image::Image;
 
 use super::canvas::{ResizeScratch, Rgb};
-use crate::image::Image;
 
 choice! {
     /// How pixels are weighted.

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
-use super::{AGAIN, Dataset, ReadAt, check_hash, wrong_length};
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::read_at::ReadAt;
+
+use super::{AGAIN, Dataset, check_hash, wrong_length};
+use crate::error::DataError;
 use crate::groups::{NO_GROUP, group_numbers};
 use crate::manifest::{GROUPS_FILE, Header};
 
@@ -40,7 +43,7 @@ impl Dataset {
         let Some(file) = &self.groups else { return Ok(None) };
         let mut bytes = [0; 4];
         let offset = id.checked_mul(4).filter(|_| id < self.len()).ok_or_else(|| {
-            DataError::new(file.path(), DataProblem::Content(format!("there is no sample {id}")))
+            DataError::new(file.path(), FormatProblem::Content(format!("there is no sample {id}")))
         })?;
         file.read(&mut bytes, offset)?;
         self.checked_group(file, id, u32::from_le_bytes(bytes))
@@ -107,7 +110,7 @@ impl Dataset {
             number if number < groups => Ok(Some(number)),
             number => {
                 let problem = format!("its group is {number}, but there are {groups} groups");
-                let error = DataError::new(file.path(), DataProblem::Format(problem));
+                let error = DataError::new(file.path(), FormatProblem::Format(problem));
                 Err(error.at(format!("sample {id}")).hint(AGAIN))
             }
         }

@@ -1,7 +1,9 @@
 //! Verifies that a dataset is unchanged since it was prepared.
 
+use calmix_formats::error::FormatProblem;
+
 use super::{AGAIN, Dataset};
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::manifest::{Encoding, Fingerprint, vector_content};
 
 impl Dataset {
@@ -27,7 +29,8 @@ impl Dataset {
             fingerprint.sample(&content, record.label);
             let part = self.part(record.part)?;
             if part.shrunk && !self.parts.is_original(&part, &bytes)? {
-                let problem = DataProblem::Changed("the file has changed since its image was shrunk".into());
+                let problem =
+                    FormatProblem::Changed("the file has changed since its image was shrunk".into());
                 return Err(DataError::new(part.path, problem).hint(AGAIN));
             }
         }
@@ -37,6 +40,6 @@ impl Dataset {
         }
         let problem =
             format!("the fingerprint is {now}, but it was {} when prepared", self.header.fingerprint);
-        Err(DataError::new(self.samples.path(), DataProblem::Changed(problem)).hint(AGAIN))
+        Err(DataError::new(self.samples.path(), FormatProblem::Changed(problem)).hint(AGAIN))
     }
 }

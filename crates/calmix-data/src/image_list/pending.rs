@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
 use calmix_cloud::CloudUrl;
+use calmix_formats::decode::{DecodeLimits, EncodedFile, kind};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::listing::is_system_file;
+use calmix_formats::tar::TarMembers;
 
 use super::file_shard::FileShard;
 use super::shard_file::{PendingShards, ShardFile};
 use super::{ImagePlace, ListedImage};
-use crate::decode::{DecodeLimits, kind};
-use crate::encoded_file::EncodedFile;
-use crate::error::{DataError, DataProblem};
-use crate::source::image_kind::is_named_like_an_image;
-use crate::source::listing::is_system_file;
-use crate::source::tar::TarMembers;
+use crate::error::DataError;
 
 /// The deepest nesting of folders.
 const DEEPEST: usize = 64;
@@ -333,7 +333,7 @@ pub(super) fn read(
     offset: u64,
     length: u64,
     limits: &DecodeLimits,
-) -> Result<EncodedFile, DataProblem> {
+) -> Result<EncodedFile, FormatProblem> {
     let mut file = tar.open()?;
     file.seek(SeekFrom::Start(offset))?;
     EncodedFile::read_member(file, length, limits)

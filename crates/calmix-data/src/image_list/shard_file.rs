@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
+use calmix_formats::error::FormatProblem;
 
 use super::file_shard::FileShard;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// Where a tar is.
 #[derive(Debug, Clone)]
@@ -27,7 +28,7 @@ impl ShardFile {
     }
 
     /// Opens it; an object is fetched unless it is in the cache.
-    pub(super) fn open(&self) -> Result<File, DataProblem> {
+    pub(super) fn open(&self) -> Result<File, FormatProblem> {
         match self {
             Self::Local(path) => Ok(File::open(path)?),
             Self::Remote(remote, name) => remote.fetch(name).map_err(|error| DataError::from(error).into()),

@@ -2,7 +2,10 @@
 
 use std::io;
 
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+
+use crate::error::DataError;
+use crate::tally::Tally;
 
 /// What to do about a corrupt sample: one whose bytes, as they were prepared, cannot be decoded.
 ///
@@ -34,18 +37,6 @@ impl Default for OnCorrupt {
 
 /// The share is taken of at least this many samples.
 const FEWEST_SEEN: u64 = 10_000;
-
-/// How many samples were read, and how many of them were corrupt.
-///
-/// The tally decides only whether a run stops, never the bytes of a batch. A run that is resumed with its last tally
-/// stops at the same step as an uninterrupted run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// Samples read, with repetition.
-    pub seen: u64,
-    /// Corrupt ones among them.
-    pub skipped: u64,
-}
 
 /// A corrupt sample that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +76,8 @@ impl Tally {
 /// Whether the error is caused by the sample's bytes as they were prepared.
 pub(super) fn is_corrupt(error: &DataError) -> bool {
     match error.problem() {
-        Some(DataProblem::Format(_) | DataProblem::Limit(_)) => true,
-        Some(DataProblem::Io(error)) => {
+        Some(FormatProblem::Format(_) | FormatProblem::Limit(_)) => true,
+        Some(FormatProblem::Io(error)) => {
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
         }
         _ => false,

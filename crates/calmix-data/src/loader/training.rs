@@ -8,7 +8,7 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_core::sharding::{Shard, Sharding};
 
 use super::batch::TrainBatch;
-use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
+use super::corrupt::{OnCorrupt, SkippedSample, is_corrupt};
 use super::file_blocks::FileBlocks;
 use super::row_order::RowCursor;
 use super::sample_ids::SampleIds;
@@ -17,6 +17,7 @@ use super::transform::ViewKey;
 use super::views::Views;
 use super::worker_pool::{Job, check_size};
 use crate::error::DataError;
+use crate::tally::Tally;
 
 /// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,8 @@
 //! From raw bytes to an image.
 
+use calmix_formats::image::Image;
+
 use super::PixelLayout;
-use crate::image::Image;
 
 impl PixelLayout {
     /// The number of bytes of a sample of this size; `None` if it overflows.

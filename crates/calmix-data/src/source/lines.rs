@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+
+use crate::error::DataError;
 
 /// Bytes of the longest line: a path and a word or two need far less.
 const LONGEST: u64 = 64 << 10;
@@ -25,9 +27,9 @@ pub(super) fn for_each(
         }
         let at = |problem| DataError::new(path, problem).at(format!("line {number}"));
         if bytes.len() as u64 == LONGEST {
-            return Err(at(DataProblem::Limit("the line is longer than 64 KiB".into())));
+            return Err(at(FormatProblem::Limit("the line is longer than 64 KiB".into())));
         }
-        let text = str::from_utf8(&bytes).map_err(|_| at(DataProblem::Format("not UTF-8".into())))?;
+        let text = str::from_utf8(&bytes).map_err(|_| at(FormatProblem::Format("not UTF-8".into())))?;
         let text = text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(text).trim();
         if !text.is_empty() {
             visit(number, text)?;

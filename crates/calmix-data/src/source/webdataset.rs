@@ -23,15 +23,16 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
+use calmix_formats::error::FormatError;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::labels::text::{HINT, numbered_classes};
+use calmix_formats::listing::walk;
 use calmix_io::safe_path;
 
 use super::Inspection;
 use super::layout::{SPLITS, split};
-use super::listing::walk;
-use super::numbered_classes::{self, numbered_classes};
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 use kept_scans::KeptScans;
 use shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
 
@@ -90,7 +91,7 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
         }
     }
     if added == 0 {
-        let problem = DataProblem::Content("none of the images in its shards could be read".into());
+        let problem = FormatProblem::Content("none of the images in its shards could be read".into());
         let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
         return Err(DataError::new(root, problem)
             .hint(first.unwrap_or_else(|| "names of images must end in .jpg, .jpeg, .png or .webp".into())));
@@ -179,10 +180,10 @@ fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<St
     }
     let Some((label, shard, key)) = highest else { return Ok(Vec::new()) };
     numbered_classes(label, seen.len())
-        .map_err(|problem| DataError::new(&shard.path, problem).at(key).hint(numbered_classes::HINT))
+        .map_err(|problem| DataError::new(&shard.path, problem).at(key).hint(HINT))
 }
 
-fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShard>, DataError> {
+fn find_shards(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<TarShard>, DataError> {
     let mut shards = Vec::new();
     if let Some(url) = CloudUrl::of(root) {
         let remote = RemoteFolder::open(&url)?;
@@ -190,7 +191,7 @@ fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShar
             shards.extend(shard(&object.name, remote.path(&object.name), Some(&remote))?);
         }
     } else {
-        walk(root, "", left_out, &mut |name| {
+        walk(root, "", left_out, &mut |name| -> Result<(), DataError> {
             let path = root.join(name);
             let found = shard(name, path.clone(), None)?;
             if found.is_some() {
@@ -201,7 +202,7 @@ fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShar
         })?;
     }
     if shards.is_empty() {
-        let problem = DataProblem::Content("there is no .tar file in it".into());
+        let problem = FormatProblem::Content("there is no .tar file in it".into());
         return Err(DataError::new(root, problem).hint("pass the folder that contains the shards"));
     }
     shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));
@@ -216,7 +217,7 @@ fn shard(
 ) -> Result<Option<TarShard>, DataError> {
     let lower = name.to_ascii_lowercase();
     if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
-        let problem = DataProblem::Content("a compressed shard does not allow random access".into());
+        let problem = FormatProblem::Content("a compressed shard does not allow random access".into());
         return Err(DataError::new(path, problem).hint("decompress it to .tar; images hardly compress"));
     }
     if Path::new(&lower).extension().is_none_or(|ending| ending != "tar") {

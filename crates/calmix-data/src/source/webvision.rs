@@ -13,13 +13,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
 use calmix_io::safe_path;
 
 use super::image_files::ImageFiles;
 use super::{Inspection, lines};
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
 const TRAIN: [&str; 2] = ["train_filelist_google.txt", "train_filelist_flickr.txt"];
 const VAL: &str = "val_filelist.txt";
@@ -37,7 +37,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     let classes = read_classes(&classes)?;
     let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
     if train.is_empty() {
-        let problem = DataProblem::Content(format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]));
+        let problem = FormatProblem::Content(format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]));
         return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset folder"));
     }
     let mut images = 0;
@@ -62,7 +62,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {
             let problem =
-                DataProblem::Content(format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")));
+                FormatProblem::Content(format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")));
             DataError::new(root, problem).hint(format!("unpack the validation images, or remove info/{VAL}"))
         })?;
         add_list(root, &val, &format!("{folder}/"), classes.len(), &mut image_files, &mut builder)?;
@@ -75,7 +75,7 @@ fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
     lines::for_each(path, |number, line| {
         let wnid = line.split_whitespace().next().unwrap_or(line);
         if !seen.insert(wnid.to_owned()) {
-            let problem = DataProblem::Content(format!("{wnid} is listed twice"));
+            let problem = FormatProblem::Content(format!("{wnid} is listed twice"));
             return Err(DataError::new(path, problem)
                 .at(format!("line {number}"))
                 .hint("download the list again"));
@@ -96,7 +96,7 @@ fn add_list(
 ) -> Result<(), DataError> {
     lines::for_each(list, |number, line| {
         let wrong =
-            |what: String| DataError::new(list, DataProblem::Content(what)).at(format!("line {number}"));
+            |what: String| DataError::new(list, FormatProblem::Content(what)).at(format!("line {number}"));
         let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {
             return Err(wrong(format!("there is no label in {line:?}"))
                 .hint("each line must be a file and its class number"));

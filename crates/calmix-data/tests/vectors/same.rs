@@ -10,7 +10,7 @@ use calmix_data::source::labels_csv::LabelColumns;
 use calmix_data::vectors::{VectorBlock, VectorOptions, VectorSource};
 
 pub(crate) fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/vectors").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-formats/tests/golden/vectors").join(name)
 }
 
 pub(crate) fn spec(labels: Option<&Path>) -> SourceSpec {

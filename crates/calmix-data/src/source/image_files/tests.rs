@@ -40,7 +40,7 @@ fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataErro
     files.finish(builder)
 }
 
-fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<EncodedFile, DataProblem> {
+fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<EncodedFile, FormatProblem> {
     match error.filter(|_| path.ends_with("2.png")) {
         Some(number) => Err(io::Error::from_raw_os_error(number).into()),
         None => EncodedFile::read(path, limits),

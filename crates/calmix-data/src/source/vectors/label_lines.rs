@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use calmix_formats::csv_lines::{LineCount, blank_lines};
+use calmix_formats::error::FormatProblem;
 use csv::{Reader, ReaderBuilder, StringRecord};
 
-use super::super::labels_csv::LineCount;
-use crate::blank_lines::blank_lines;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// The lines of a text, in order.
 pub(super) struct LabelLines<'a> {
@@ -39,7 +39,7 @@ impl<'a> LabelLines<'a> {
         let blank = blank_lines(self.text, place);
         let number = self.lines.line_at(place);
         let has_record = self.reader.read_record(record).map_err(|error| {
-            let problem = DataProblem::Format(error.to_string());
+            let problem = FormatProblem::Format(error.to_string());
             DataError::new(&self.path, problem)
                 .at(format!("line {number}"))
                 .hint("save the list as \"CSV UTF-8\"")

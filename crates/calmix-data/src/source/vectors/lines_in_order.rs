@@ -1,11 +1,11 @@
 //! Lines of labels that are matched to rows in order: there must be exactly one per row.
 
+use calmix_formats::error::FormatProblem;
 use calmix_io::counted::counted;
 use calmix_io::shown::shown;
 
 use super::label_lines::NextLines;
 use super::label_list::Line;
-use crate::error::DataProblem;
 
 /// The lines after the header.
 pub(super) struct LinesInOrder {
@@ -70,14 +70,14 @@ impl LinesInOrder {
     }
 
     /// The lines, if they are as many as the rows: with one more or less, labels would belong to other rows.
-    pub(super) fn finish(self) -> Result<Vec<Line>, DataProblem> {
+    pub(super) fn finish(self) -> Result<Vec<Line>, FormatProblem> {
         let Self { count, rows, last_blank, header_line, .. } = self;
         let header = self.unusual_header.as_deref().map(shown).unwrap_or_default();
         if count == rows {
             // Without a header and with an empty line too many, the number of lines is right and every label is in the line of
             // the row before its own.
             if let Some(again) = self.header_again.filter(|_| last_blank > 0) {
-                return Err(DataProblem::Ambiguous {
+                return Err(FormatProblem::Ambiguous {
                     what: format!(
                         "line {header_line}, `{header}`, is read as the header, but it is also the label of line {again}, \
                          and the last line is empty"
@@ -111,6 +111,6 @@ impl LinesInOrder {
             "write one line per row, an empty one for a row without a label; or add a column `id` that names the row"
                 .to_owned()
         };
-        Err(DataProblem::Content(format!("{found} of vectors: {difference}; {next}")))
+        Err(FormatProblem::Content(format!("{found} of vectors: {difference}; {next}")))
     }
 }
