@@ -12,13 +12,14 @@ mod tier;
 use std::path::Path;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::prepare::{Findings, SourceSpec};
+use calmix_data::prepare::Findings;
+use calmix_data::source::SourceSpec;
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
 
 use scene::{Scene, subsets};
 
-fn prepare(scene: &Scene) -> Result<calmix_data::prepare::Prepared, calmix_data::error::DataError> {
+fn prepare(scene: &Scene) -> Result<calmix_data::manifest::Prepared, calmix_data::error::DataError> {
     folder::prepare(&scene.root(), &scene.target(), &FolderOptions::default())
 }
 

@@ -7,8 +7,9 @@ mod scene;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
-use calmix_data::source::labels_csv::{self, LabelColumns, LabelsCsvOptions, Unlisted};
+use calmix_data::manifest::Prepared;
+use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
+use calmix_formats::labels::columns::LabelColumns;
 
 use scene::{Scene, subsets};
 

@@ -16,7 +16,7 @@ use std::fs::File;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
 

@@ -6,7 +6,7 @@ mod golden;
 mod scene;
 
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::imagenet::{self, ImagenetOptions};
 use calmix_data::source::{Inspection, webvision};
 

@@ -12,7 +12,7 @@ mod tier;
 use std::time::{Duration, Instant};
 
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::{labels_csv, webdataset, webvision};
 
 use scene::Scene;

@@ -27,6 +27,7 @@ pub struct LineCount<'a> {
 }
 
 impl<'a> LineCount<'a> {
+    /// Counts from the first line of a text.
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, place: 0, line: 1 }
     }

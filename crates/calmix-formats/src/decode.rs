@@ -103,6 +103,9 @@ pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DecodePro
 }
 
 /// Reads the size as [`size`] does, with the end of the image in its file.
+///
+/// # Errors
+/// As [`size`].
 pub fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, DecodeProblem> {
     let (_, Head { width, height, orientation, end }) = head(bytes, limits)?;
     Ok(if orientation.swaps() {

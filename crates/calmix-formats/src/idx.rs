@@ -18,9 +18,13 @@ const LONGEST_SIDE: u32 = 4_096;
 
 /// An idx file whose header has been read.
 pub struct Idx {
+    /// Its path.
     pub path: PathBuf,
+    /// Its path below the root, with `/`.
     pub relative: String,
+    /// Whether it is under gzip.
     pub packed: bool,
+    /// Its dimensions, the first one first.
     pub dims: Vec<u32>,
     /// The product of the dimensions.
     pub values: u64,
@@ -35,6 +39,10 @@ enum IdxStream {
 }
 
 impl Idx {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its header is damaged or declares another length.
     pub fn open(dir: &SourceDir, name: &str) -> Result<Self, FormatError> {
         let opened = dir.open(name)?;
         let packed = Path::new(name).extension().is_some_and(|extension| extension == "gz");
@@ -77,6 +85,9 @@ impl Idx {
     }
 
     /// The width and height of the images, if these labels and the other subset agree with them.
+    ///
+    /// # Errors
+    /// If they do not, there are no images, or an image is too large.
     pub fn check_against(&self, labels: &Self, size: Option<(u32, u32)>) -> Result<(u32, u32), FormatError> {
         let (&[samples, height, width], &[labelled]) = (self.dims.as_slice(), labels.dims.as_slice()) else {
             return Err(self.refused("expected three dimensions for the images and one for the labels"));
@@ -104,6 +115,10 @@ impl Idx {
         }
     }
 
+    /// Reads the next values, as many as `into` holds.
+    ///
+    /// # Errors
+    /// If there are fewer, or the file cannot be read.
     pub fn read(&mut self, into: &mut [u8]) -> Result<(), FormatError> {
         let read = match &mut self.stream {
             IdxStream::Plain(plain) => plain.read_exact(into),
@@ -115,6 +130,9 @@ impl Idx {
     }
 
     /// Refuses bytes after the last value, and checks gzip's own checksum.
+    ///
+    /// # Errors
+    /// If there are such bytes, or the checksum differs.
     pub fn finish(mut self) -> Result<(), FormatError> {
         let mut byte = [0];
         let rest = match &mut self.stream {
@@ -130,6 +148,7 @@ impl Idx {
         }
     }
 
+    /// Names a position in the file for an error.
     pub fn location(&self, position: u64) -> String {
         format!("byte {position}{}", if self.packed { " when unpacked" } else { "" })
     }
@@ -144,6 +163,7 @@ impl Idx {
         }
     }
 
+    /// Returns the error of a file that is not what its format demands.
     pub fn refused(&self, problem: &str) -> FormatError {
         let error = FormatError::new(&self.path, FormatProblem::Format(problem.to_owned()));
         error.at(self.location(self.position)).hint("download the file again")

@@ -170,6 +170,7 @@ fn has_marks(path: &Path) -> bool {
     OURS.iter().any(|marks| marks.iter().all(|mark| path.join(mark).is_file()))
 }
 
+/// Whether a file or folder of this name is hidden, or one that operating systems create.
 pub fn is_system_file(name: &str) -> bool {
     name.starts_with('.')
         || ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"]

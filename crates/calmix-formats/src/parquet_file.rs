@@ -28,10 +28,13 @@ use crate::read_at::ReadAt;
 /// An open file, of which the metadata was read.
 #[derive(Debug)]
 pub struct ParquetFile {
+    /// Its path.
     pub path: PathBuf,
     /// Its path below its folder, with `/`.
     pub relative: String,
+    /// Its metadata.
     pub metadata: ParquetMetaData,
+    /// Rows of all its row groups.
     pub rows: u64,
     chunks: Arc<Chunks>,
 }
@@ -62,6 +65,9 @@ impl ParquetFile {
     }
 
     /// Checks that these columns lie inside the file. To be called before they are read.
+    ///
+    /// # Errors
+    /// If one does not.
     pub fn check_inside(&self, leaves: &[usize]) -> Result<(), FormatError> {
         for (index, group) in self.metadata.row_groups().iter().enumerate() {
             for chunk in leaves.iter().map(|&leaf| group.column(leaf)) {
@@ -80,6 +86,9 @@ impl ParquetFile {
     }
 
     /// Opens a column of a row group, whose rows have `per_row` values each.
+    ///
+    /// # Errors
+    /// If the column is damaged.
     pub fn column(&self, group: usize, leaf: &Leaf, per_row: u64) -> Result<ColumnReader, ParquetError> {
         let group = self.metadata.row_group(group);
         let rows = group.num_rows().unsigned_abs();
@@ -90,6 +99,9 @@ impl ParquetFile {
     }
 
     /// Opens a column of ids or labels of a row group.
+    ///
+    /// # Errors
+    /// If it is damaged, or of another type.
     pub fn text_column(&self, group: usize, leaf: &Leaf) -> Result<TextColumn, ParquetError> {
         let present = leaf.description.max_def_level();
         let column =

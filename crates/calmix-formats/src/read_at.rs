@@ -40,6 +40,9 @@ struct CountedUse {
 
 impl ReadAt {
     /// Opens `root/relative`. `root` is canonical; links may lead anywhere below it and nowhere else.
+    ///
+    /// # Errors
+    /// If it is not a regular file below `root`, or nearly all holes.
     pub fn open(root: &Path, relative: &str) -> Result<Self, FormatError> {
         let named = root.join(relative);
         let path = named.canonicalize().map_err(|error| FormatError::new(&named, error))?;
@@ -109,6 +112,9 @@ impl ReadAt {
     }
 
     /// Fills `buffer` with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// If the file ends before them, or the storage fails several times in a row.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), FormatError> {
         self.count_use();
         let read = |buffer: &mut [u8], offset| {
@@ -180,10 +186,12 @@ pub struct ReadFrom {
 }
 
 impl ReadFrom {
+    /// Bytes `start` to `end` of a file.
     pub fn new(file: &Arc<ReadAt>, start: u64, end: u64) -> Self {
         Self { file: Arc::clone(file), start, at: start, end }
     }
 
+    /// All bytes of a file.
     pub fn whole(file: &Arc<ReadAt>) -> Self {
         Self::new(file, 0, file.length())
     }

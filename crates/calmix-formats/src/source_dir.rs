@@ -29,6 +29,9 @@ pub struct SourceDir {
 
 impl SourceDir {
     /// `root` itself or the first folder of `inside` that holds one of `files`.
+    ///
+    /// # Errors
+    /// If there is no such folder.
     pub fn find(root: &Path, inside: &[&str], files: &[&str]) -> Result<Self, FormatError> {
         let true_root = root.canonicalize().map_err(|error| {
             FormatError::new(root, error).hint("pass the folder that contains the files of the dataset")
@@ -52,6 +55,9 @@ impl SourceDir {
     }
 
     /// Refuses a folder in which any of `files` is missing, and names them all.
+    ///
+    /// # Errors
+    /// If one is missing.
     pub fn require(&self, files: &[&str]) -> Result<(), FormatError> {
         let missing: Vec<&str> = files.iter().copied().filter(|file| !self.has(file)).collect();
         if missing.is_empty() {
@@ -68,6 +74,9 @@ impl SourceDir {
     }
 
     /// Opens a file that lies under the root.
+    ///
+    /// # Errors
+    /// If it is not a regular file under the root.
     pub fn open(&self, name: &str) -> Result<SourceFile, FormatError> {
         let path = self.path(name);
         let failed = |error: io::Error| FormatError::new(&path, error);
@@ -85,6 +94,9 @@ impl SourceDir {
     }
 
     /// The whole of a short text.
+    ///
+    /// # Errors
+    /// If it has more than `limit` bytes, or is not UTF-8.
     pub fn text(&self, name: &str, limit: u64) -> Result<String, FormatError> {
         let opened = self.open(name)?;
         if opened.length > limit {
@@ -117,6 +129,9 @@ pub struct SourceFile {
 
 impl SourceFile {
     /// The next bytes, as many as `into` holds.
+    ///
+    /// # Errors
+    /// If the file ends before them, or cannot be read.
     pub fn read(&mut self, into: &mut [u8]) -> Result<(), FormatError> {
         self.reader.read_exact(into).map_err(|error| {
             let problem = match error.kind() {
@@ -132,6 +147,9 @@ impl SourceFile {
     }
 
     /// How many records of `record` bytes the file holds: `official`, or any whole number above zero.
+    ///
+    /// # Errors
+    /// If its length is another one.
     pub fn records(&self, record: u64, count: Count, official: u64) -> Result<u64, FormatError> {
         let length = self.length;
         let problem = match count {
@@ -150,6 +168,9 @@ impl SourceFile {
     }
 
     /// A label at the last byte read, if it is a class.
+    ///
+    /// # Errors
+    /// If it is not.
     pub fn label(&self, label: u8, lowest: u8, classes: usize) -> Result<u32, FormatError> {
         match label.checked_sub(lowest) {
             Some(class) if usize::from(class) < classes => Ok(u32::from(class)),

@@ -103,8 +103,8 @@ fn other_formats_are_named_with_a_hint() {
         (b"", "this is an empty file; calmix reads JPEG, PNG and WebP", "download it again"),
     ];
     for (bytes, sentence, hint) in cases {
-        let error = decode(bytes, &DecodeLimits::default()).unwrap_err();
-        assert_eq!(error.to_string(), sentence);
+        let problem = decode(bytes, &DecodeLimits::default()).unwrap_err();
+        assert_eq!(problem.to_string(), sentence);
         assert!(problem.hint().starts_with(hint), "{}", problem.hint());
     }
     assert!(matches!(

@@ -113,7 +113,7 @@ fn jpeg_in_separate_scans_is_refused_with_a_hint() {
             assert!(decode(&bytes, &limits).is_ok(), "{name}");
             continue;
         }
-        let error = decode(&bytes, &limits).map(|_| ()).expect_err(name);
+        let problem = decode(&bytes, &limits).map(|_| ()).expect_err(name);
         let of_header = size(&bytes, &limits).expect_err(name);
         assert_eq!(of_header.to_string(), problem.to_string(), "{name}: seen from the header alone");
         match (name, problem) {

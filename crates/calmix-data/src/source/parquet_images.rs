@@ -100,7 +100,7 @@ fn pack(
     let mut packed = builder.unpack(&name)?;
     let mut offset = 0;
     let mut added = 0;
-    while let Some(row) = rows.next()? {
+    while let Some(row) = rows.next_row()? {
         if let Some(progress) = progress {
             progress.add();
         }

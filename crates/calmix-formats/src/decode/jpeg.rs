@@ -204,7 +204,7 @@ mod tests {
         let golden = golden::Golden::load();
         for case in golden.images.iter().filter(|case| case.name.starts_with("jpeg")) {
             let bytes = golden.bytes(case.file);
-            let head = head(bytes).unwrap();
+            let head = Jpeg.head(bytes).unwrap();
             assert_eq!(
                 plain(bytes, head, true).unwrap(),
                 plain(bytes, head, false).unwrap(),

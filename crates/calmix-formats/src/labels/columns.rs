@@ -135,12 +135,18 @@ pub fn is_usual_for_images(name: &str) -> bool {
 /// The columns of a list that are read.
 #[derive(Debug, Clone, Copy)]
 pub struct ListColumns {
+    /// The column that names the image.
     pub path: usize,
+    /// The column that holds its label.
     pub label: usize,
+    /// The column that names its group, if there is one.
     pub group: Option<usize>,
 }
 
 /// The positions of the columns in the header of a list; `at` adds the line to an error.
+///
+/// # Errors
+/// If one of them is missing, or several have usual names.
 pub fn find(
     header: &StringRecord,
     columns: &LabelColumns,
@@ -155,6 +161,9 @@ pub fn find(
 }
 
 /// Refuses a header whose columns are not separated by commas.
+///
+/// # Errors
+/// If they are separated by another character.
 pub fn check_separator(
     header: &StringRecord,
     at: &impl Fn(FormatProblem) -> FormatError,

@@ -39,6 +39,9 @@ pub struct LabelRow {
 
 impl LabelTable {
     /// Reads the list `list` in the folder `folder` below `root`; `folder` is empty for the root itself.
+    ///
+    /// # Errors
+    /// If it cannot be read, contradicts itself, or names a file that does not exist.
     pub fn read(root: &Path, folder: &str, list: &str, columns: &LabelColumns) -> Result<Self, FormatError> {
         let path = root.join(folder).join(list);
         let text = read_text(root, &path, LONGEST)?;

@@ -86,6 +86,9 @@ pub fn group_of(text: &str) -> Result<Option<&str>, FormatProblem> {
 }
 
 /// As many classes as the highest label says, named by their numbers. `used` different labels occur.
+///
+/// # Errors
+/// If there are far fewer labels than classes: the highest label is probably a mistake.
 pub fn numbered_classes(highest: u32, used: usize) -> Result<Vec<String>, FormatProblem> {
     let classes = u64::from(highest) + 1;
     // Memory grows with classes times samples, so one wrong label could exhaust it.

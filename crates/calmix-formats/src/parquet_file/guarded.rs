@@ -12,6 +12,9 @@ thread_local! {
 }
 
 /// Calls `read` and makes a panic an error. What `read` changed is dropped by the caller: an error ends the reading of a file.
+///
+/// # Errors
+/// That of `read`, or one of a damaged file if it panics.
 pub fn guarded<T, E: From<ParquetError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     static QUIET: Once = Once::new();
     // Once, and in front of the hook that is there: two threads that each took the hook and put it back could lose it.

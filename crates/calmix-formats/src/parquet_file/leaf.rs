@@ -6,7 +6,9 @@ use parquet::schema::types::ColumnDescPtr;
 /// A column of a file, by its index among the leaves of the schema.
 #[derive(Debug, Clone)]
 pub struct Leaf {
+    /// Its index among the leaves.
     pub index: usize,
+    /// Its type and its path in the schema.
     pub description: ColumnDescPtr,
 }
 

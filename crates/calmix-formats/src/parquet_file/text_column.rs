@@ -31,6 +31,9 @@ pub fn holds_texts(description: &ColumnDescriptor) -> bool {
 
 /// Refuses a column of groups that holds neither text nor whole numbers: if it were ignored, samples of one group would count as
 /// independent of each other.
+///
+/// # Errors
+/// If there is such a column.
 pub fn check_group_column(metadata: &ParquetMetaData) -> std::result::Result<(), FormatProblem> {
     let is_other = |leaf: &Leaf| is_group(leaf.root()) && !holds_texts(&leaf.description);
     let Some(other) = Leaf::all(metadata).find(is_other) else { return Ok(()) };
@@ -71,6 +74,9 @@ impl TextColumn {
     }
 
     /// Appends the values of the next rows; `None` where there is none.
+    ///
+    /// # Errors
+    /// If the column is damaged, or a value is neither a short text nor a whole number.
     pub fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<()> {
         let mut levels = Vec::new();
         let is_unsigned = self.is_unsigned;

@@ -51,7 +51,7 @@ impl FoundClasses {
             return Ok(file.rows);
         }
         let mut rows = ImageRows::labels(&file, &columns);
-        while let Some(row) = rows.next()? {
+        while let Some(row) = rows.next_row()? {
             let Some(label) = row.label else { continue };
             self.labels.insert(label);
             if self.highest.as_ref().is_none_or(|highest| highest.label < label) {

@@ -23,8 +23,11 @@ const LONGEST: usize = 16 << 20;
 /// The columns that are read.
 #[derive(Debug)]
 pub struct ImageColumns {
+    /// The column of the images.
     pub image: Leaf,
+    /// The column of their labels, if there is one.
     pub label: Option<Leaf>,
+    /// The column of their groups, if there is one.
     pub group: Option<Leaf>,
 }
 

@@ -36,12 +36,14 @@ pub struct ImageRow {
     pub number: u64,
     /// `None` only if images are not read.
     pub image: Option<ByteArray>,
+    /// Its class; `None` if it is unlabelled.
     pub label: Option<u32>,
     /// The name of its group; `None` if it has none, or images are not read.
     pub group: Option<String>,
 }
 
 impl<'a> ImageRows<'a> {
+    /// Rows with their images, labels and groups.
     pub fn with_images(file: &'a ParquetFile, columns: &'a ImageColumns) -> Self {
         Self { has_images: true, ..Self::labels(file, columns) }
     }
@@ -55,7 +57,7 @@ impl<'a> ImageRows<'a> {
     ///
     /// # Errors
     /// If the file is damaged, or the row has no image, or a label or group that is not one. The error names the row.
-    pub fn next(&mut self) -> std::result::Result<Option<ImageRow>, FormatError> {
+    pub fn next_row(&mut self) -> std::result::Result<Option<ImageRow>, FormatError> {
         let number = self.next_row;
         let at = |error: FormatError| error.at(format!("row {number}"));
         let Self { file, columns, has_images, .. } = *self;

@@ -51,6 +51,9 @@ impl ArrayLabels {
     }
 
     /// Begins to read at a row.
+    ///
+    /// # Errors
+    /// If the array cannot be read.
     pub fn stream(&self, first: u64) -> Result<LabelStream, FormatError> {
         let from = self.data.reader(first * self.item.bytes() as u64);
         let from = from.map_err(|error| read_error(&self.path, error))?;
@@ -60,6 +63,9 @@ impl ArrayLabels {
 
 impl LabelStream {
     /// Appends the next labels.
+    ///
+    /// # Errors
+    /// If they cannot be read, or one of them is not a label.
     pub fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<(), FormatError> {
         let mut item = vec![0; self.item.bytes()];
         for _ in 0..rows {

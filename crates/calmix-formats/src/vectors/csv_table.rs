@@ -200,6 +200,7 @@ struct LimitedReader {
 }
 
 impl CsvLines {
+    /// Reads from the start of a file, without its byte order mark. `path` names it in errors.
     pub fn new(path: &Path, file: &Arc<ReadAt>) -> Self {
         let from = BufReader::with_capacity(1 << 16, ReadFrom::new(file, 0, file.length()));
         let left = Arc::new(AtomicU64::new(0));
@@ -209,6 +210,9 @@ impl CsvLines {
     }
 
     /// Reads the next record; `false` after the last one.
+    ///
+    /// # Errors
+    /// If the record is damaged, too long, or has another number of fields than the first.
     pub fn read(&mut self, record: &mut StringRecord) -> Result<bool, FormatError> {
         self.left.store(LONGEST_LINE, Ordering::Relaxed);
         self.reader.read_record(record).map_err(|error| {

@@ -55,6 +55,9 @@ impl VectorFormat for Npy {
 
 impl NpyFile {
     /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its length is not the one of its header.
     pub fn open(place: &VectorPlace, name: &str) -> Result<Self, FormatError> {
         let file = Arc::new(place.open(name)?);
         let path = file.path().to_owned();
@@ -99,6 +102,9 @@ impl NpyFile {
     }
 
     /// An array of labels, one for each of `rows` rows.
+    ///
+    /// # Errors
+    /// If it is not such an array.
     pub fn labels(&self, rows: u64) -> Result<ArrayLabels, FormatError> {
         ArrayLabels::new(&self.path, self.data(), self.header.item, &self.header.shape, rows)
     }

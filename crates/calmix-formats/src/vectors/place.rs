@@ -16,6 +16,9 @@ pub struct VectorPlace {
 
 impl VectorPlace {
     /// Finds what the user named.
+    ///
+    /// # Errors
+    /// If there is nothing there, or its name is not UTF-8.
     pub fn find(path: &Path) -> Result<Self, FormatError> {
         let real = path.canonicalize().map_err(|error| FormatError::new(path, error))?;
         if real.is_dir() {
@@ -31,6 +34,9 @@ impl VectorPlace {
     }
 
     /// Opens a file by its path below the folder.
+    ///
+    /// # Errors
+    /// If it is not a regular file below the folder.
     pub fn open(&self, name: &str) -> Result<ReadAt, FormatError> {
         ReadAt::open(&self.folder, name)
     }

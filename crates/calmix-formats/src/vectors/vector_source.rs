@@ -22,10 +22,13 @@ pub struct VectorSource {
 /// A file that holds rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorFile {
+    /// Its path.
     pub path: PathBuf,
     /// Its path below the folder of the source, with `/`.
     pub relative: String,
+    /// Its length in bytes.
     pub length: u64,
+    /// How many rows it holds.
     pub rows: u64,
     /// Where the first row begins; 0 if rows are not in place.
     pub start: u64,
