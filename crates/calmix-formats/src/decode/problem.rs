@@ -1,5 +1,6 @@
 //! How large an image may be, and what can be wrong with one.
 
+use std::error::Error;
 use std::fmt;
 
 use super::file_kind::FileKind;
@@ -82,6 +83,8 @@ impl fmt::Display for DecodeProblem {
         }
     }
 }
+
+impl Error for DecodeProblem {}
 
 impl DecodeProblem {
     /// What to try next.
