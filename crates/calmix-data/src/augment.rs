@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 pub use canvas::{Canvas, Scratch};
 pub use cutout::{Cutout, Hole};
 pub use frame::{Frame, Rect};
+use geometry::MAX_SIZE;
 pub use geometry::{First, Geometry};
 pub use op::Op;
 pub use rand_augment::RandAugment;
@@ -80,9 +81,6 @@ pub struct EvalView {
     /// Pixels of the shorter side before the cut; if it is the size of the view, nothing is cut from a square image.
     pub resize: u32,
 }
-
-/// The largest view; the fixed-point arithmetic of the operations ends at twice this.
-const MAX_SIZE: u32 = 1 << 14;
 
 impl Augment {
     /// Bytes of a view: one each for red, green and blue, row by row.

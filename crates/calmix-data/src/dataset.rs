@@ -10,7 +10,7 @@ mod part_source;
 mod parts;
 mod records;
 mod sample_groups;
-mod verify;
+mod table_files;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,24 +19,17 @@ use calmix_formats::decode::DecodeLimits;
 use calmix_formats::error::FormatProblem;
 use calmix_formats::image::Image;
 use calmix_formats::read_at::{ReadAt, ReadFrom};
-use serde::Deserialize;
 
-use kept_samples::KeptSamples;
 use part_source::PartSource;
 use parts::PartTable;
 pub use records::Records;
+use table_files::{AGAIN, check_hash, open_groups, read_header, wrong_length};
 
 use crate::error::DataError;
-use crate::manifest::{
-    DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS, check_version,
-};
+use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS};
 use crate::shrink::{self, decode_shrunk, shrunk};
 
 /// Bytes of the longest `manifest.json`: a million classes.
-const MAX_MANIFEST: u64 = 16 << 20;
-
-const AGAIN: &str = "prepare the dataset again";
-
 /// A prepared dataset, open for reading.
 #[derive(Debug)]
 pub struct Dataset {
@@ -47,6 +40,23 @@ pub struct Dataset {
     groups: Option<ReadAt>,
     /// Samples of remote shards that were copied to the local disk.
     kept: Option<KeptSamples>,
+}
+
+/// Samples of remote shards in one local file, one after the other in the order of their ids.
+#[derive(Debug)]
+struct KeptSamples {
+    ids: Vec<u64>,
+    /// Where each begins.
+    starts: Vec<u64>,
+    file: ReadAt,
+}
+
+impl KeptSamples {
+    /// The place of a sample in the file.
+    fn find(&self, id: u64) -> Option<(&ReadAt, u64)> {
+        let index = self.ids.binary_search(&id).ok()?;
+        Some((&self.file, *self.starts.get(index)?))
+    }
 }
 
 impl Dataset {
@@ -66,7 +76,7 @@ impl Dataset {
             expected => return Err(wrong_length(&samples, expected.unwrap_or(u64::MAX))),
         }
         check_hash(&samples, &header.tables.samples)?;
-        let groups = sample_groups::open(&prepared, &header)?;
+        let groups = open_groups(&prepared, &header)?;
         let parts = PartTable::open(prepared, root, &header)?;
         if !header.is_genuine() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
@@ -135,11 +145,6 @@ impl Dataset {
         let mut bytes = [0; SampleRecord::BYTES];
         self.read_records(id, &mut bytes)?;
         self.checked(id, SampleRecord::from_bytes(bytes))
-    }
-
-    /// The ids of a range, as far as they exist, with their records, in order.
-    pub fn records(&self, ids: Range<u64>) -> Records<'_> {
-        Records::new(self, ids.start..ids.end.min(self.header.samples))
     }
 
     /// A sample's class, if it has one.
@@ -327,53 +332,4 @@ impl Dataset {
         let error = DataError::new(self.samples.path(), FormatProblem::Format(problem));
         Err(error.at(format!("sample {id}")).hint(AGAIN))
     }
-}
-
-fn read_header(prepared: &Path) -> Result<Header, DataError> {
-    let file = ReadAt::open(prepared, "manifest.json")?;
-    if file.length() > MAX_MANIFEST {
-        let problem =
-            FormatProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
-        return Err(DataError::new(file.path(), problem));
-    }
-    let mut bytes = vec![0; file.length() as usize];
-    file.read(&mut bytes, 0)?;
-    let bad = |problem| DataError::new(file.path(), problem).hint(AGAIN);
-    let parse = |error: serde_json::Error| bad(FormatProblem::Format(error.to_string()));
-    let Versioned { version } = serde_json::from_slice(&bytes).map_err(parse)?;
-    check_version(version).map_err(bad)?;
-    let header: Header = serde_json::from_slice(&bytes).map_err(parse)?;
-    header.check().map_err(bad)?;
-    Ok(header)
-}
-
-/// The version, which every format states.
-#[derive(Deserialize)]
-struct Versioned {
-    version: u32,
-}
-
-/// Refuses a table that is not the one that was prepared, in a fixed amount of memory.
-fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
-    /// Long enough for the hash to use whole vectors, short enough for a cache.
-    const PIECE: u64 = 256 << 10;
-    let mut hasher = blake3::Hasher::new();
-    let mut piece = Vec::new();
-    for at in (0..file.length()).step_by(PIECE as usize) {
-        piece.resize(PIECE.min(file.length() - at) as usize, 0);
-        file.read(&mut piece, at)?;
-        hasher.update(&piece);
-    }
-    if hasher.finalize().to_hex().as_str() == expected {
-        return Ok(());
-    }
-    let problem = FormatProblem::Changed(
-        "the file has changed since it was prepared: manifest.json has another hash".into(),
-    );
-    Err(DataError::new(file.path(), problem).hint(AGAIN))
-}
-
-fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
-    let problem = FormatProblem::Format(format!("{} bytes, expected {expected}", file.length()));
-    DataError::new(file.path(), problem).hint(AGAIN)
 }

@@ -13,8 +13,6 @@ use calmix_formats::decode::DecodeProblem;
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_io::error::{ErrorKind, FileError};
 
-use crate::tally::Tally;
-
 /// Why a dataset cannot be prepared or read, an image not be decoded, or a batch not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,16 +89,18 @@ pub enum DataError {
     },
     /// More samples are corrupt than a run may skip.
     #[error(
-        "{} of {} samples read so far are corrupt, the last is sample {id} ({problem}); \
-         repair the dataset, or set a larger loader.corrupt_share", .tally.skipped, .tally.seen
+        "{skipped} of {seen} samples read so far are corrupt, the last is sample {id} ({problem}); \
+         repair the dataset, or set a larger loader.corrupt_share"
     )]
     TooManyCorrupt {
         /// The last corrupt sample.
         id: u64,
         /// What is wrong with it.
         problem: String,
-        /// Samples read and samples skipped so far.
-        tally: Tally,
+        /// Samples read so far, with repetition.
+        seen: u64,
+        /// Corrupt ones among them.
+        skipped: u64,
     },
     /// No worker finished a sample within the patience.
     #[error("no sample was loaded for {} s; in progress: {ids:?}; check that the storage is reachable", .after.as_secs_f64())]

@@ -88,4 +88,3 @@ pub mod sample_list;
 pub mod shrink;
 pub mod source;
 pub mod split;
-pub mod tally;

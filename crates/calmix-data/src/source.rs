@@ -15,7 +15,6 @@ pub mod imagenet;
 mod inspection;
 pub mod labels_csv;
 mod layout;
-mod lines;
 mod names;
 pub mod parquet_images;
 mod source_spec;

@@ -3,9 +3,8 @@
 //! One bad name or link does not end a scan: what cannot be part of a dataset is left out, with the reason.
 
 use std::fs::{self, DirEntry};
-use std::io;
 use std::path::Path;
-use std::thread;
+use std::{io, thread};
 
 use calmix_io::safe_path;
 use calmix_io::transient::BackOff;

@@ -4,10 +4,8 @@
 //! through [`guarded()`].
 
 mod chunks;
+mod column;
 mod guarded;
-mod leaf;
-mod pages;
-mod text_column;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +15,9 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use self::chunks::Chunks;
+use self::chunks::{Chunks, CountedPages};
+pub use self::column::{Leaf, TextColumn, check_group_column, holds_texts};
 pub use self::guarded::guarded;
-pub use self::leaf::Leaf;
-use self::pages::CountedPages;
-pub use self::text_column::{TextColumn, check_group_column, holds_texts};
 use crate::error::{FormatError, FormatProblem};
 use crate::read_at::ReadAt;
 

@@ -1,10 +1,13 @@
-//! The folder of a source, and its files read in order.
+//! The folder of a published dataset, and its files read in order: records, short texts, lists.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{FormatError, FormatProblem};
+
+/// Bytes of the longest line of a list: a path and a word or two need far less.
+const LONGEST_LINE: u64 = 64 << 10;
 
 /// How many samples the files of a format without a header must hold.
 ///
@@ -184,4 +187,34 @@ impl SourceFile {
             }
         }
     }
+}
+
+/// Calls `visit` with the number and text of every line of a list that is not blank, without byte order mark and line end.
+///
+/// # Errors
+/// If the list cannot be read, a line is too long or not UTF-8, and those of `visit`.
+pub fn for_each_line<E: From<FormatError>>(
+    path: &Path,
+    mut visit: impl FnMut(u64, &str) -> Result<(), E>,
+) -> Result<(), E> {
+    let file = File::open(path).map_err(|error| FormatError::new(path, error))?;
+    let mut reader = BufReader::new(file);
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes);
+        if read.map_err(|error| FormatError::new(path, error))? == 0 {
+            break;
+        }
+        let at = |problem| FormatError::new(path, problem).at(format!("line {number}"));
+        if bytes.len() as u64 == LONGEST_LINE {
+            return Err(at(FormatProblem::Limit("the line is longer than 64 KiB".into())).into());
+        }
+        let text = str::from_utf8(&bytes).map_err(|_| at(FormatProblem::Format("not UTF-8".into())))?;
+        let text = text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(text).trim();
+        if !text.is_empty() {
+            visit(number, text)?;
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,7 @@
 //! The vectors that a head is trained and evaluated on: the projected features of a frozen backbone.
 
 use calmix_data::error::DataError;
-use calmix_data::loader::{OnCorrupt, SkippedSample};
-use calmix_data::tally::Tally;
+use calmix_data::loader::{OnCorrupt, SkippedSample, Tally};
 use calmix_formats::error::FormatProblem;
 use calmix_head::projection::Projection;
 use calmix_head::samples::TrainingRows;

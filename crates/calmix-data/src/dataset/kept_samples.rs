@@ -13,26 +13,9 @@ use calmix_formats::error::FormatProblem;
 use calmix_formats::read_at::ReadAt;
 use calmix_io::error::FileError;
 
-use super::Dataset;
+use super::{Dataset, KeptSamples};
 use crate::error::DataError;
 use crate::manifest::SampleRecord;
-
-/// The samples, one after the other in the order of their ids.
-#[derive(Debug)]
-pub(super) struct KeptSamples {
-    ids: Vec<u64>,
-    /// Where each begins.
-    starts: Vec<u64>,
-    file: ReadAt,
-}
-
-impl KeptSamples {
-    /// The place of a sample in the file.
-    pub(super) fn find(&self, id: u64) -> Option<(&ReadAt, u64)> {
-        let index = self.ids.binary_search(&id).ok()?;
-        Some((&self.file, *self.starts.get(index)?))
-    }
-}
 
 impl Dataset {
     /// Whether the samples are in object storage or on a web server.

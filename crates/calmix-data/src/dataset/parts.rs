@@ -10,6 +10,7 @@ use calmix_io::safe_path::LONGEST;
 
 use super::open_parts::OpenParts;
 use super::part_source::PartSource;
+use super::table_files::{check_hash, wrong_length};
 use crate::error::DataError;
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
@@ -36,10 +37,10 @@ impl PartTable {
         let table = ReadAt::open(&prepared, "parts.bin")?;
         let names = ReadAt::open(&prepared, "names.bin")?;
         if table.length() != u64::from(count) * BYTES {
-            return Err(super::wrong_length(&table, u64::from(count) * BYTES));
+            return Err(wrong_length(&table, u64::from(count) * BYTES));
         }
-        super::check_hash(&table, &header.tables.parts)?;
-        super::check_hash(&names, &header.tables.names)?;
+        check_hash(&table, &header.tables.parts)?;
+        check_hash(&names, &header.tables.names)?;
         let open = Mutex::new(OpenParts::new(count, header.samples));
         let parts = Self { table, names, count, source, prepared, open, shrunk: OnceLock::new() };
         parts.check()?;
@@ -153,7 +154,7 @@ impl PartTable {
                 self.checked(index, entry, name.to_vec())?;
             }
         }
-        if next == self.names.length() { Ok(()) } else { Err(super::wrong_length(&self.names, next)) }
+        if next == self.names.length() { Ok(()) } else { Err(wrong_length(&self.names, next)) }
     }
 
     fn checked(&self, index: u32, entry: PartEntry, name: Vec<u8>) -> Result<DatasetPart, DataError> {

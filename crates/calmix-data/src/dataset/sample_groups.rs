@@ -2,32 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
 use calmix_formats::read_at::ReadAt;
 
-use super::{AGAIN, Dataset, check_hash, wrong_length};
+use super::Dataset;
+use super::table_files::AGAIN;
 use crate::error::DataError;
 use crate::groups::{NO_GROUP, group_numbers};
-use crate::manifest::{GROUPS_FILE, Header};
 
 /// Groups that are read at once.
 const AT_ONCE: u64 = 16_384;
-
-/// Opens the table of groups and checks that it is the one that was prepared; `None` if there are no groups.
-pub(super) fn open(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
-    if header.groups.is_none() {
-        return Ok(None);
-    }
-    let file = ReadAt::open(prepared, GROUPS_FILE)?;
-    match header.samples.checked_mul(4) {
-        Some(expected) if expected == file.length() => {}
-        expected => return Err(wrong_length(&file, expected.unwrap_or(u64::MAX))),
-    }
-    check_hash(&file, &header.tables.groups)?;
-    Ok(Some(file))
-}
 
 impl Dataset {
     /// Whether the user put samples into groups.

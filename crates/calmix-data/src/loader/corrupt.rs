@@ -5,7 +5,6 @@ use std::io;
 use calmix_formats::error::FormatProblem;
 
 use crate::error::DataError;
-use crate::tally::Tally;
 
 /// What to do about a corrupt sample: one whose bytes, as they were prepared, cannot be decoded.
 ///
@@ -38,6 +37,18 @@ impl Default for OnCorrupt {
 /// The share is taken of at least this many samples.
 const FEWEST_SEEN: u64 = 10_000;
 
+/// How many samples were read, and how many of them were corrupt.
+///
+/// The tally decides only whether a run stops, never the bytes of a batch. A run that is resumed with its last tally
+/// stops at the same step as an uninterrupted run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Samples read, with repetition.
+    pub seen: u64,
+    /// Corrupt ones among them.
+    pub skipped: u64,
+}
+
 /// A corrupt sample that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedSample {
@@ -66,7 +77,12 @@ impl Tally {
             (OnCorrupt::Skip { share }, Some(last))
                 if self.skipped as f64 > share * self.seen.max(FEWEST_SEEN) as f64 =>
             {
-                Err(DataError::TooManyCorrupt { id: last.id, problem: last.problem.clone(), tally: *self })
+                Err(DataError::TooManyCorrupt {
+                    id: last.id,
+                    problem: last.problem.clone(),
+                    seen: self.seen,
+                    skipped: self.skipped,
+                })
             }
             _ => Ok(()),
         }

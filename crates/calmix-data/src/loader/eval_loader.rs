@@ -4,15 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::corrupt::{OnCorrupt, SkippedSample, is_corrupt};
-use super::pooled_batch::PooledBatch;
+use super::batch::PooledBatch;
+use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
 use super::sample_ids::SampleIds;
-use super::training::SampleStream;
+use super::streams::SampleStream;
 use super::views::Views;
 use super::worker_pool::{Job, WorkerPool, check_size};
 use super::{Warn, Workers};
 use crate::error::DataError;
-use crate::tally::Tally;
 
 /// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 
 use calmix_formats::image::Image;
 
-use super::ImageSource;
+use super::views::ImageSource;
 use crate::error::DataError;
 
 /// Keeps decoded images in memory, up to a limit; what does not fit is decoded every time.

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_io::scratch_folder::ScratchFolder;
 
-use super::prepared::Prepared;
 use super::{
     Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord,
     ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
@@ -16,11 +15,21 @@ use super::{
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
 
-use super::group_table::GroupTable;
-use super::table_file::TableFile;
+use super::table_file::{GroupTable, TableFile};
 
 /// The prefix of the scratch folder in which a dataset is being prepared.
 pub const PREPARING: &str = ".preparing-";
+
+/// The result of scanning a source.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What was written.
+    pub header: Header,
+    /// The files that could not be read and were left out.
+    pub unreadable: Vec<DataError>,
+    /// Probable mistakes that only the source can detect.
+    pub warnings: Vec<DataWarning>,
+}
 
 /// Writes a prepared dataset.
 ///

@@ -16,11 +16,12 @@ use std::path::{Path, PathBuf};
 
 use calmix_formats::error::FormatProblem;
 use calmix_formats::listing::{contents, walk};
+use calmix_formats::source_dir::for_each_line;
 use calmix_io::counted::counted;
 use calmix_io::safe_path;
 
+use super::Inspection;
 use super::image_files::ImageFiles;
-use super::{Inspection, lines};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
@@ -144,7 +145,7 @@ impl ValClasses {
     fn read(path: &Path) -> Result<Self, DataError> {
         let mut truth = Self { path: path.to_owned(), by_name: BTreeMap::new(), in_order: Vec::new() };
         let mut header = 0;
-        lines::for_each(path, |number, line| {
+        for_each_line(path, |number, line| -> Result<(), DataError> {
             let wrong = |what: String| {
                 DataError::new(path, FormatProblem::Content(what)).at(format!("line {number}"))
             };
@@ -235,7 +236,7 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     }
     safe_path::check(root, &mapping)?;
     let mut classes = BTreeSet::new();
-    lines::for_each(&mapping, |number, line| {
+    for_each_line(&mapping, |number, line| -> Result<(), DataError> {
         let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));
         if !wnid.is_some_and(|wnid| classes.insert(wnid.to_owned())) {
             let problem = FormatProblem::Content(format!("no WordNet id, or a repeated one, in {line:?}"));

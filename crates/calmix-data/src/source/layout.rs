@@ -1,6 +1,7 @@
 //! Which folders are splits and which are classes.
 
 mod ambiguity;
+mod class_folder;
 mod group_level;
 
 use std::collections::BTreeSet;
@@ -9,48 +10,13 @@ use std::path::Path;
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_formats::image_kind::{is_image_by_content, is_named_like_an_image};
 use calmix_formats::listing::{Contents, below, contents, walk};
-use serde::{Deserialize, Serialize};
 
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
 
+pub use self::class_folder::FolderLayout;
+pub(super) use self::class_folder::{ClassFolder, SPLITS, TRAIN, UNLABELLED, split};
 pub(super) use self::group_level::GroupLevel;
-
-/// The subsets, and the folder names that are recognised for each, in any case.
-pub(super) const SPLITS: [(&str, &[&str]); 4] = [
-    (TRAIN, &["train", "training"]),
-    ("val", &["val", "valid", "validation"]),
-    ("test", &["test", "testing"]),
-    (UNLABELLED, &["unlabelled", "unlabeled"]),
-];
-
-pub(super) const TRAIN: &str = "train";
-
-/// The subset of images without labels.
-pub(super) const UNLABELLED: &str = "unlabelled";
-
-/// How the folders of a dataset are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FolderLayout {
-    /// By their names and contents; an error if two readings are possible.
-    #[default]
-    Auto,
-    /// Every folder in the root is a class, whatever its name, except `unlabelled`.
-    Classes,
-    /// Folders called `train`, `val`, `test` or `unlabelled` are splits; without `train`, other folders are its classes.
-    Splits,
-    /// The folders in the root, or in each split, are groups of classes; the folders in them are the classes.
-    Nested,
-}
-
-/// A folder whose files all have one class, or none.
-#[derive(Debug)]
-pub(super) struct ClassFolder {
-    pub(super) subset: &'static str,
-    pub(super) folder: String,
-    pub(super) class: Option<String>,
-}
 
 /// The class folders of a dataset.
 #[derive(Debug, Default)]
@@ -62,12 +28,6 @@ pub(super) struct ClassFolders {
     /// Files and folders that are not part of the dataset.
     pub(super) left_out: Vec<FormatError>,
     pub(super) warnings: Vec<DataWarning>,
-}
-
-/// The split that a folder of this name holds, if it is a recognised name.
-pub(super) fn split(folder: &str) -> Option<&'static str> {
-    let is_called = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(folder));
-    SPLITS.iter().find(|(_, names)| is_called(names)).map(|(name, _)| *name)
 }
 
 impl ClassFolders {

@@ -13,7 +13,6 @@
 mod column_stats;
 mod label_lines;
 mod label_list;
-mod lines_in_order;
 mod row_labels;
 
 use std::io::Write;
@@ -27,8 +26,8 @@ use calmix_formats::read_at::ReadAt;
 use calmix_formats::vectors::{VectorOptions, VectorPlace, VectorSource};
 
 use self::column_stats::ColumnStats;
-use self::label_list::LabelList;
-use self::row_labels::{RowLabels, SUBSETS};
+use self::label_list::{LabelList, SUBSETS};
+use self::row_labels::RowLabels;
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared, SampleDigest, UNPACKED_VECTORS};

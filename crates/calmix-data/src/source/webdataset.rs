@@ -23,34 +23,22 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
-use calmix_formats::error::FormatError;
-use calmix_formats::error::FormatProblem;
+use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_formats::labels::text::{HINT, numbered_classes};
 use calmix_formats::listing::walk;
 use calmix_io::safe_path;
 
-use super::Inspection;
 use super::layout::{SPLITS, split};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 use kept_scans::KeptScans;
+pub use shard_scan::WebdatasetOptions;
 use shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
-
-/// How shards are read.
-#[derive(Debug, Clone, Default)]
-pub struct WebdatasetOptions {
-    /// How images are checked; by default only by their header, because shards usually hold many images.
-    pub inspection: Inspection,
-    /// The classes in the order of their numbers; `None` for as many as occur, named by their numbers.
-    pub classes: Option<Vec<String>>,
-    /// Whether an image without a class is an unlabelled one; otherwise it is an error.
-    pub unlabelled: bool,
-}
 
 /// Prepares the shards below `root` and writes the dataset to `target`.
 ///
 /// Each shard is read once, by one of several threads; the table is put together from what they found, in the order of the
-/// shards. With [`Inspection::scans`], a preparation that was killed continues with the shards that it has not read.
+/// shards. With [`Inspection::scans`](super::Inspection::scans), a preparation that was killed continues with the shards that it has not read.
 ///
 /// # Errors
 /// If a shard is not a sound archive, members of a sample are missing, doubled or contradict each other, none of the

@@ -14,10 +14,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
+use calmix_formats::source_dir::for_each_line;
 use calmix_io::safe_path;
 
+use super::Inspection;
 use super::image_files::ImageFiles;
-use super::{Inspection, lines};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
@@ -43,7 +44,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     let mut images = 0;
     for list in &train {
         safe_path::check(root, list)?;
-        lines::for_each(list, |_, _| {
+        for_each_line(list, |_, _| -> Result<(), DataError> {
             images += 1;
             Ok(())
         })?;
@@ -72,7 +73,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
 
 fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
     let (mut classes, mut seen) = (Vec::new(), BTreeSet::new());
-    lines::for_each(path, |number, line| {
+    for_each_line(path, |number, line| -> Result<(), DataError> {
         let wnid = line.split_whitespace().next().unwrap_or(line);
         if !seen.insert(wnid.to_owned()) {
             let problem = FormatProblem::Content(format!("{wnid} is listed twice"));
@@ -94,7 +95,7 @@ fn add_list(
     image_files: &mut ImageFiles,
     builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
-    lines::for_each(list, |number, line| {
+    for_each_line(list, |number, line| -> Result<(), DataError> {
         let wrong =
             |what: String| DataError::new(list, FormatProblem::Content(what)).at(format!("line {number}"));
         let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {

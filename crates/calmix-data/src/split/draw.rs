@@ -4,12 +4,25 @@ use std::ops::Range;
 
 use calmix_core::rng::Domain;
 use calmix_formats::error::FormatProblem;
+use serde::{Deserialize, Serialize};
 
 use super::held_groups::{DrawnLabel, held_groups};
+use super::plan::{Rule, SplitPlan};
 use super::quota::{self, Purpose, class_key};
-use super::{Rule, Short, SplitPlan};
 use crate::dataset::Dataset;
 use crate::error::DataError;
+
+/// A class that has fewer labels than the rule wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Short {
+    /// Its name.
+    pub class: String,
+    /// Labels that the rule wanted from it.
+    pub wanted: u64,
+    /// Labels that it had; all of them are used.
+    pub given: u64,
+}
 
 /// Where labelled samples may come from.
 pub(super) enum Candidates<'a> {

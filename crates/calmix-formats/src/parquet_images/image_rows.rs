@@ -6,9 +6,7 @@ use parquet::errors::{ParquetError, Result};
 
 use super::image_columns::ImageColumns;
 use crate::error::{FormatError, FormatProblem};
-use crate::labels::text::MOST_CLASSES;
-use crate::labels::text::group_of;
-use crate::labels::text::label_of;
+use crate::labels::text::{MOST_CLASSES, group_of, label_of};
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 
 /// Rows that are read in order.

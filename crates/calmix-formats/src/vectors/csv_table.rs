@@ -17,10 +17,8 @@ use super::vector_format::VectorFormat;
 use super::vector_source::{VectorFile, VectorSource};
 use crate::error::{FormatError, FormatProblem};
 use crate::labels::columns::{check_separator, group_column, id_column, label_column};
-use crate::labels::text::group_of;
-use crate::labels::text::label_of;
-use crate::read_at::ReadAt;
-use crate::read_at::ReadFrom;
+use crate::labels::text::{group_of, label_of};
+use crate::read_at::{ReadAt, ReadFrom};
 
 /// Bytes of the longest line.
 const LONGEST_LINE: u64 = 64 << 20;

@@ -14,8 +14,7 @@ use super::vector_source::{VectorFile, VectorSource};
 use crate::element_type::ElementType;
 use crate::error::{FormatError, FormatProblem};
 use crate::npy::{NpyHeader, NpyItem, is_npy};
-use crate::read_at::ReadAt;
-use crate::read_at::ReadFrom;
+use crate::read_at::{ReadAt, ReadFrom};
 
 /// A file whose header was read, and whose length matches it.
 #[derive(Debug)]

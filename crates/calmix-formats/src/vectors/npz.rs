@@ -19,8 +19,7 @@ use super::vector_source::{VectorFile, VectorSource};
 use crate::error::{FormatError, FormatProblem};
 use crate::expansion::is_plausible_for_vectors;
 use crate::npy::{NpyHeader, NpyItem};
-use crate::read_at::ReadAt;
-use crate::read_at::ReadFrom;
+use crate::read_at::{ReadAt, ReadFrom};
 
 /// The most arrays of an archive.
 const MOST_ARRAYS: usize = 10_000;

@@ -4,7 +4,6 @@
 
 mod row_stream;
 mod schema;
-mod table_part;
 mod texts;
 mod vector_column;
 
@@ -13,9 +12,8 @@ use std::path::Path;
 use parquet::file::metadata::ParquetMetaData;
 
 use self::row_stream::ParquetStream;
-use self::schema::Columns;
-use self::table_part::TablePart;
-pub(super) use self::table_part::parts;
+pub(super) use self::schema::parts;
+use self::schema::{Columns, TablePart};
 pub use self::texts::ParquetTexts;
 use super::options::VectorOptions;
 use super::place::VectorPlace;

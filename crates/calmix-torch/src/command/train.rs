@@ -134,7 +134,6 @@ mod tests {
     use std::fs::{self, File};
     use std::process::Command;
 
-    use calmix::data::split::draws;
     use calmix::io::lock::locks;
     use calmix::recipe::resolutions;
     use clap::Parser as _;
@@ -145,12 +144,12 @@ mod tests {
     use calmix::terminal::print;
 
     /// The text before the counts that the process below prints.
-    const COUNTED: &str = "resolutions, draws and locks: ";
+    const COUNTED: &str = "resolutions and locks: ";
     const FOLDER: &str = "CALMIX_TEST_FOLDER";
 
-    /// The recipe is resolved before and after the dataset is read; the split is drawn and the run locked once.
+    /// The recipe is resolved before and after the dataset is read; the run is locked once.
     #[test]
-    fn train_resolves_twice_and_draws_and_locks_once() {
+    fn train_resolves_twice_and_locks_once() {
         let folder = tempfile::tempdir().unwrap();
         for class in ["cat", "dog"] {
             let images = folder.path().join("photos").join(class);
@@ -169,7 +168,7 @@ mod tests {
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            text.contains(&format!("{COUNTED}2 1 1\n")),
+            text.contains(&format!("{COUNTED}2 1\n")),
             "{text}{}",
             String::from_utf8_lossy(&output.stderr)
         );
@@ -187,6 +186,6 @@ mod tests {
         let arguments =
             arguments.into_iter().chain(settings.into_iter().flat_map(|setting| ["--set", setting]));
         run_command(Calmix::parse_from(arguments).command).unwrap();
-        print(&format!("{COUNTED}{} {} {}", resolutions(), draws(), locks())).unwrap();
+        print(&format!("{COUNTED}{} {}", resolutions(), locks())).unwrap();
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
 
-use super::{ClassFolder, FolderLayout};
+use super::class_folder::{ClassFolder, FolderLayout};
 use crate::error::DataError;
 
 /// A level of folders, counted from 1 below the root. The folders of splits are not counted; `unlabelled` is at the level of a

@@ -17,14 +17,15 @@ use calmix_formats::labels::text::{group_of, label_of};
 use calmix_formats::vectors::{LabelStream, NpyFile, VectorPlace};
 use csv::StringRecord;
 
-use super::super::layout::split;
-use super::label_lines::LabelLines;
-use super::lines_in_order::LinesInOrder;
-use super::row_labels::SUBSETS;
+use super::super::layout::{TRAIN, UNLABELLED, split};
+use super::label_lines::{LabelLines, Line, LinesInOrder};
 use crate::error::DataError;
 
 /// Bytes of the longest list: ten million rows.
 const LONGEST: u64 = 1 << 30;
+
+/// The subsets, in the order of their ids.
+pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
 
 /// Labels by row.
 #[derive(Debug)]
@@ -51,17 +52,6 @@ impl std::fmt::Debug for NpyLabels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("NpyLabels")
     }
-}
-
-/// A line of a CSV.
-#[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) number: u64,
-    pub(super) label: Option<String>,
-    /// An index into [`SUBSETS`].
-    pub(super) subset: u8,
-    /// The name of its group, if it has one.
-    pub(super) group: Option<String>,
 }
 
 /// What a list says about a row.

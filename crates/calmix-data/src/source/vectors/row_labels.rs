@@ -5,14 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use calmix_formats::error::FormatProblem;
 use calmix_formats::vectors::{VectorBlock, VectorSource};
 
-use super::super::layout::{TRAIN, UNLABELLED};
-use super::label_list::{LabelList, ListedRow};
+use super::label_list::{LabelList, ListedRow, SUBSETS};
 use crate::error::DataError;
 use crate::groups::NO_GROUP;
 use crate::manifest::NO_LABEL;
-
-/// The subsets, in the order of their ids.
-pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
 
 /// The most labels: a class for each of them is held in memory.
 const MOST_CLASSES: usize = calmix_io::class_names::MOST;

@@ -10,13 +10,23 @@ use calmix_cloud::RemoteFolder;
 use calmix_formats::error::FormatProblem;
 use calmix_formats::labels::text::MOST_CLASSES;
 
-use super::WebdatasetOptions;
 use super::sample::{Label, Sample, TarSamples};
 use crate::error::DataError;
 use crate::manifest::SampleDigest;
-use crate::source::Check;
 use crate::source::image_files::check_image;
 use crate::source::layout::UNLABELLED;
+use crate::source::{Check, Inspection};
+
+/// How shards are read.
+#[derive(Debug, Clone, Default)]
+pub struct WebdatasetOptions {
+    /// How images are checked; by default only by their header, because shards usually hold many images.
+    pub inspection: Inspection,
+    /// The classes in the order of their numbers; `None` for as many as occur, named by their numbers.
+    pub classes: Option<Vec<String>>,
+    /// Whether an image without a class is an unlabelled one; otherwise it is an error.
+    pub unlabelled: bool,
+}
 
 /// A shard of the source.
 #[derive(Debug)]

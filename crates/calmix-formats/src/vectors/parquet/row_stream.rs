@@ -4,11 +4,10 @@ use parquet::errors::{ParquetError, Result};
 
 use super::super::rows::{RowStream, VectorBlock};
 use super::super::shape::VectorShape;
-use super::table_part::TablePart;
+use super::schema::TablePart;
 use super::vector_column::{VectorColumn, VectorColumnProblem};
 use crate::error::{FormatError, FormatProblem};
-use crate::labels::text::group_of;
-use crate::labels::text::label_of;
+use crate::labels::text::{group_of, label_of};
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
 
 /// Rows from some row group on.

@@ -1,4 +1,6 @@
-//! Which columns of a Parquet file hold vectors, ids, labels and groups.
+//! The files of a table, and which of their columns hold vectors, ids, labels and groups.
+
+use std::path::Path;
 
 use csv::StringRecord;
 use parquet::basic::{LogicalType, Type};
@@ -6,9 +8,25 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::options::{VectorOptions, choose};
-use crate::error::FormatProblem;
+use super::super::place::VectorPlace;
+use crate::error::{FormatError, FormatProblem};
 use crate::labels::columns::{group_column, id_column, label_column};
-use crate::parquet_file::{Leaf, check_group_column, holds_texts};
+use crate::listing::contents;
+use crate::parquet_file::{Leaf, ParquetFile, check_group_column, holds_texts};
+
+/// A file of a table.
+#[derive(Debug)]
+pub(super) struct TablePart {
+    pub(super) file: ParquetFile,
+    pub(super) columns: Columns,
+}
+
+/// The names of the parts of a folder, in order.
+pub(in super::super) fn parts(place: &VectorPlace) -> Result<Vec<String>, FormatError> {
+    let mut files = contents(&place.folder, "")?.files;
+    files.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "parquet"));
+    Ok(files)
+}
 
 /// The columns that are read.
 #[derive(Debug, Clone)]

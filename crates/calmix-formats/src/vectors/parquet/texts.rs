@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::super::place::VectorPlace;
 use super::row_stream::in_group;
-use super::schema::text_leaf;
-use super::table_part::parts;
+use super::schema::{parts, text_leaf};
 use crate::error::FormatError;
 use crate::parquet_file::{Leaf, ParquetFile, guarded};
 

@@ -10,7 +10,7 @@
 //! | `recipe.toml` | the recipe, so that a resumed run can name each key that changed |
 
 use calmix_core::method::MethodState;
-use calmix_data::tally::Tally;
+use calmix_data::loader::Tally;
 use calmix_engine::loss_scale::LossScale;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_run::checkpoint::Checkpoint;

@@ -1,18 +1,39 @@
-//! A column of ids, labels or groups: text or whole numbers.
+//! The columns of a file, and those of ids, labels or groups: text or whole numbers.
 
 use parquet::basic::{ConvertedType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ParquetMetaData;
-use parquet::schema::types::ColumnDescriptor;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
-use super::leaf::Leaf;
 use crate::error::FormatProblem;
 use crate::labels::columns::is_group;
 
 /// Bytes of the longest id or label: many rows can share one text of a dictionary.
 const LONGEST: usize = 4096;
+
+/// A column of a file, by its index among the leaves of the schema.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    /// Its index among the leaves.
+    pub index: usize,
+    /// Its type and its path in the schema.
+    pub description: ColumnDescPtr,
+}
+
+impl Leaf {
+    /// All columns of a file.
+    pub fn all(metadata: &ParquetMetaData) -> impl Iterator<Item = Self> {
+        let columns = metadata.file_metadata().schema_descr().columns().iter();
+        columns.cloned().enumerate().map(|(index, description)| Self { index, description })
+    }
+
+    /// The name of the column that the leaf belongs to: that of the whole list or struct.
+    pub fn root(&self) -> &str {
+        self.description.path().parts().first().map_or("", String::as_str)
+    }
+}
 
 /// Whether a column can hold ids, labels or groups: text, whole numbers, or numbers that pandas made of whole ones with gaps.
 pub fn holds_texts(description: &ColumnDescriptor) -> bool {
