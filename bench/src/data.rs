@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
-use calmix_data::decode::{DecodeLimits, decode};
-use calmix_data::image::Image;
+use calmix_formats::decode::{DecodeLimits, decode};
+use calmix_formats::image::Image;
 
 /// One repetition: both views of every image, into a batch each, in another epoch every time. As in the loader
 /// the memory of a batch is used again; what is returned are its last bytes.

@@ -1,7 +1,7 @@
 #![no_main]
 
-use calmix_data::source::Count;
 use calmix_data::source::cifar::{self, Variant};
+use calmix_formats::source_dir::Count;
 use calmix_fuzz::{Scene, with_scene};
 use libfuzzer_sys::fuzz_target;
 

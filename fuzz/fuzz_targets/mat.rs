@@ -1,7 +1,7 @@
 #![no_main]
 
 use calmix_data::error::DataError;
-use calmix_data::mat::{MatFile, MatType};
+use calmix_formats::mat::{MatFile, MatType};
 use calmix_fuzz::with_scene;
 use libfuzzer_sys::fuzz_target;
 

@@ -1,6 +1,6 @@
 #![no_main]
 
-use calmix_data::npy;
+use calmix_formats::npy;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,9 +2,9 @@
 
 use std::sync::Once;
 
-use calmix_data::source::labels_csv::LabelColumns;
 use calmix_data::source::parquet_images::{ParquetOptions, prepare};
 use calmix_data::source::{Check, Inspection};
+use calmix_formats::labels::columns::LabelColumns;
 use calmix_fuzz::{LIMITS, with_scene};
 use libfuzzer_sys::fuzz_target;
 

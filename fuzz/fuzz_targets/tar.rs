@@ -2,9 +2,9 @@
 
 use std::io::Cursor;
 
-use calmix_data::source::tar::TarMembers;
 use calmix_data::source::webdataset::{self, WebdatasetOptions};
 use calmix_data::source::{Check, Inspection};
+use calmix_formats::tar::TarMembers;
 use calmix_fuzz::{LIMITS, with_scene};
 use libfuzzer_sys::fuzz_target;
 

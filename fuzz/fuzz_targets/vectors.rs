@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Once;
 
 use calmix_data::source::vectors;
-use calmix_data::vectors::VectorOptions;
+use calmix_formats::vectors::VectorOptions;
 use calmix_fuzz::with_scene;
 use libfuzzer_sys::fuzz_target;
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
-use calmix_data::decode::{DecodeLimits, decode, size};
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
+use calmix_formats::decode::{DecodeLimits, decode, size};
 use tempfile::TempDir;
 
 /// One mebipixel: a larger claim is an error at once instead of a second of decoding.

@@ -10,7 +10,8 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::dataset::Dataset;
 use calmix_data::loader::{ImageSource, ImageViews, InMemory, Loader, SampleStream, Training, Workers};
-use calmix_data::prepare::{SourceSpec, prepare};
+use calmix_data::prepare::prepare;
+use calmix_data::source::SourceSpec;
 use calmix_data::split::{LabelSplit, SplitPlan};
 use tempfile::TempDir;
 

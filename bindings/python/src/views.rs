@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use calmix::data::augment::{Augment, EvalView, Filter, Scratch};
-use calmix::data::decode::DecodeLimits;
-use calmix::data::image::Image;
 use calmix::data::shrink::{decode_shrunk, shrunk};
+use calmix::formats::decode::DecodeLimits;
+use calmix::formats::image::Image;
 use calmix::io::safe_open;
 use numpy::{IntoPyArray, PyArray4, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::prelude::*;

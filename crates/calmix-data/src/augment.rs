@@ -7,7 +7,7 @@
 //! ```
 //! use calmix_core::rng::Seed;
 //! use calmix_data::augment::{Augment, Scratch};
-//! use calmix_data::image::Image;
+//! use calmix_formats::image::Image;
 //!
 //! let augment = Augment::usb(32);
 //! let image = Image::filled(32, 32, [200, 100, 50]);
@@ -31,11 +31,13 @@ mod resize;
 mod table;
 
 use calmix_core::rng::{Domain, Seed};
+use calmix_formats::image::Image;
 use serde::{Deserialize, Serialize};
 
 pub use canvas::{Canvas, Scratch};
 pub use cutout::{Cutout, Hole};
 pub use frame::{Frame, Rect};
+use geometry::MAX_SIZE;
 pub use geometry::{First, Geometry};
 pub use op::Op;
 pub use rand_augment::RandAugment;
@@ -43,7 +45,6 @@ pub use resize::Filter;
 pub(crate) use resize::resized;
 
 use crate::error::DataError;
-use crate::image::Image;
 
 /// How the views of a dataset are made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,9 +81,6 @@ pub struct EvalView {
     /// Pixels of the shorter side before the cut; if it is the size of the view, nothing is cut from a square image.
     pub resize: u32,
 }
-
-/// The largest view; the fixed-point arithmetic of the operations ends at twice this.
-const MAX_SIZE: u32 = 1 << 14;
 
 impl Augment {
     /// Bytes of a view: one each for red, green and blue, row by row.

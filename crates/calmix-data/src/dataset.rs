@@ -8,36 +8,28 @@ mod kept_samples;
 mod open_parts;
 mod part_source;
 mod parts;
-mod read_at;
 mod records;
 mod sample_groups;
-mod verify;
+mod table_files;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use calmix_formats::decode::DecodeLimits;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
+use calmix_formats::read_at::{ReadAt, ReadFrom};
 
-use kept_samples::KeptSamples;
 use part_source::PartSource;
 use parts::PartTable;
-pub(crate) use read_at::ReadAt;
 pub use records::Records;
+use table_files::{AGAIN, check_hash, open_groups, read_header, wrong_length};
 
-use crate::decode::DecodeLimits;
-use crate::error::{DataError, DataProblem};
-use crate::image::Image;
-use crate::manifest::{
-    DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS, check_version,
-};
-use crate::read_from::ReadFrom;
+use crate::error::DataError;
+use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS};
 use crate::shrink::{self, decode_shrunk, shrunk};
 
 /// Bytes of the longest `manifest.json`: a million classes.
-const MAX_MANIFEST: u64 = 16 << 20;
-
-const AGAIN: &str = "prepare the dataset again";
-
 /// A prepared dataset, open for reading.
 #[derive(Debug)]
 pub struct Dataset {
@@ -48,6 +40,23 @@ pub struct Dataset {
     groups: Option<ReadAt>,
     /// Samples of remote shards that were copied to the local disk.
     kept: Option<KeptSamples>,
+}
+
+/// Samples of remote shards in one local file, one after the other in the order of their ids.
+#[derive(Debug)]
+struct KeptSamples {
+    ids: Vec<u64>,
+    /// Where each begins.
+    starts: Vec<u64>,
+    file: ReadAt,
+}
+
+impl KeptSamples {
+    /// The place of a sample in the file.
+    fn find(&self, id: u64) -> Option<(&ReadAt, u64)> {
+        let index = self.ids.binary_search(&id).ok()?;
+        Some((&self.file, *self.starts.get(index)?))
+    }
 }
 
 impl Dataset {
@@ -67,12 +76,12 @@ impl Dataset {
             expected => return Err(wrong_length(&samples, expected.unwrap_or(u64::MAX))),
         }
         check_hash(&samples, &header.tables.samples)?;
-        let groups = sample_groups::open(&prepared, &header)?;
+        let groups = open_groups(&prepared, &header)?;
         let parts = PartTable::open(prepared, root, &header)?;
         if !header.is_genuine() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
-            return Err(DataError::new(path, DataProblem::Changed(problem)).hint(AGAIN));
+            return Err(DataError::new(path, FormatProblem::Changed(problem)).hint(AGAIN));
         }
         Ok(Self { header, samples, parts, groups, kept: None })
     }
@@ -115,7 +124,7 @@ impl Dataset {
         let subset = self.header.subsets.iter().find(|subset| subset.name == name);
         let subset = subset.ok_or_else(|| {
             let known: Vec<&str> = self.header.subsets.iter().map(|subset| subset.name.as_str()).collect();
-            let problem = DataProblem::Content(format!("there is no subset `{name}`"));
+            let problem = FormatProblem::Content(format!("there is no subset `{name}`"));
             DataError::new(self.folder(), problem).hint(format!("the subsets are: {}", known.join(", ")))
         })?;
         Ok(subset.first..subset.first + subset.count)
@@ -127,7 +136,7 @@ impl Dataset {
     /// If there is no such sample, or its record cannot be read or contradicts the header.
     pub fn record(&self, id: u64) -> Result<SampleRecord, DataError> {
         if id >= self.header.samples {
-            let problem = DataProblem::Content(format!(
+            let problem = FormatProblem::Content(format!(
                 "there is no sample {id}; the dataset has {} samples",
                 self.header.samples
             ));
@@ -136,11 +145,6 @@ impl Dataset {
         let mut bytes = [0; SampleRecord::BYTES];
         self.read_records(id, &mut bytes)?;
         self.checked(id, SampleRecord::from_bytes(bytes))
-    }
-
-    /// The ids of a range, as far as they exist, with their records, in order.
-    pub fn records(&self, ids: Range<u64>) -> Records<'_> {
-        Records::new(self, ids.start..ids.end.min(self.header.samples))
     }
 
     /// A sample's class, if it has one.
@@ -200,7 +204,7 @@ impl Dataset {
     /// Puts the bytes of a sample, as they were prepared, into `bytes`.
     ///
     /// # Errors
-    /// If they cannot be read, or are not the bytes that were prepared ([`DataProblem::Changed`]).
+    /// If they cannot be read, or are not the bytes that were prepared ([`FormatProblem::Changed`]).
     pub fn bytes(&self, id: u64, bytes: &mut Vec<u8>) -> Result<(), DataError> {
         self.bytes_of(id, self.record(id)?, bytes)
     }
@@ -211,7 +215,7 @@ impl Dataset {
     /// As [`bytes`](Self::bytes), and if the dataset holds images.
     pub fn vector(&self, id: u64, numbers: &mut Vec<f32>) -> Result<(), DataError> {
         let Encoding::Vectors { number, .. } = self.header.encoding else {
-            let problem = DataProblem::Content("the dataset holds images, not vectors".into());
+            let problem = FormatProblem::Content("the dataset holds images, not vectors".into());
             return Err(DataError::new(self.folder(), problem));
         };
         let mut bytes = Vec::new();
@@ -251,15 +255,15 @@ impl Dataset {
     fn decode_shrunk(&self, id: u64, bytes: &[u8], side: u32) -> Result<Image, DataError> {
         let image = match self.header.encoding {
             Encoding::Raw { width, height, layout } => layout.image(width, height, bytes).ok_or_else(|| {
-                DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
+                FormatProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
             }),
             Encoding::Vectors { .. } => {
-                Err(DataProblem::Content("the dataset holds vectors, not images".into()))
+                Err(FormatProblem::Content("the dataset holds vectors, not images".into()))
             }
             Encoding::File => {
                 let stored = self.header.shrunk.and_then(|_| shrink::from_stored(bytes));
                 let decode = || decode_shrunk(bytes, &DecodeLimits::default(), side);
-                stored.map_or_else(|| decode().map_err(DataProblem::from), |(image, _)| Ok(image))
+                stored.map_or_else(|| decode().map_err(FormatProblem::from), |(image, _)| Ok(image))
             }
         };
         let image = image.map(|image| shrunk(image, side));
@@ -282,7 +286,7 @@ impl Dataset {
         if end.is_none_or(|end| end > file.length()) {
             let problem =
                 format!("expected {} bytes here, but the file has {} in total", record.length, file.length());
-            return Err(DataError::new(file.path(), DataProblem::Changed(problem))
+            return Err(DataError::new(file.path(), FormatProblem::Changed(problem))
                 .at(location())
                 .hint(AGAIN));
         }
@@ -295,7 +299,7 @@ impl Dataset {
                 "the content has changed: checksum {checksum:08x}, but it was {:08x} when prepared",
                 record.checksum
             );
-            return Err(DataError::new(file.path(), DataProblem::Changed(problem))
+            return Err(DataError::new(file.path(), FormatProblem::Changed(problem))
                 .at(location())
                 .hint(AGAIN));
         }
@@ -310,7 +314,7 @@ impl Dataset {
     }
 
     fn read_records(&self, first: u64, bytes: &mut [u8]) -> Result<(), DataError> {
-        self.samples.read(bytes, first * SampleRecord::BYTES as u64)
+        Ok(self.samples.read(bytes, first * SampleRecord::BYTES as u64)?)
     }
 
     fn checked(&self, id: u64, record: SampleRecord) -> Result<SampleRecord, DataError> {
@@ -325,55 +329,7 @@ impl Dataset {
         } else {
             return Ok(record);
         };
-        let error = DataError::new(self.samples.path(), DataProblem::Format(problem));
+        let error = DataError::new(self.samples.path(), FormatProblem::Format(problem));
         Err(error.at(format!("sample {id}")).hint(AGAIN))
     }
-}
-
-fn read_header(prepared: &Path) -> Result<Header, DataError> {
-    let file = ReadAt::open(prepared, "manifest.json")?;
-    if file.length() > MAX_MANIFEST {
-        let problem = DataProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
-        return Err(DataError::new(file.path(), problem));
-    }
-    let mut bytes = vec![0; file.length() as usize];
-    file.read(&mut bytes, 0)?;
-    let bad = |problem| DataError::new(file.path(), problem).hint(AGAIN);
-    let parse = |error: serde_json::Error| bad(DataProblem::Format(error.to_string()));
-    let Versioned { version } = serde_json::from_slice(&bytes).map_err(parse)?;
-    check_version(version).map_err(bad)?;
-    let header: Header = serde_json::from_slice(&bytes).map_err(parse)?;
-    header.check().map_err(bad)?;
-    Ok(header)
-}
-
-/// The version, which every format states.
-#[derive(Deserialize)]
-struct Versioned {
-    version: u32,
-}
-
-/// Refuses a table that is not the one that was prepared, in a fixed amount of memory.
-fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
-    /// Long enough for the hash to use whole vectors, short enough for a cache.
-    const PIECE: u64 = 256 << 10;
-    let mut hasher = blake3::Hasher::new();
-    let mut piece = Vec::new();
-    for at in (0..file.length()).step_by(PIECE as usize) {
-        piece.resize(PIECE.min(file.length() - at) as usize, 0);
-        file.read(&mut piece, at)?;
-        hasher.update(&piece);
-    }
-    if hasher.finalize().to_hex().as_str() == expected {
-        return Ok(());
-    }
-    let problem = DataProblem::Changed(
-        "the file has changed since it was prepared: manifest.json has another hash".into(),
-    );
-    Err(DataError::new(file.path(), problem).hint(AGAIN))
-}
-
-fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
-    let problem = DataProblem::Format(format!("{} bytes, expected {expected}", file.length()));
-    DataError::new(file.path(), problem).hint(AGAIN)
 }

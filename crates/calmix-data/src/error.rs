@@ -1,38 +1,25 @@
 //! The error of this crate: what is wrong with a dataset, where, and what to try next.
 //!
-//! A function that reads bytes without knowing their file returns a [`DataProblem`]. It is not an error by itself, so that the
+//! A function that checks bytes without knowing their file returns a [`FormatProblem`]. It is not an error by itself, so that the
 //! compiler demands the file of it before it can reach a user.
 
 use std::any::Any;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::time::Duration;
-use std::{fmt, io};
 
 use calmix_core::sharding::Shard;
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
-use calmix_io::redacted::redacted;
-use calmix_io::shown::shown;
-use calmix_io::transient::{is_transient, is_wrong_path};
-
-use crate::decode::DecodeProblem;
-use crate::loader::Tally;
+use calmix_formats::decode::DecodeProblem;
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_io::error::{ErrorKind, FileError};
 
 /// Why a dataset cannot be prepared or read, an image not be decoded, or a batch not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// A file or folder that cannot be used.
-    #[error("{}", shown(redacted(&format!("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref())))))]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// Where in it: a line, a byte, a member, a sample.
-        place: Option<String>,
-        /// What is wrong.
-        problem: DataProblem,
-        /// What to try next.
-        hint: Option<String>,
-    },
+    #[error(transparent)]
+    File(#[from] FormatError),
     /// Bytes that cannot be decoded to an image.
     #[error("{0}")]
     Image(DecodeProblem),
@@ -72,7 +59,7 @@ pub enum DataError {
         /// The sample.
         id: u64,
         /// What is wrong with it.
-        problem: DataProblem,
+        problem: FormatProblem,
     },
     /// A sample of the labelled stream has no label.
     #[error(
@@ -102,16 +89,18 @@ pub enum DataError {
     },
     /// More samples are corrupt than a run may skip.
     #[error(
-        "{} of {} samples read so far are corrupt, the last is sample {id} ({problem}); \
-         repair the dataset, or set a larger loader.corrupt_share", .tally.skipped, .tally.seen
+        "{skipped} of {seen} samples read so far are corrupt, the last is sample {id} ({problem}); \
+         repair the dataset, or set a larger loader.corrupt_share"
     )]
     TooManyCorrupt {
         /// The last corrupt sample.
         id: u64,
         /// What is wrong with it.
         problem: String,
-        /// Samples read and samples skipped so far.
-        tally: Tally,
+        /// Samples read so far, with repetition.
+        seen: u64,
+        /// Corrupt ones among them.
+        skipped: u64,
     },
     /// No worker finished a sample within the patience.
     #[error("no sample was loaded for {} s; in progress: {ids:?}; check that the storage is reachable", .after.as_secs_f64())]
@@ -178,63 +167,11 @@ pub enum DataError {
     Thread(#[source] io::Error),
 }
 
-/// What can be wrong with a file or its bytes.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum DataProblem {
-    /// The system could not read or write.
-    Io(io::Error),
-    /// The bytes violate their format.
-    Format(String),
-    /// Larger than what is accepted from untrusted input.
-    Limit(String),
-    /// The bytes are not the ones that were prepared.
-    Changed(String),
-    /// Labels, counts or names that contradict each other or the request.
-    Content(String),
-    /// More than one reading is possible: the user has to choose one.
-    Ambiguous {
-        /// What was found.
-        what: String,
-        /// The readings, each with the option that selects it.
-        readings: Vec<String>,
-    },
-}
-
-impl fmt::Display for DataProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Format(what) | Self::Limit(what) | Self::Changed(what) | Self::Content(what) => {
-                f.write_str(what)
-            }
-            Self::Ambiguous { what, readings } => write!(f, "{what}; {}", readings.join("; ")),
-        }
-    }
-}
-
-impl From<io::Error> for DataProblem {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<DecodeProblem> for DataProblem {
-    fn from(problem: DecodeProblem) -> Self {
-        match problem {
-            DecodeProblem::Size { .. } | DecodeProblem::Bomb { .. } | DecodeProblem::Bytes(_) => {
-                Self::Limit(problem.to_string())
-            }
-            _ => Self::Format(problem.to_string()),
-        }
-    }
-}
-
-impl From<DataError> for DataProblem {
+impl From<DataError> for FormatProblem {
     /// Drops the file, for an error about another file that it makes unusable.
     fn from(error: DataError) -> Self {
         match error {
-            DataError::File { problem, .. } | DataError::View { problem, .. } => problem,
+            DataError::File(FormatError { problem, .. }) | DataError::View { problem, .. } => problem,
             DataError::Image(problem) => problem.into(),
             DataError::EmptyImage { .. } => Self::Format(error.to_string()),
             _ => Self::Content(error.to_string()),
@@ -250,44 +187,32 @@ impl From<DecodeProblem> for DataError {
 
 impl From<FileError> for DataError {
     fn from(error: FileError) -> Self {
-        let problem = match error.problem {
-            FileProblem::Io(error) => DataProblem::Io(error),
-            FileProblem::Limit(what) => DataProblem::Limit(what),
-            FileProblem::Changed(what) => DataProblem::Changed(what),
-            FileProblem::Content(what) => DataProblem::Content(what),
-            problem => DataProblem::Format(problem.to_string()),
-        };
-        Self::File {
-            path: error.path,
-            place: error.place.map(String::from),
-            problem,
-            hint: error.hint.map(String::from),
-        }
+        Self::File(error.into())
     }
 }
 
 impl DataError {
     /// Returns a problem with `path` as a whole.
-    pub fn new(path: impl AsRef<Path>, problem: impl Into<DataProblem>) -> Self {
-        Self::File { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
+    pub fn new(path: impl AsRef<Path>, problem: impl Into<FormatProblem>) -> Self {
+        Self::File(FormatError::new(path, problem))
     }
 
     /// Adds where in the file the problem is.
     #[must_use]
-    pub fn at(mut self, at: impl Into<String>) -> Self {
-        if let Self::File { place, .. } = &mut self {
-            *place = Some(at.into());
+    pub fn at(self, at: impl Into<String>) -> Self {
+        match self {
+            Self::File(error) => Self::File(error.at(at)),
+            error => error,
         }
-        self
     }
 
     /// Adds what to try next.
     #[must_use]
-    pub fn hint(mut self, next: impl Into<String>) -> Self {
-        if let Self::File { hint, .. } = &mut self {
-            *hint = Some(next.into());
+    pub fn hint(self, next: impl Into<String>) -> Self {
+        match self {
+            Self::File(error) => Self::File(error.hint(next)),
+            error => error,
         }
-        self
     }
 
     /// Names the file of an image that cannot be decoded, and what to try next.
@@ -304,9 +229,9 @@ impl DataError {
 
     /// Makes the problem with the file a violation of its format, in these words.
     #[must_use]
-    pub(crate) fn with_format(mut self, words: impl FnOnce(&DataProblem) -> String) -> Self {
-        if let Self::File { problem, .. } = &mut self {
-            *problem = DataProblem::Format(words(problem));
+    pub(crate) fn with_format(mut self, words: impl FnOnce(&FormatProblem) -> String) -> Self {
+        if let Self::File(FormatError { problem, .. }) = &mut self {
+            *problem = FormatProblem::Format(words(problem));
         }
         self
     }
@@ -314,16 +239,16 @@ impl DataError {
     /// Returns the file or folder that cannot be used, if the error is about one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::File { path, .. } => Some(path),
+            Self::File(error) => Some(&error.path),
             Self::Sample { error, .. } => error.path(),
             _ => None,
         }
     }
 
     /// Returns what is wrong with the file or the sample, if the error is about one.
-    pub fn problem(&self) -> Option<&DataProblem> {
+    pub fn problem(&self) -> Option<&FormatProblem> {
         match self {
-            Self::File { problem, .. } | Self::View { problem, .. } => Some(problem),
+            Self::File(FormatError { problem, .. }) | Self::View { problem, .. } => Some(problem),
             Self::Sample { error, .. } => error.problem(),
             _ => None,
         }
@@ -337,21 +262,16 @@ impl DataError {
     /// Returns whether the file could not be read because of the device, the network or its permissions. The content of the
     /// file may then be fine.
     pub(crate) fn is_of_storage(&self) -> bool {
-        use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-        let is_missing =
-            |error: &io::Error| matches!(error.kind(), NotFound | NotADirectory | InvalidFilename);
-        matches!(self, Self::File { problem: DataProblem::Io(error), .. } if !is_missing(error))
+        matches!(self, Self::File(error) if error.is_of_storage())
     }
 
     /// Returns what to do about it. A file that cannot be used is a mistake, unless the storage failed; so is what a loader
     /// finds before its first batch. A sample that cannot be read is found on the way.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::File { problem: DataProblem::Io(error), .. } if is_transient(error) => ErrorKind::Transient,
-            Self::File { problem: DataProblem::Io(error), .. } if !is_wrong_path(error) => ErrorKind::Failure,
+            Self::File(error) => error.kind(),
             Self::Sample { error, .. } if error.is_transient() => ErrorKind::Transient,
-            Self::File { .. }
-            | Self::Image(_)
+            Self::Image(_)
             | Self::EmptyImage { .. }
             | Self::ViewSetting(_)
             | Self::NoSamples { .. }
@@ -367,38 +287,5 @@ impl DataError {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Self::Panicked { id, message: text.unwrap_or("no message").to_owned() }
-    }
-}
-
-fn in_place(place: Option<&str>) -> String {
-    place.map(|place| format!(", {place}")).unwrap_or_default()
-}
-
-fn and_next(hint: Option<&str>) -> String {
-    hint.map(|hint| format!("; {hint}")).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_file_is_not_a_storage_failure() {
-        let is_of_storage =
-            |number| DataError::new("a", io::Error::from_raw_os_error(number)).is_of_storage();
-        // ENOENT, ENOTDIR; EIO, EACCES, ESTALE, EMFILE.
-        assert_eq!([2, 20].map(is_of_storage), [false; 2]);
-        assert_eq!([5, 13, 116, 24].map(is_of_storage), [true; 4]);
-        assert!(!DataError::new("a", DataProblem::Format("no image".into())).is_of_storage());
-    }
-
-    #[test]
-    fn the_sentence_names_file_place_problem_and_next_step() {
-        let problem = DataProblem::Format("expected 3073 bytes, found 12".into());
-        let error = DataError::new("train.bin", problem).at("byte 6146").hint("download the archive again");
-        assert_eq!(
-            error.to_string(),
-            "train.bin, byte 6146: expected 3073 bytes, found 12; download the archive again"
-        );
     }
 }

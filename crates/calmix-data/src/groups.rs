@@ -5,11 +5,6 @@
 
 use std::collections::HashMap;
 
-use calmix_io::class_names;
-
-use crate::error::DataProblem;
-use crate::label_text::is_missing;
-
 /// Marks a sample without a group in the table.
 pub const NO_GROUP: u32 = u32::MAX;
 
@@ -43,31 +38,6 @@ pub fn group_count(numbers: &[u32], samples: usize) -> u64 {
     numbers.iter().max().map_or(samples as u64, |&last| u64::from(last) + 1)
 }
 
-/// The group that a field of the column `group` names; `None` if it is empty.
-///
-/// # Errors
-/// If the text stands for a missing value, or is longer than the name of a class may be. Read as groups, missing values would
-/// put all samples without a group into one.
-pub(crate) fn group_of(text: &str) -> Result<Option<&str>, DataProblem> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    if text == "-1" || is_missing(text) {
-        return Err(DataProblem::Content(format!(
-            "the group is {text:?}, which may stand for a missing value; leave it empty if the sample is a group of its own, \
-             or rename the group"
-        )));
-    }
-    if text.len() > class_names::MAX_BYTES {
-        return Err(DataProblem::Limit(format!(
-            "the name of the group has {} bytes, expected at most {}",
-            text.len(),
-            class_names::MAX_BYTES
-        )));
-    }
-    Ok(Some(text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,18 +50,5 @@ mod tests {
         assert_eq!(group_numbers(&[Some(3), Some(3)]), [0, 0]);
         assert!(group_numbers(&[]).is_empty());
         assert!(group_numbers(&[None, Some(1), Some(0)]).is_empty());
-    }
-
-    #[test]
-    fn missing_group_is_refused() {
-        for text in ["nan", "NaN", "<NA>", "-1", "#N/A"] {
-            let problem = group_of(text).unwrap_err().to_string();
-            assert!(problem.contains("leave it empty if the sample is a group of its own"), "{problem}");
-        }
-        assert_eq!(group_of("").unwrap(), None);
-        for text in ["0", "patient 7", "None", "-2"] {
-            assert_eq!(group_of(text).unwrap(), Some(text));
-        }
-        group_of(&"x".repeat(class_names::MAX_BYTES + 1)).unwrap_err();
     }
 }

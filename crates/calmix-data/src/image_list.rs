@@ -5,44 +5,23 @@
 //! members of a tar in archive order. What cannot be read keeps its place in that order.
 
 mod bad_file;
-mod file_shard;
+mod listed_image;
 mod pending;
 mod shard_file;
 
-use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
 use std::path::PathBuf;
 
-use crate::decode::{DecodeLimits, decode_at_least};
-use crate::encoded_file::EncodedFile;
-use crate::error::{DataError, DataProblem};
-use crate::image::Image;
+use calmix_formats::decode::DecodeLimits;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
+
+use crate::error::DataError;
 use crate::loader::ImageSource;
-use crate::shrink::decode_shrunk;
 use bad_file::FailingFiles;
-pub use file_shard::FileShard;
+pub use listed_image::ListedImage;
 use pending::PendingImages;
-use shard_file::ShardFile;
-
-/// One image of a list.
-#[derive(Debug)]
-pub struct ListedImage {
-    /// Its path as given, or below the given folder; for a member of a tar, the path of the tar followed by its name.
-    pub path: OsString,
-    place: ImagePlace,
-}
-
-#[derive(Debug)]
-enum ImagePlace {
-    File(PathBuf),
-    Member {
-        tar: ShardFile,
-        offset: u64,
-        length: u64,
-    },
-    /// Why nothing can be read here.
-    Nowhere(String),
-}
+pub use shard_file::FileShard;
 
 /// The images of paths and lists, in order.
 #[derive(Debug, Default)]
@@ -111,41 +90,6 @@ impl Iterator for ImageList {
     }
 }
 
-impl ListedImage {
-    fn nowhere(path: &OsStr, problem: String) -> Self {
-        Self { path: path.to_owned(), place: ImagePlace::Nowhere(problem) }
-    }
-
-    /// Whether it is a member of a tar.
-    pub fn is_in_tar(&self) -> bool {
-        matches!(self.place, ImagePlace::Member { .. })
-    }
-
-    /// Whether it is a member of a tar in object storage.
-    pub fn is_remote(&self) -> bool {
-        matches!(self.place, ImagePlace::Member { tar: ShardFile::Remote(..), .. })
-    }
-
-    /// Decodes the image, to a fraction of its size if its shorter side is then still at least `side`
-    /// ([`decode_at_least`]), and shrunk by the [rule](crate::shrink) for large ones (`shrink`, 0 for none).
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not an image.
-    pub fn image(&self, limits: &DecodeLimits, side: u32, shrink: u32) -> Result<Image, DataError> {
-        let bytes = match &self.place {
-            ImagePlace::File(path) => EncodedFile::read(path, limits),
-            ImagePlace::Member { tar, offset, length } => pending::read(tar, *offset, *length, limits),
-            ImagePlace::Nowhere(problem) => Err(DataProblem::Format(problem.clone())),
-        };
-        let decoded = |bytes: &[u8]| match shrink {
-            0 => decode_at_least(bytes, limits, side),
-            shrink => decode_shrunk(bytes, limits, shrink),
-        };
-        let bytes = bytes.map_err(|problem| DataError::new(&self.path, problem))?;
-        decoded(&bytes).map_err(|error| error.in_file(&self.path))
-    }
-}
-
 /// A part of a list, as a loader reads it.
 #[derive(Debug)]
 pub struct ListedImages {
@@ -170,7 +114,7 @@ impl ImageSource for ListedImages {
     /// An image that is missing, changed or not allowed does not end the list: without a prepared table it contradicts
     /// nothing. The same holds for a bad sector, once waiting for the storage is over and the loader tries it again.
     fn image(&self, id: u64) -> Result<Image, DataError> {
-        let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
+        let none = || DataError::new("", FormatProblem::Content(format!("there is no image {id}")));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
         let image = image.image(&DecodeLimits::default(), self.side, self.shrink);
         image.map_err(|error| match error {

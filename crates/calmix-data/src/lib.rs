@@ -11,7 +11,7 @@
 //! | which samples belong together: a patient, a video | [`groups`] |
 //! | which samples keep their labels | [`split`] |
 //! | which sample comes when | [`calmix_core::order`] |
-//! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files, [`npy`] for NumPy's |
+//! | bytes → pixels, arrays, tables, vectors | [`calmix_formats`] |
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
 //! | large images, shrunk once | [`shrink`] |
@@ -19,7 +19,6 @@
 //! | features of a frozen backbone, cached for later runs | [`features`] |
 //! | where tables and runs are written by default | [`default_place`] |
 //! | images to predict, without a table | [`image_list`] |
-//! | vectors that users already have, in the files of other tools | [`vectors`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
 //! cannot be used is a [`DataError`](error::DataError), which names the file, the place in it and what to try next.
@@ -32,7 +31,8 @@
 //! use calmix_data::augment::Augment;
 //! use calmix_data::dataset::Dataset;
 //! use calmix_data::loader::{Loader, ImageViews, SampleStream, Training, Workers};
-//! use calmix_data::prepare::{SourceSpec, prepare};
+//! use calmix_data::prepare::prepare;
+//! use calmix_data::source::SourceSpec;
 //! use calmix_data::source::idx::Classes;
 //! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 //!
@@ -71,29 +71,20 @@
 pub use calmix_cloud as cloud;
 
 pub mod augment;
-pub mod blank_lines;
+pub mod data_warning;
 pub mod dataset;
-pub mod decode;
 pub mod default_place;
-mod encoded_file;
 pub mod error;
-mod expansion;
 pub mod features;
 pub mod groups;
-pub mod image;
 pub mod image_list;
-mod label_text;
 pub mod loader;
 pub mod manifest;
-pub mod mat;
-pub mod npy;
 mod outage;
-mod parquet_file;
 pub mod pixel_similarity;
 pub mod prepare;
-mod read_from;
+pub mod prepare_progress;
 pub mod sample_list;
 pub mod shrink;
 pub mod source;
 pub mod split;
-pub mod vectors;

@@ -10,7 +10,7 @@
 //! use calmix_core::rng::Seed;
 //! use calmix_data::error::DataError;
 //! use calmix_data::loader::{AsIs, ImageSource, Loader, ImageViews, SampleIds, SampleStream, Training, Workers};
-//! use calmix_data::image::Image;
+//! use calmix_formats::image::Image;
 //!
 //! struct Grey;
 //! impl ImageSource for Grey {
@@ -40,137 +40,34 @@
 mod batch;
 mod corrupt;
 mod eval_loader;
-mod file_blocks;
 mod memory;
-mod pooled_batch;
 mod row_order;
 mod sample_ids;
 mod sharded_stream;
+mod streams;
 mod training;
 mod transform;
 mod views;
 mod worker_pool;
+mod workers;
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
 
-pub use batch::{LabelledViews, TrainBatch, UnlabelledViews};
+pub use batch::{LabelledViews, PooledBatch, TrainBatch, UnlabelledViews};
 pub use corrupt::{OnCorrupt, SkippedSample, Tally};
 pub use eval_loader::{EvalBatch, EvalLoader};
-pub use file_blocks::FileBlocks;
 pub use memory::InMemory;
-pub use pooled_batch::PooledBatch;
 pub use sample_ids::SampleIds;
-pub use training::{SampleStream, Training, labelled_views};
+pub use streams::{FileBlocks, SampleStream, Training};
+pub use training::labelled_views;
 pub use transform::{AsIs, Transform, ViewKey};
-pub use views::{ImageViews, Views};
+pub use views::{ImageSource, ImageViews, Views};
+pub use workers::{Counters, Workers};
 
-use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::image::Image;
 pub use crate::outage::Warn;
 use training::TrainingJob;
 use worker_pool::WorkerPool;
-
-/// A source of decoded images: a prepared [`Dataset`], or [memory](InMemory).
-pub trait ImageSource: Send + Sync {
-    /// Decodes a sample; the same id always gives the same image.
-    ///
-    /// # Errors
-    /// If the sample cannot be read or decoded.
-    fn image(&self, id: u64) -> Result<Image, DataError>;
-
-    /// A sample's class; `None` if it is unlabelled.
-    ///
-    /// # Errors
-    /// If the label cannot be read.
-    fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
-
-    /// The name of a sample for the user.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn name(&self, id: u64) -> Result<String, DataError> {
-        Ok(format!("sample {id}"))
-    }
-
-    /// Starts to fetch the files of these samples, which will be needed soon.
-    fn prefetch(&self, _ids: &[u64]) {}
-}
-
-impl ImageSource for Dataset {
-    fn prefetch(&self, ids: &[u64]) {
-        Self::prefetch(self, ids);
-    }
-
-    fn image(&self, id: u64) -> Result<Image, DataError> {
-        Self::image(self, id)
-    }
-
-    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
-        Self::label(self, id)
-    }
-
-    fn name(&self, id: u64) -> Result<String, DataError> {
-        self.sample_name(id)
-    }
-}
-
-/// A source that is shared.
-impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
-    fn image(&self, id: u64) -> Result<Image, DataError> {
-        (**self).image(id)
-    }
-
-    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
-        (**self).label(id)
-    }
-
-    fn name(&self, id: u64) -> Result<String, DataError> {
-        (**self).name(id)
-    }
-
-    fn prefetch(&self, ids: &[u64]) {
-        (**self).prefetch(ids);
-    }
-}
-
-/// Settings of the worker pool. They never change the bytes of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Workers {
-    /// Worker threads.
-    pub threads: NonZeroUsize,
-    /// How many batches may be in progress or waiting.
-    pub prefetch: NonZeroUsize,
-    /// How long the loader waits for a worker to finish a row before it gives up ([`DataError::Stalled`]).
-    pub patience: Duration,
-}
-
-impl Default for Workers {
-    /// One thread per processor, two prefetched batches, a timeout of two minutes: longer than workers wait for
-    /// unavailable storage.
-    fn default() -> Self {
-        Self {
-            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-            prefetch: NonZeroUsize::MIN.saturating_add(1),
-            patience: Duration::from_mins(2),
-        }
-    }
-}
-
-/// Counters of a loader since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Images delivered; both views of an unlabelled sample are one image.
-    pub images: u64,
-    /// Time since the start.
-    pub elapsed: Duration,
-    /// Time that the consumer spent waiting for batches.
-    pub waited: Duration,
-    /// Batches that were newly allocated; all others reused the memory of an earlier batch.
-    pub allocated: u64,
-}
 
 /// The batches of a training run, step by step.
 ///

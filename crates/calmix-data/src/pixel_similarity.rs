@@ -5,9 +5,9 @@
 //! correlate above 0.9 with another one of that digit, so that this comparison alone does not make two images copies.
 
 use calmix_core::lanes;
+use calmix_formats::image::Image;
 
 use crate::augment::{Filter, resized};
-use crate::image::Image;
 
 /// Pixels of a side of the images that are compared.
 pub const SIDE: usize = 32;

@@ -13,12 +13,14 @@ mod sample_names;
 
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
+
 use path_list::PathList;
 use path_readings::PathReadings;
 use sample_names::SampleNames;
 
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::manifest::Encoding;
 
 /// Marks a path that no sample has.
@@ -52,7 +54,7 @@ impl SampleList {
         names.find_tars()?;
         if dataset.header().encoding != Encoding::File || !names.are_unique() {
             let problem = "its samples have no paths of their own, which a list of samples needs";
-            return Err(DataError::new(root, DataProblem::Content(problem.into()))
+            return Err(DataError::new(root, FormatProblem::Content(problem.into()))
                 .hint("a list can name the images of a folder or of WebDataset's shards (.tar)"));
         }
         let list = PathList::open(path)?;
@@ -70,7 +72,7 @@ impl SampleList {
             Ok(())
         })?;
         if named.is_empty() {
-            let problem = DataProblem::Content("the list is empty".into());
+            let problem = FormatProblem::Content("the list is empty".into());
             return Err(DataError::new(path, problem).hint("select at least one row"));
         }
         named.sort_unstable_by_key(|named| named.name);
@@ -109,7 +111,7 @@ impl SampleList {
     }
 
     /// The error for a row of the list.
-    pub(crate) fn error(&self, row: u64, problem: DataProblem) -> DataError {
+    pub(crate) fn error(&self, row: u64, problem: FormatProblem) -> DataError {
         self.list.error(row, problem)
     }
 }
@@ -135,12 +137,12 @@ fn unknown(
         ),
         None => "name its images as `calmix predict` does".to_owned(),
     };
-    list.error(row, DataProblem::Content(problem)).hint(hint)
+    list.error(row, FormatProblem::Content(problem)).hint(hint)
 }
 
 fn ambiguous(list: &PathList, row: u64, text: &str, readings: &PathReadings) -> DataError {
     let problem =
         format!("{text:?} could be two samples: from the current folder, or from the dataset's folder");
     let hint = format!("write the whole path, which begins with {}", readings.root());
-    list.error(row, DataProblem::Content(problem)).hint(hint)
+    list.error(row, FormatProblem::Content(problem)).hint(hint)
 }

@@ -6,10 +6,11 @@
 //! stores the pixels in the prepared folder; prediction applies the same rule, so the same
 //! file always gives the same pixels.
 
+use calmix_formats::decode::{DecodeLimits, decode_at_least};
+use calmix_formats::image::Image;
+
 use crate::augment::{Filter, resized};
-use crate::decode::{DecodeLimits, decode_at_least};
 use crate::error::DataError;
-use crate::image::Image;
 
 /// The shorter side of shrunk images, unless the user chooses another: more than twice the 224 pixels of the usual network
 /// input, so that a random crop of an image still has them.

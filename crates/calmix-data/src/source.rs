@@ -11,78 +11,29 @@ pub mod cifar;
 pub mod folder;
 pub mod idx;
 mod image_files;
-pub(crate) mod image_kind;
 pub mod imagenet;
+mod inspection;
 pub mod labels_csv;
 mod layout;
-mod lines;
-pub(crate) mod listing;
 mod names;
-mod numbered_classes;
 pub mod parquet_images;
-mod source_dir;
+mod source_spec;
 pub mod stl10;
 pub mod svhn;
-pub mod tar;
 pub mod vectors;
 pub mod webdataset;
 pub mod webvision;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use image_kind::{holds_image, is_named_like_an_image};
+use calmix_formats::image_kind::{holds_image, is_named_like_an_image};
+use calmix_formats::listing;
+
+pub use inspection::{Check, FULL_UP_TO, Inspection};
 pub use layout::FolderLayout;
+pub use source_spec::{Cifar100Labels, SourceSpec};
 
-use crate::decode::DecodeLimits;
 use crate::error::DataError;
-use crate::prepare::{PrepareProgress, SourceSpec};
-
-/// How many samples the files of a format without a header must hold.
-///
-/// Without this check, such a file that was cut between two samples would look complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
-    /// As many as the published dataset.
-    Official,
-    /// Any whole number above zero, for another dataset in the same format.
-    Any,
-}
-
-/// How thoroughly an image file is checked during preparation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
-    /// Its header, its size and its end: finds files that are not an image, cut short or too large.
-    Header,
-    /// Decoded whole: finds damage inside the pixels too, at the price of one decoding.
-    Full,
-}
-
-/// Up to this many images, sources decode every image by default, which takes a few minutes at most.
-pub const FULL_UP_TO: u64 = 200_000;
-
-/// How image files are read during preparation.
-#[derive(Debug, Clone, Default)]
-pub struct Inspection {
-    /// How large an image may be.
-    pub limits: DecodeLimits,
-    /// How thoroughly; by default [`Check::Full`] up to [`FULL_UP_TO`] images and [`Check::Header`] beyond.
-    pub check: Option<Check>,
-    /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
-    pub shrink: u32,
-    /// Threads that read them; 0 for one per core. Results do not depend on it.
-    pub threads: usize,
-    /// Receives the progress of the preparation.
-    pub progress: Option<Arc<PrepareProgress>>,
-    /// The folder in which a preparation of shards keeps what it has read, to continue after a kill; `None` to keep nothing.
-    pub scans: Option<PathBuf>,
-}
-
-impl Inspection {
-    fn check_for(&self, images: u64) -> Check {
-        self.check.unwrap_or(if images <= FULL_UP_TO { Check::Full } else { Check::Header })
-    }
-}
 
 /// Visits the files below `root` that affect what `source` reads, in a fixed order.
 pub(crate) fn for_each_file(

@@ -7,8 +7,7 @@
 //! If samples are in [groups](crate::groups), whole groups are held out, and no other sample of these groups is trained on.
 //!
 //! ```
-//! use calmix_core::rng::Seed;
-//! use calmix_data::dataset::Dataset;
+//! //! use calmix_data::dataset::Dataset;
 //! use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 //! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 //!
@@ -43,69 +42,28 @@ mod file;
 mod held_groups;
 mod hold_out;
 mod id_differences;
+mod plan;
 mod pool;
 mod quota;
 mod unlabelled;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use calmix_core::rng::Seed;
-use serde::{Deserialize, Serialize};
+use calmix_formats::error::FormatProblem;
 
 use draw::Candidates;
+pub use draw::Short;
 pub use hold_out::{HoldOut, HoldOutRule};
+pub use plan::{Rule, SplitPlan};
 pub use unlabelled::UnlabelledSet;
 
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::groups::group_count;
 
 /// The format of `split.json` that this version writes.
 pub const VERSION: u32 = 1;
-
-/// How many labels are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Rule {
-    /// The same number of every class; a class that has fewer gives all.
-    PerClass {
-        /// Labels per class.
-        labels: u64,
-    },
-    /// A total number, divided equally among the classes with labels; the remainder goes to classes chosen by
-    /// the seed, one each. A class with fewer labels gives all of them, and they are not replaced.
-    Total {
-        /// Labels in total.
-        labels: u64,
-    },
-    /// The same share of every class, rounded so that the total is that share, too.
-    Fraction {
-        /// The share, in (0, 1].
-        share: f64,
-    },
-    /// A list of ids from elsewhere: a published split, a fold of STL-10.
-    Given,
-}
-
-/// How a dataset is split.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SplitPlan {
-    /// The seed of the draw.
-    pub seed: Seed,
-    /// How many labels are kept.
-    pub rule: Rule,
-    /// The subsets that labels come from.
-    pub labelled: Vec<String>,
-    /// The subsets whose samples are trained on without their label.
-    pub unlabelled: Vec<String>,
-    /// Whether samples that keep their label are in the unlabelled set, too. Those held out never are.
-    pub include_labelled: bool,
-    /// How many of the labels are held out for validation.
-    pub validation: HoldOut,
-}
 
 /// A split of one dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,18 +76,6 @@ pub struct LabelSplit {
     /// The samples to train on without their label, ascending, if a list restricts them.
     pool: Option<Arc<[u64]>>,
     short: Vec<Short>,
-}
-
-/// A class that has fewer labels than the rule wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Short {
-    /// Its name.
-    pub class: String,
-    /// Labels that the rule wanted from it.
-    pub wanted: u64,
-    /// Labels that it had; all of them are used.
-    pub given: u64,
 }
 
 /// The numbers of samples of a split.
@@ -149,47 +95,6 @@ pub struct SplitCounts {
     pub groups: Option<u64>,
 }
 
-impl SplitPlan {
-    /// Four labels per class of one subset, the rest of it unlabelled, nothing held out.
-    pub fn new(seed: Seed, subset: &str) -> Self {
-        Self {
-            seed,
-            rule: Rule::PerClass { labels: 4 },
-            labelled: vec![subset.to_owned()],
-            unlabelled: vec![subset.to_owned()],
-            include_labelled: false,
-            validation: HoldOut::NONE,
-        }
-    }
-
-    fn check(&self) -> Result<(), DataProblem> {
-        let sensible = match self.rule {
-            Rule::PerClass { labels } | Rule::Total { labels } => labels > 0,
-            Rule::Fraction { share } => share > 0.0 && share <= 1.0,
-            Rule::Given => true,
-        };
-        if !sensible {
-            return Err(DataProblem::Content(format!("the split rule {:?} is out of range", self.rule)));
-        }
-        match self.validation {
-            HoldOut::Share(share) if !(0.0..1.0).contains(&share) => {
-                let problem = format!("the validation share is {share}, expected one in [0, 1)");
-                Err(DataProblem::Content(problem))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// How often this process has drawn a split.
-static DRAWS: AtomicU64 = AtomicU64::new(0);
-
-/// How often this process has drawn a split, for tests that limit it.
-#[doc(hidden)]
-pub fn draws() -> u64 {
-    DRAWS.load(Ordering::Relaxed)
-}
-
 impl LabelSplit {
     /// Draws labels by `plan`.
     ///
@@ -197,10 +102,9 @@ impl LabelSplit {
     /// If the plan names subsets that do not exist, wants no labels or a given list, or if there are no
     /// labels to draw.
     pub fn draw(dataset: &Dataset, plan: SplitPlan) -> Result<Self, DataError> {
-        DRAWS.fetch_add(1, Ordering::Relaxed);
         if plan.rule == Rule::Given {
             let problem =
-                DataProblem::Content("the labels are a given list, so there is nothing to draw".into());
+                FormatProblem::Content("the labels are a given list, so there is nothing to draw".into());
             return Err(DataError::new(dataset.folder(), problem).hint("pass the list of ids"));
         }
         let ranges = ranges(dataset, &plan.labelled)?;
@@ -323,8 +227,8 @@ fn ranges(dataset: &Dataset, names: &[String]) -> Result<Vec<Range<u64>>, DataEr
 }
 
 /// Whether `ids` ascend without repetition, are in the plan's labelled subsets and have labels.
-fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), DataProblem> {
-    let content = |problem: String| Err(DataProblem::Content(problem));
+fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), FormatProblem> {
+    let content = |problem: String| Err(FormatProblem::Content(problem));
     let mut pairs = ids.iter().zip(ids.iter().skip(1));
     if let Some((a, b)) = pairs.find(|(a, b)| a >= b) {
         return content(format!("the ids {a} and {b} are not in ascending order"));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::augment::{Augment, Cutout, Filter, First, Geometry, Op, RandAugment, Scratch, Strong};
 use calmix_data::error::DataError;
-use calmix_data::image::Image;
+use calmix_formats::image::Image;
 
 const DRAWS: u64 = 28_000;
 

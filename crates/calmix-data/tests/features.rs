@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
 use calmix_data::features::{
     FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, narrowed, widened,
 };
-use calmix_data::image::Image;
 use calmix_data::loader::{ImageSource, ViewKey, Views};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
 
 #[path = "../../calmix-core/tests/tier/python.rs"]
 mod python;
@@ -376,7 +377,7 @@ struct OneImage;
 impl ImageSource for OneImage {
     fn image(&self, id: u64) -> Result<Image, DataError> {
         if id == 4 {
-            return Err(DataError::new("4.png", DataProblem::Format("damaged".into())));
+            return Err(DataError::new("4.png", FormatProblem::Format("damaged".into())));
         }
         Ok(Image::new(8, 8, (0..192).map(|n| (n * 37 + id) as u8).collect()).unwrap())
     }

@@ -2,7 +2,7 @@
 // Clippy spares functions marked as tests, not those that read for them.
 #![allow(clippy::unwrap_used)]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
@@ -12,13 +12,14 @@ mod tier;
 use std::path::Path;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::prepare::{Findings, SourceSpec};
+use calmix_data::prepare::Findings;
+use calmix_data::source::SourceSpec;
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
 
 use scene::{Scene, subsets};
 
-fn prepare(scene: &Scene) -> Result<calmix_data::prepare::Prepared, calmix_data::error::DataError> {
+fn prepare(scene: &Scene) -> Result<calmix_data::manifest::Prepared, calmix_data::error::DataError> {
     folder::prepare(&scene.root(), &scene.target(), &FolderOptions::default())
 }
 

@@ -8,7 +8,7 @@ mod golden;
 mod hostile;
 #[path = "formats/made.rs"]
 mod made;
-#[path = "measure/memory.rs"]
+#[path = "../../calmix-formats/tests/measure/memory.rs"]
 mod memory;
 #[path = "formats/published.rs"]
 mod published;

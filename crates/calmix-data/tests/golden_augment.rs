@@ -4,7 +4,7 @@
 
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::augment::{Canvas, Cutout, Filter, Frame, Op, Rect, Scratch};
-use calmix_data::image::Image;
+use calmix_formats::image::Image;
 use serde::Deserialize;
 
 const GOLDEN: &str = include_str!("golden/augment.jsonl");

@@ -1,14 +1,15 @@
 //! Lists of labels: what is read, and what each likely mistake says.
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
-use calmix_data::source::labels_csv::{self, LabelColumns, LabelsCsvOptions, Unlisted};
+use calmix_data::manifest::Prepared;
+use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
+use calmix_formats::labels::columns::LabelColumns;
 
 use scene::{Scene, subsets};
 

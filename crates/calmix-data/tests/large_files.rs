@@ -5,9 +5,9 @@
     reason = "clippy spares functions marked as tests, not those that make their inputs"
 )]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
-#[path = "measure/memory.rs"]
+#[path = "../../calmix-formats/tests/measure/memory.rs"]
 mod memory;
 #[path = "golden/scene.rs"]
 mod scene;
@@ -16,7 +16,7 @@ use std::fs::File;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
 

@@ -7,14 +7,14 @@
 // Clippy spares functions marked as tests, not those that make their inputs; what became of the mutants is printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "mutants/kinds.rs"]
 mod kinds;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "formats/made.rs"]
 mod made;
-#[path = "measure/memory.rs"]
+#[path = "../../calmix-formats/tests/measure/memory.rs"]
 mod memory;
 #[path = "mutants/mutate.rs"]
 mod mutate;

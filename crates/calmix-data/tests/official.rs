@@ -1,12 +1,12 @@
 //! ImageNet and WebVision in small.
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::imagenet::{self, ImagenetOptions};
 use calmix_data::source::{Inspection, webvision};
 

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::prepare::{Report, SourceSpec, SourceStamp, Stale, prepare};
+use calmix_data::prepare::{Report, SourceStamp, Stale, prepare};
 use calmix_data::source::FolderLayout;
-use calmix_data::source::labels_csv::LabelColumns;
+use calmix_data::source::SourceSpec;
 use calmix_data::source::parquet_images::has_images;
-use calmix_data::vectors::{VectorOptions, VectorSource};
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::vectors::{VectorOptions, VectorSource};
 
 use made::{Column, HUB, hub, metadata};
 

@@ -2,7 +2,7 @@
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used)]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
@@ -12,12 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::decode::{DecodeLimits, decode};
+use calmix_data::manifest::Prepared;
 use calmix_data::manifest::{SHRUNK_FILE, ShrunkImages};
-use calmix_data::prepare::{PrepareProgress, Prepared};
+use calmix_data::prepare_progress::PrepareProgress;
 use calmix_data::shrink::shrunk;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
+use calmix_formats::decode::{DecodeLimits, decode};
 
 use scene::Scene;
 

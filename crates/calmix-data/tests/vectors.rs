@@ -6,7 +6,5 @@
 mod groups;
 #[path = "vectors/labels.rs"]
 mod labels;
-#[path = "vectors/refused.rs"]
-mod refused;
 #[path = "vectors/same.rs"]
 mod same;

@@ -1,7 +1,7 @@
 //! WebDataset shards.
 #![allow(clippy::unwrap_used)]
 
-#[path = "golden/photos.rs"]
+#[path = "../../calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::{FileBlocks, SampleIds};
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::webdataset::{self, WebdatasetOptions};
 use calmix_data::split::UnlabelledSet;

@@ -3,7 +3,7 @@
 //! One test, for both halves measure the whole process.
 #![allow(clippy::expect_used)] // in the functions that the tests share
 
-#[path = "../../calmix-data/tests/measure/memory.rs"]
+#[path = "../../calmix-formats/tests/measure/memory.rs"]
 mod measure;
 #[path = "training/methods.rs"]
 mod methods;

@@ -1,7 +1,8 @@
 //! The vectors that a head is trained and evaluated on: the projected features of a frozen backbone.
 
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
 use calmix_data::loader::{OnCorrupt, SkippedSample, Tally};
+use calmix_formats::error::FormatProblem;
 use calmix_head::projection::Projection;
 use calmix_head::samples::TrainingRows;
 use calmix_lifecycle::run_samples::RunSamples;
@@ -126,7 +127,7 @@ impl HeadVectors {
 /// Refuses samples without vectors if the recipe does not allow any, or as many.
 fn allowed(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), HeadsError> {
     if let (OnCorrupt::Stop, Some(first)) = (corrupt, skipped.first()) {
-        let problem = DataProblem::Format(first.problem.clone());
+        let problem = FormatProblem::Format(first.problem.clone());
         return Err(DataError::View { id: first.id, problem }.into());
     }
     Ok(Tally::default().add(all, skipped, corrupt)?)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::matrix::Matrix;
 use calmix_data::groups::group_numbers;
-use calmix_data::vectors::too_long;
+use calmix_formats::vectors::too_long;
 use calmix_head::HeadError;
 use calmix_head::fit::{FittedHead, HeadFit, fit};
 use calmix_head::model::HeadModel;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use calmix_core::rng::{Domain, Seed};
+use calmix_data::dataset::Dataset;
+use calmix_data::split::LabelSplit;
 use calmix_heads::HeadsError;
 use calmix_heads::trainer;
 use calmix_lifecycle::request::RunRequest;
@@ -107,6 +109,34 @@ fn vectors_become_a_calibrated_model() {
         let again = trainer::resume(RunRequest::new(&go), &run, None).unwrap();
         assert!(matches!(again, Outcome::AlreadyFinished(_)));
     }
+}
+
+/// A run that drew its split again would read the list that has replaced the one it was prepared with.
+#[test]
+fn split_of_a_run_is_drawn_once() {
+    let temp = tempfile::tempdir().unwrap();
+    made(temp.path(), 1);
+    let go = AtomicBool::new(false);
+    let prepare = |layers: &Layers, run: &str| {
+        let place = RunPlace::New(temp.path().join(run));
+        prepare_vectors(layers, &place, StartContext::quiet(&go)).unwrap()
+    };
+    let few = layers(temp.path()).set("labels.keep=per-class").set("labels.count=9");
+    let [first, second] =
+        ["1", "2"].map(|seed| prepare(&few.clone().set(&format!("labels.seed={seed}")), seed).split);
+    assert_ne!(first.labelled(), second.labelled());
+    let list = temp.path().join("list.json");
+    first.write(&list).unwrap();
+    let given =
+        layers(temp.path()).set("labels.keep=given").set_to("labels.file", list.display().to_string());
+    let prepared = prepare(&given, "run");
+    let table = prepared.dataset.folder().to_owned();
+    fs::remove_file(&list).unwrap();
+    second.write(&list).unwrap();
+    trainer::start(RunRequest::new(&go), prepared).unwrap();
+    let dataset = Dataset::open(&table, &temp.path().join("vectors.npy")).unwrap();
+    let split = LabelSplit::read(&temp.path().join("run/split.json"), &dataset).unwrap();
+    assert_eq!(split.labelled(), first.labelled());
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use calmix_data::augment::{Augment, EvalView};
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::image::Image;
 use calmix_data::loader::{
     EvalLoader, ImageSource, ImageViews, InMemory, OnCorrupt, SampleStream, Warn, Workers,
 };
 use calmix_data::pixel_similarity::{GreyThumbnail, SIDE};
+use calmix_formats::image::Image;
 use calmix_recipe::Recipe;
 use calmix_run::tensor_files::examples::{SIDES, Thumbnails};
 

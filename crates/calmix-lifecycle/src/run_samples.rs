@@ -9,6 +9,7 @@ use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
 use calmix_data::split::LabelSplit;
+use calmix_formats::error::FormatError;
 use calmix_io::safe_open;
 use calmix_metrics::fitted_calibrator::FittedOn;
 use calmix_metrics::predictions::EvalSet;
@@ -148,7 +149,7 @@ impl RunSamples {
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
             let hint = match &error {
-                DataError::File { hint: Some(hint), .. } => hint.clone(),
+                DataError::File(FormatError { hint: Some(hint), .. }) => hint.clone(),
                 _ => String::new(),
             };
             error.hint(format!("{hint}; set dataset.test to one of them, or to nothing"))

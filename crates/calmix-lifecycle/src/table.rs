@@ -14,7 +14,7 @@ use calmix_data::default_place::default_table;
 use calmix_data::error::DataError;
 use calmix_data::loader::Warn;
 use calmix_data::prepare::{Findings, prepare_table};
-use calmix_data::vectors::{VectorOptions, VectorSource};
+use calmix_formats::vectors::{VectorOptions, VectorSource};
 use calmix_io::safe_open;
 use calmix_recipe::{Data, SourceName, detect_source, recipe_for};
 use calmix_run::run::Paths;

@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use calmix::Model;
-use calmix::data::decode::{DecodeLimits, decode};
+use calmix::formats::decode::{DecodeLimits, decode};
 use calmix::model::ModelOptions;
 
 fn main() -> Result<(), Box<dyn Error>> {

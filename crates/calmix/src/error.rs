@@ -7,7 +7,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use anyhow::Error;
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
+use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_io::error::{ErrorKind as Kind, FileError};
 use calmix_io::redacted::redacted;
 use calmix_io::shown::shown;
@@ -137,7 +138,13 @@ fn show(message: &str, hint: Option<&str>) {
 /// The question about a folder or list that can be read in two ways: what was found, and one line per reading.
 fn question(error: &Error) -> Option<String> {
     let data = error.downcast_ref::<DataError>()?;
-    let DataError::File { path, place, problem: DataProblem::Ambiguous { what, readings }, .. } = data else {
+    let DataError::File(FormatError {
+        path,
+        place,
+        problem: FormatProblem::Ambiguous { what, readings },
+        ..
+    }) = data
+    else {
         return None;
     };
     let place = place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();

@@ -6,7 +6,8 @@ mod votes;
 use std::io::ErrorKind;
 
 use anyhow::Result;
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
+use calmix_formats::error::FormatProblem;
 use calmix_io::shown::shown;
 use calmix_lifecycle::evaluation::EvalOutput;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
@@ -33,7 +34,7 @@ pub(crate) fn command(args: &EvaluateArgs) -> String {
 pub(crate) fn explained(problem: &DataError, args: &EvaluateArgs, recipe: &Recipe) -> Option<CliError> {
     let command = command(args);
     let data = args.data.named().filter(|data| data.is_dir() && !recipe.has_vectors());
-    let is_missing = |problem: &DataProblem| matches!(problem, DataProblem::Io(error) if error.kind() == ErrorKind::NotFound);
+    let is_missing = |problem: &FormatProblem| matches!(problem, FormatProblem::Io(error) if error.kind() == ErrorKind::NotFound);
     match data.filter(|_| problem.problem().is_some_and(is_missing)) {
         Some(data) => {
             let place = shown(data.display());

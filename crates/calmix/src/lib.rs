@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`core`] | `calmix-core` | the method, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
+//! | [`formats`] | `calmix-formats` | readers of images, arrays, tables and archives |
 //! | [`io`] | `calmix-io` | files that appear as a whole, their errors and locks, names from outside |
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
@@ -58,6 +59,7 @@ pub mod trainer;
 pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_data::cloud;
+pub use calmix_formats as formats;
 pub use calmix_heads as heads;
 pub use calmix_io as io;
 pub use calmix_lifecycle as lifecycle;

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use calmix::Model;
-//! use calmix::data::decode::{DecodeLimits, decode};
+//! use calmix::formats::decode::{DecodeLimits, decode};
 //!
 //! let model = Model::load("runs/a")?;
 //! let image = decode(&std::fs::read("photo.jpg")?, &DecodeLimits::default())?;
@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView, Scratch};
 use calmix_data::features::{narrowed, widened};
-use calmix_data::image::Image;
 use calmix_data::shrink::shrunk;
+use calmix_formats::image::Image;
 use calmix_head::model::HeadModel;
 use calmix_ort::image_network::{ImageNetwork, ImageOutputs};
 use calmix_ort::session::RunOn;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use calmix_data::prepare::{Report, SourceSpec, prepare_table};
+use calmix_data::prepare::{Report, prepare_table};
+use calmix_data::source::SourceSpec;
 
 use crate::error::PreparationStopped;
 use crate::process::stop::Stop;

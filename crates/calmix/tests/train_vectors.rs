@@ -347,7 +347,7 @@ fn secrets_of_urls_are_not_printed() {
 fn damaged_parquet_is_refused_in_one_sentence() {
     let temp = tempfile::tempdir().unwrap();
     let golden =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-data/tests/golden/vectors/zstd.parquet");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-formats/tests/golden/vectors/zstd.parquet");
     let mut bytes = fs::read(golden).unwrap();
     // The encoding of a page: a dictionary that the column does not have.
     bytes[240] ^= 16;
@@ -361,7 +361,7 @@ fn damaged_parquet_is_refused_in_one_sentence() {
 /// The numbers and labels that `vectors.py` wrote in every format: one run, whatever wrote them.
 #[test]
 fn every_format_gives_the_same_run() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-data/tests/golden/vectors");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-formats/tests/golden/vectors");
     let labels = golden.join("labels.npy");
     let with_labels = ["f2.npy", "f4.npy", "f8.npy"];
     let others = [

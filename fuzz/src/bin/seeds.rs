@@ -2,7 +2,7 @@
 
 #[path = "../../../crates/calmix-onnx/tests/fixture/foreign_model.rs"]
 mod foreign_model;
-#[path = "../../../crates/calmix-data/tests/golden/photos.rs"]
+#[path = "../../../crates/calmix-formats/tests/golden/photos.rs"]
 mod golden;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../../crates/calmix-data/tests/formats/made.rs"]
@@ -60,7 +60,7 @@ fn main() -> std::io::Result<()> {
     for (kind, name) in
         ["f2.npy", "deflated.npz", "zstd.parquet", "bf16.safetensors", "lightly.csv"].iter().enumerate()
     {
-        let bytes = fs::read(here().join("../crates/calmix-data/tests/golden/vectors").join(name))?;
+        let bytes = fs::read(here().join("../crates/calmix-formats/tests/golden/vectors").join(name))?;
         put("vectors", name, &[vec![kind as u8], bytes].concat())?;
     }
 

@@ -17,6 +17,7 @@ const CRATES: &[&str] = &[
     "calmix-cloud",
     "calmix-metrics",
     "calmix-head",
+    "calmix-formats",
     "calmix-data",
     "calmix-recipe",
     "calmix-onnx",

@@ -219,6 +219,7 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-recipe",
     "--package=calmix-onnx",
     "--package=calmix-ort",
+    "--package=calmix-formats",
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-heads",

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::canvas::{Canvas, Rgb, Scratch, refill};
+use super::canvas::{Canvas, Scratch, refill};
+use super::resize::Rgb;
 
 /// The source position of a pixel on the new canvas: `x' = a·x + b·y + c`, `y' = d·x + e·y + f`.
 struct Affine {

@@ -1,10 +1,8 @@
 //! An image that is changed in place, and the buffers that this needs.
 
-use super::resize::Taps;
-use crate::image::Image;
+use calmix_formats::image::Image;
 
-/// A pixel: red, green, blue.
-pub(super) type Rgb = [u8; 3];
+use super::resize::{ResizeScratch, Rgb};
 
 /// An RGB image in a borrowed buffer, changed in place.
 #[derive(Debug)]
@@ -57,15 +55,6 @@ pub struct Scratch {
     pub(super) resized: Vec<u8>,
     /// The memory of a resize.
     pub(super) resize: ResizeScratch,
-}
-
-/// The buffers of a resize.
-#[derive(Debug, Default)]
-pub(super) struct ResizeScratch {
-    pub(super) across: Taps,
-    pub(super) down: Taps,
-    /// The result of the first pass.
-    pub(super) between: Vec<u8>,
 }
 
 /// Overwrites `buffer` with `values`.

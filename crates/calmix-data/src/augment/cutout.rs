@@ -3,7 +3,8 @@
 use calmix_core::rng::Stream;
 use serde::{Deserialize, Serialize};
 
-use super::canvas::{Canvas, Rgb};
+use super::canvas::Canvas;
+use super::resize::Rgb;
 
 /// How the square is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

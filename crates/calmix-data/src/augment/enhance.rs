@@ -2,7 +2,8 @@
 //!
 //! Factor 0 gives the degenerate, 1 the image; beyond, the blend is extrapolated and clipped.
 
-use super::canvas::{Canvas, Rgb, Scratch, refill};
+use super::canvas::{Canvas, Scratch, refill};
+use super::resize::Rgb;
 use super::table::map_all;
 
 /// Between `from` at factor 0 and `to` at factor 1, in f32 and truncated, as `ImagingBlend`.

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::canvas::{Canvas, Rgb, Scratch};
-use super::resize::{Filter, View, resize};
-use crate::image::Image;
+use calmix_formats::image::Image;
+
+use super::canvas::{Canvas, Scratch};
+use super::resize::{Filter, Rgb, View, resize};
 
 /// A rectangle of an image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

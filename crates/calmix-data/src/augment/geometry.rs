@@ -4,9 +4,11 @@ use calmix_core::rng::Stream;
 use calmix_core::settings::choice;
 use serde::{Deserialize, Serialize};
 
-use super::MAX_SIZE;
 use super::frame::{Frame, Rect};
 use crate::error::DataError;
+
+/// The largest view; the fixed-point arithmetic of the operations ends at twice this.
+pub(super) const MAX_SIZE: u32 = 1 << 14;
 
 /// How the frame of a view is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,9 +8,19 @@
 use std::ops::Range;
 
 use calmix_core::settings::choice;
+use calmix_formats::image::Image;
 
-use super::canvas::{ResizeScratch, Rgb};
-use crate::image::Image;
+/// A pixel: red, green, blue.
+pub(super) type Rgb = [u8; 3];
+
+/// The buffers of a resize.
+#[derive(Debug, Default)]
+pub(super) struct ResizeScratch {
+    pub(super) across: Taps,
+    pub(super) down: Taps,
+    /// The result of the first pass.
+    pub(super) between: Vec<u8>,
+}
 
 choice! {
     /// How pixels are weighted.

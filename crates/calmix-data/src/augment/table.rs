@@ -1,6 +1,7 @@
 //! Operations that map each channel's value through a table, as Pillow's `ImageOps`.
 
-use super::canvas::{Canvas, Rgb};
+use super::canvas::Canvas;
+use super::resize::Rgb;
 
 type LookupTable = [u8; 256];
 

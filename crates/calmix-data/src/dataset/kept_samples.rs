@@ -9,29 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_cloud::{CACHE_LIMIT, RemoteFolder};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::read_at::ReadAt;
 use calmix_io::error::FileError;
 
-use super::Dataset;
-use super::read_at::ReadAt;
-use crate::error::{DataError, DataProblem};
+use super::{Dataset, KeptSamples};
+use crate::error::DataError;
 use crate::manifest::SampleRecord;
-
-/// The samples, one after the other in the order of their ids.
-#[derive(Debug)]
-pub(super) struct KeptSamples {
-    ids: Vec<u64>,
-    /// Where each begins.
-    starts: Vec<u64>,
-    file: ReadAt,
-}
-
-impl KeptSamples {
-    /// The place of a sample in the file.
-    pub(super) fn find(&self, id: u64) -> Option<(&ReadAt, u64)> {
-        let index = self.ids.binary_search(&id).ok()?;
-        Some((&self.file, *self.starts.get(index)?))
-    }
-}
 
 impl Dataset {
     /// Whether the samples are in object storage or on a web server.
@@ -92,7 +76,8 @@ impl Dataset {
         // With other letters than a shard has, so that no lock is waited for while it is held.
         let name: String = format!("kept-{}", hash.finalize().to_hex()).chars().take(40).collect();
         let file = remote.make(&name, size, |file| self.copy(&records, file))?;
-        let file = ReadAt::of_cache(remote.path("labelled and evaluated samples"), file)?;
+        let file =
+            ReadAt::of_cache(remote.path("labelled and evaluated samples"), file, RemoteFolder::mark_used)?;
         self.kept = Some(KeptSamples { ids, starts, file });
         Ok(())
     }
@@ -128,7 +113,7 @@ impl Dataset {
         let problem = format!(
             "the labelled and evaluated samples and two shards have {needed} bytes, but the cache may hold {limit}"
         );
-        let error = DataError::new(remote.url().as_str(), DataProblem::Limit(problem));
+        let error = DataError::new(remote.url().as_str(), FormatProblem::Limit(problem));
         Err(error.hint(format!("set {CACHE_LIMIT} to more gigabytes")))
     }
 }

@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use calmix_formats::read_at::ReadAt;
 use calmix_io::process::limits;
-
-use super::read_at::ReadAt;
 
 /// The least number of parts that stay open, however few the system allows.
 const LEAST: u64 = 64;

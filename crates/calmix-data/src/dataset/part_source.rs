@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::read_at::ReadAt;
+use calmix_formats::vectors::VectorPlace;
 
-use super::read_at::ReadAt;
-use crate::error::{DataError, DataProblem};
-use crate::vectors::VectorPlace;
+use crate::error::DataError;
 
 /// The place of the files that a dataset was prepared from.
 #[derive(Debug)]
@@ -27,24 +28,25 @@ impl PartSource {
 
     /// Opens the file of a part. A dataset with one part may have its file renamed: the user names the file itself.
     pub(super) fn open(&self, name: &str, is_only_part: bool) -> Result<ReadAt, DataError> {
-        match self {
+        let opened = match self {
             Self::Local(VectorPlace { folder, file: Some(renamed) }) if is_only_part => {
                 ReadAt::open(folder, renamed)
             }
             Self::Local(place) => ReadAt::open(&place.folder, name),
             Self::Remote(remote) => {
                 let file = remote.fetch(name)?;
-                ReadAt::of_cache(remote.path(name), file)
+                ReadAt::of_cache(remote.path(name), file, RemoteFolder::mark_used)
             }
-        }
+        };
+        Ok(opened?)
     }
 
     /// Opens the file that an image was shrunk from.
     pub(super) fn open_original(&self, name: &str) -> Result<ReadAt, DataError> {
         match self {
-            Self::Local(place) => ReadAt::open(&place.folder, name),
+            Self::Local(place) => Ok(ReadAt::open(&place.folder, name)?),
             Self::Remote(remote) => {
-                let problem = DataProblem::Content("images of shards are never shrunk".into());
+                let problem = FormatProblem::Content("images of shards are never shrunk".into());
                 Err(DataError::new(remote.path(name), problem).hint("prepare the dataset again"))
             }
         }

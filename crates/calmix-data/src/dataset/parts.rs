@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use calmix_cloud::RemoteFolder;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::read_at::ReadAt;
 use calmix_io::safe_path::LONGEST;
 
 use super::open_parts::OpenParts;
 use super::part_source::PartSource;
-use super::read_at::ReadAt;
-use crate::error::{DataError, DataProblem};
+use super::table_files::{check_hash, wrong_length};
+use crate::error::DataError;
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
 
@@ -35,10 +37,10 @@ impl PartTable {
         let table = ReadAt::open(&prepared, "parts.bin")?;
         let names = ReadAt::open(&prepared, "names.bin")?;
         if table.length() != u64::from(count) * BYTES {
-            return Err(super::wrong_length(&table, u64::from(count) * BYTES));
+            return Err(wrong_length(&table, u64::from(count) * BYTES));
         }
-        super::check_hash(&table, &header.tables.parts)?;
-        super::check_hash(&names, &header.tables.names)?;
+        check_hash(&table, &header.tables.parts)?;
+        check_hash(&names, &header.tables.names)?;
         let open = Mutex::new(OpenParts::new(count, header.samples));
         let parts = Self { table, names, count, source, prepared, open, shrunk: OnceLock::new() };
         parts.check()?;
@@ -59,7 +61,7 @@ impl PartTable {
     pub(super) fn part(&self, index: u32) -> Result<DatasetPart, DataError> {
         if index >= self.count {
             let problem = format!("there is no part {index}; there are {} parts", self.count);
-            return Err(DataError::new(self.table.path(), DataProblem::Format(problem)));
+            return Err(DataError::new(self.table.path(), FormatProblem::Format(problem)));
         }
         let mut record = [0; BYTES as usize];
         self.table.read(&mut record, u64::from(index) * BYTES)?;
@@ -93,7 +95,7 @@ impl PartTable {
         if file.length() != part.length {
             let problem =
                 format!("the file has {} bytes, but it had {} when prepared", file.length(), part.length);
-            let error = DataError::new(file.path(), DataProblem::Changed(problem));
+            let error = DataError::new(file.path(), FormatProblem::Changed(problem));
             return Err(error.hint("prepare the dataset again"));
         }
         let opened = Arc::new(file);
@@ -139,7 +141,7 @@ impl PartTable {
                 let length = entry.checked_name_length().map_err(|problem| self.bad(index, problem))?;
                 if entry.name != next {
                     let problem = format!("its name begins at byte {}, expected {next}", entry.name);
-                    return Err(self.bad(index, DataProblem::Format(problem)));
+                    return Err(self.bad(index, FormatProblem::Format(problem)));
                 }
                 next += length as u64;
             }
@@ -152,7 +154,7 @@ impl PartTable {
                 self.checked(index, entry, name.to_vec())?;
             }
         }
-        if next == self.names.length() { Ok(()) } else { Err(super::wrong_length(&self.names, next)) }
+        if next == self.names.length() { Ok(()) } else { Err(wrong_length(&self.names, next)) }
     }
 
     fn checked(&self, index: u32, entry: PartEntry, name: Vec<u8>) -> Result<DatasetPart, DataError> {
@@ -162,16 +164,16 @@ impl PartTable {
             2 => (false, true),
             other => {
                 let problem = format!("its kind is {other}, expected 0, 1 or 2");
-                return Err(self.bad(index, DataProblem::Format(problem)));
+                return Err(self.bad(index, FormatProblem::Format(problem)));
             }
         };
-        let not_text = |_| self.bad(index, DataProblem::Format("its path is not UTF-8".into()));
+        let not_text = |_| self.bad(index, FormatProblem::Format("its path is not UTF-8".into()));
         let path = String::from_utf8(name).map_err(not_text)?;
         check_part_path(&path).map_err(|problem| self.bad(index, problem))?;
         Ok(DatasetPart { path, unpacked, shrunk, length: entry.length })
     }
 
-    fn bad(&self, index: u32, problem: DataProblem) -> DataError {
+    fn bad(&self, index: u32, problem: FormatProblem) -> DataError {
         DataError::new(self.table.path(), problem)
             .at(format!("part {index}"))
             .hint("prepare the dataset again")
@@ -204,12 +206,12 @@ impl PartEntry {
         }
     }
 
-    fn checked_name_length(self) -> Result<usize, DataProblem> {
+    fn checked_name_length(self) -> Result<usize, FormatProblem> {
         let length = self.name_length as usize;
         if length <= LONGEST {
             Ok(length)
         } else {
-            Err(DataProblem::Limit(format!("its path is too long: {length} bytes")))
+            Err(FormatProblem::Limit(format!("its path is too long: {length} bytes")))
         }
     }
 }

@@ -1,10 +1,13 @@
-//! The table of samples, read in order.
+//! All samples in order: their records, and whether they are unchanged since they were prepared.
 
 use std::ops::Range;
 
+use calmix_formats::error::FormatProblem;
+
 use super::Dataset;
+use super::table_files::AGAIN;
 use crate::error::DataError;
-use crate::manifest::SampleRecord;
+use crate::manifest::{Encoding, Fingerprint, SampleRecord, vector_content};
 
 const AT_ONCE: u64 = 1024;
 
@@ -48,5 +51,48 @@ impl Iterator for Records<'_> {
             return Some(Err(error));
         }
         self.ready.next().map(Ok)
+    }
+}
+
+impl Dataset {
+    /// The ids of a range, as far as they exist, with their records, in order.
+    pub fn records(&self, ids: Range<u64>) -> Records<'_> {
+        Records::new(self, ids.start..ids.end.min(self.header.samples))
+    }
+
+    /// Reads every sample again and compares the fingerprint.
+    ///
+    /// # Errors
+    /// For the first sample that cannot be read or has changed.
+    pub fn verify(&self) -> Result<(), DataError> {
+        let mut fingerprint = Fingerprint::default();
+        let mut bytes = Vec::new();
+        let mut numbers = Vec::new();
+        for record in self.records(0..self.len()) {
+            let (id, record) = record?;
+            self.bytes_of(id, record, &mut bytes)?;
+            let content = match self.header.encoding {
+                Encoding::Vectors { number, .. } => {
+                    numbers.clear();
+                    number.append(&bytes, &mut numbers);
+                    vector_content(&numbers)
+                }
+                _ => blake3::hash(&bytes),
+            };
+            fingerprint.sample(&content, record.label);
+            let part = self.part(record.part)?;
+            if part.shrunk && !self.parts.is_original(&part, &bytes)? {
+                let problem =
+                    FormatProblem::Changed("the file has changed since its image was shrunk".into());
+                return Err(DataError::new(part.path, problem).hint(AGAIN));
+            }
+        }
+        let now = fingerprint.finish(&self.header);
+        if now == self.header.fingerprint {
+            return Ok(());
+        }
+        let problem =
+            format!("the fingerprint is {now}, but it was {} when prepared", self.header.fingerprint);
+        Err(DataError::new(self.samples.path(), FormatProblem::Changed(problem)).hint(AGAIN))
     }
 }

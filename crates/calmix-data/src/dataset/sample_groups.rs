@@ -2,29 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
 
-use super::{AGAIN, Dataset, ReadAt, check_hash, wrong_length};
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::read_at::ReadAt;
+
+use super::Dataset;
+use super::table_files::AGAIN;
+use crate::error::DataError;
 use crate::groups::{NO_GROUP, group_numbers};
-use crate::manifest::{GROUPS_FILE, Header};
 
 /// Groups that are read at once.
 const AT_ONCE: u64 = 16_384;
-
-/// Opens the table of groups and checks that it is the one that was prepared; `None` if there are no groups.
-pub(super) fn open(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
-    if header.groups.is_none() {
-        return Ok(None);
-    }
-    let file = ReadAt::open(prepared, GROUPS_FILE)?;
-    match header.samples.checked_mul(4) {
-        Some(expected) if expected == file.length() => {}
-        expected => return Err(wrong_length(&file, expected.unwrap_or(u64::MAX))),
-    }
-    check_hash(&file, &header.tables.groups)?;
-    Ok(Some(file))
-}
 
 impl Dataset {
     /// Whether the user put samples into groups.
@@ -40,7 +28,7 @@ impl Dataset {
         let Some(file) = &self.groups else { return Ok(None) };
         let mut bytes = [0; 4];
         let offset = id.checked_mul(4).filter(|_| id < self.len()).ok_or_else(|| {
-            DataError::new(file.path(), DataProblem::Content(format!("there is no sample {id}")))
+            DataError::new(file.path(), FormatProblem::Content(format!("there is no sample {id}")))
         })?;
         file.read(&mut bytes, offset)?;
         self.checked_group(file, id, u32::from_le_bytes(bytes))
@@ -107,7 +95,7 @@ impl Dataset {
             number if number < groups => Ok(Some(number)),
             number => {
                 let problem = format!("its group is {number}, but there are {groups} groups");
-                let error = DataError::new(file.path(), DataProblem::Format(problem));
+                let error = DataError::new(file.path(), FormatProblem::Format(problem));
                 Err(error.at(format!("sample {id}")).hint(AGAIN))
             }
         }

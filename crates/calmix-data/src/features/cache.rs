@@ -13,13 +13,14 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::{atomic_file, safe_open};
 
 use super::page::{self, Page, PageIndex};
 use super::page_map::{Location, PageKey, PageMap, StoredPage, number};
 use super::{FeatureIdentity, FeatureView};
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// What the cache is of, beside its pages.
 const IDENTITY: &str = "cache.json";
@@ -88,7 +89,7 @@ impl FeatureCache {
         atomic_file::sweep_abandoned(&cache.folder);
         let told = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
-            .map_err(|error| DataError::new(&told, DataProblem::Format(error.to_string())))?;
+            .map_err(|error| DataError::new(&told, FormatProblem::Format(error.to_string())))?;
         // The folder name is the hash of this file, so other content means damage. Nothing depends on it, so that the
         // cache of another user, who alone may write there, can be read.
         if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
@@ -203,7 +204,7 @@ impl FeatureCache {
         let Some(index) = self.index_of(need, vectors)? else { return Ok(()) };
         let path = self.folder.join(index.name());
         let page = page::to_bytes(&index, vectors)
-            .map_err(|error| DataError::new(&path, DataProblem::Content(error.to_string())))?;
+            .map_err(|error| DataError::new(&path, FormatProblem::Content(error.to_string())))?;
         atomic_file::write(&path, &page)?;
         self.pages.add(StoredPage::File(path), &index);
         Ok(())
@@ -230,7 +231,7 @@ impl FeatureCache {
             problem = Some("the samples of a page are not ascending, or not those of one page".to_owned());
         }
         if let Some(problem) = problem {
-            return Err(DataError::new(&self.folder, DataProblem::Content(problem)));
+            return Err(DataError::new(&self.folder, FormatProblem::Content(problem)));
         }
         Ok((!vectors.is_empty()).then_some(index))
     }

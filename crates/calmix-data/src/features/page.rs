@@ -17,13 +17,14 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::safe_open;
 use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 use safetensors::{Dtype, SafeTensorError, serialize};
 
 use super::FeatureView;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// The most samples of a page: it holds those whose ids have the same quotient by this number.
 pub(super) const SAMPLES: usize = 256;
@@ -102,7 +103,7 @@ impl Page {
         Self::read(file).map_err(|problem| DataError::new(path, problem))
     }
 
-    fn read(mut file: File) -> Result<Self, DataProblem> {
+    fn read(mut file: File) -> Result<Self, FormatProblem> {
         let mut length = [0; 8];
         file.read_exact(&mut length)?;
         let length = Some(u64::from_le_bytes(length)).filter(|&length| length <= LONGEST_HEADER);
@@ -152,12 +153,12 @@ impl Page {
     }
 }
 
-fn tensor<'a>(header: &'a Metadata, name: &str, dtype: Dtype) -> Result<&'a TensorInfo, DataProblem> {
+fn tensor<'a>(header: &'a Metadata, name: &str, dtype: Dtype) -> Result<&'a TensorInfo, FormatProblem> {
     header.info(name).filter(|info| info.dtype == dtype).ok_or_else(damaged)
 }
 
-fn damaged() -> DataProblem {
-    DataProblem::Changed("the page is damaged".to_owned())
+fn damaged() -> FormatProblem {
+    FormatProblem::Changed("the page is damaged".to_owned())
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! A file that cannot be read while others can, such as one on a bad sector: waiting does not help.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use calmix_io::transient::BackOff;
 
-use super::shard_file::ShardFile;
-use super::{ImagePlace, ListedImage};
+use super::listed_image::{ImagePlace, ListedImage};
 use crate::error::DataError;
 
 /// How many other files are tried to find out whether the storage works.
@@ -62,33 +60,6 @@ fn gives_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool 
     let others =
         folder.into_iter().flatten().flatten().map(|entry| entry.path()).filter(|other| other != path);
     others.take(TRIED).any(|other| ImagePlace::File(other).can_be_read())
-}
-
-impl ImagePlace {
-    fn file(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) | Self::Member { tar: ShardFile::Local(path), .. } => Some(path),
-            // A store that does not answer is never a bad sector.
-            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Nowhere(_) => None,
-        }
-    }
-
-    /// Whether one byte of it can be read.
-    fn can_be_read(&self) -> bool {
-        let (path, offset) = match self {
-            Self::File(path) => (path, 0),
-            Self::Member { tar: ShardFile::Local(tar), offset, .. } => (tar, *offset),
-            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Nowhere(_) => return false,
-        };
-        // Opening a pipe could block forever.
-        let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-        let first = || {
-            let mut file = File::open(path)?;
-            file.seek(SeekFrom::Start(offset))?;
-            file.read(&mut [0])
-        };
-        is_file && first().is_ok_and(|length| length == 1)
-    }
 }
 
 fn on_same_device(one: &Path, other: &Path) -> bool {

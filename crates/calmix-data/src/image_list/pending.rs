@@ -2,21 +2,19 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
 use calmix_cloud::CloudUrl;
+use calmix_formats::decode::kind;
+use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::listing::is_system_file;
+use calmix_formats::tar::TarMembers;
 
-use super::file_shard::FileShard;
-use super::shard_file::{PendingShards, ShardFile};
-use super::{ImagePlace, ListedImage};
-use crate::decode::{DecodeLimits, kind};
-use crate::encoded_file::EncodedFile;
-use crate::error::{DataError, DataProblem};
-use crate::source::image_kind::is_named_like_an_image;
-use crate::source::listing::is_system_file;
-use crate::source::tar::TarMembers;
+use super::listed_image::{ImagePlace, ListedImage};
+use super::shard_file::{FileShard, PendingShards, ShardFile};
+use crate::error::DataError;
 
 /// The deepest nesting of folders.
 const DEEPEST: usize = 64;
@@ -325,16 +323,4 @@ fn is_image_member(name: &str) -> bool {
     let ending = base.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending);
     let known = ["jpg", "jpeg", "png", "webp"];
     ending.is_some_and(|ending| known.iter().any(|known| ending.eq_ignore_ascii_case(known)))
-}
-
-/// The bytes of a member of a tar.
-pub(super) fn read(
-    tar: &ShardFile,
-    offset: u64,
-    length: u64,
-    limits: &DecodeLimits,
-) -> Result<EncodedFile, DataProblem> {
-    let mut file = tar.open()?;
-    file.seek(SeekFrom::Start(offset))?;
-    EncodedFile::read_member(file, length, limits)
 }

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+
+use crate::error::DataError;
 
 /// What to do about a corrupt sample: one whose bytes, as they were prepared, cannot be decoded.
 ///
@@ -75,7 +77,12 @@ impl Tally {
             (OnCorrupt::Skip { share }, Some(last))
                 if self.skipped as f64 > share * self.seen.max(FEWEST_SEEN) as f64 =>
             {
-                Err(DataError::TooManyCorrupt { id: last.id, problem: last.problem.clone(), tally: *self })
+                Err(DataError::TooManyCorrupt {
+                    id: last.id,
+                    problem: last.problem.clone(),
+                    seen: self.seen,
+                    skipped: self.skipped,
+                })
             }
             _ => Ok(()),
         }
@@ -85,8 +92,8 @@ impl Tally {
 /// Whether the error is caused by the sample's bytes as they were prepared.
 pub(super) fn is_corrupt(error: &DataError) -> bool {
     match error.problem() {
-        Some(DataProblem::Format(_) | DataProblem::Limit(_)) => true,
-        Some(DataProblem::Io(error)) => {
+        Some(FormatProblem::Format(_) | FormatProblem::Limit(_)) => true,
+        Some(FormatProblem::Io(error)) => {
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
         }
         _ => false,

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::batch::PooledBatch;
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
-use super::pooled_batch::PooledBatch;
 use super::sample_ids::SampleIds;
-use super::training::SampleStream;
+use super::streams::SampleStream;
 use super::views::Views;
 use super::worker_pool::{Job, WorkerPool, check_size};
 use super::{Warn, Workers};

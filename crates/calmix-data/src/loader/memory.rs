@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use super::ImageSource;
+use calmix_formats::image::Image;
+
+use super::views::ImageSource;
 use crate::error::DataError;
-use crate::image::Image;
 
 /// Keeps decoded images in memory, up to a limit; what does not fit is decoded every time.
 ///

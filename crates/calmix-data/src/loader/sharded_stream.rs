@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use calmix_core::order::{BlockMembership, Membership, Order, Visit};
 use calmix_core::rng::{Domain, Seed};
 
-use super::file_blocks::FileBlocks;
 use super::row_order::{Members, RowCursor, RowOrder};
 use super::sample_ids::SampleIds;
-use super::training::{SampleStream, Training};
+use super::streams::{FileBlocks, SampleStream, Training};
 use crate::error::DataError;
 
 /// How many replacements of a corrupt sample are tried. At one corrupt sample in ten, all fail once in 10⁸.

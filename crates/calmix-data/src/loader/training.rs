@@ -5,68 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::sharding::{Shard, Sharding};
 
 use super::batch::TrainBatch;
-use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
-use super::file_blocks::FileBlocks;
+use super::corrupt::{OnCorrupt, SkippedSample, is_corrupt};
 use super::row_order::RowCursor;
-use super::sample_ids::SampleIds;
 use super::sharded_stream::{REPLACEMENTS, RowCandidate, ShardedStream};
+use super::streams::Training;
 use super::transform::ViewKey;
 use super::views::Views;
 use super::worker_pool::{Job, check_size};
 use crate::error::DataError;
-
-/// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Training {
-    /// The seed of the run.
-    pub seed: Seed,
-    /// The steps to deliver: from zero, or from where a run is resumed.
-    pub steps: Range<u64>,
-    /// How a step is divided into shards.
-    pub sharding: Sharding,
-    /// The shards that this process runs.
-    pub shards: Vec<Shard>,
-    /// The labelled stream.
-    pub labelled: SampleStream,
-    /// The unlabelled stream; nothing for plain supervision.
-    pub unlabelled: SampleStream,
-    /// The files of the unlabelled stream, if it is in an order by block; `None` for an order over all its samples.
-    pub blocks: Option<FileBlocks>,
-    /// What to do about corrupt samples.
-    pub corrupt: OnCorrupt,
-    /// Zero, or the last tally of a resumed run.
-    pub tally: Tally,
-}
-
-/// The samples of a stream, and how many of them a group takes in a step.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SampleStream {
-    /// The ids of the samples.
-    pub ids: SampleIds,
-    /// Rows that a group takes in a step.
-    pub batch: u32,
-}
-
-impl Training {
-    /// A run without rows, on one process; set `labelled` and `unlabelled` next.
-    pub fn new(seed: Seed, steps: Range<u64>) -> Self {
-        let sharding = Sharding::default();
-        Self {
-            seed,
-            steps,
-            sharding,
-            shards: sharding.all().collect(),
-            labelled: SampleStream::default(),
-            unlabelled: SampleStream::default(),
-            blocks: None,
-            corrupt: OnCorrupt::default(),
-            tally: Tally::default(),
-        }
-    }
-}
 
 /// The seed of the views of labelled rows; unlabelled rows take the seed of the run.
 ///

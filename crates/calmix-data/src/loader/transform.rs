@@ -1,10 +1,10 @@
 //! The transforms that make views of an image.
 
 use calmix_core::rng::Seed;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
 
 use crate::augment::{Augment, Scratch};
-use crate::error::DataProblem;
-use crate::image::Image;
 
 /// The key of a view: it determines everything random about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub trait Transform: Send + Sync {
         key: ViewKey,
         scratch: &mut Self::Scratch,
         out: &mut [u8],
-    ) -> Result<(), DataProblem>;
+    ) -> Result<(), FormatProblem>;
 
     /// The strong view.
     ///
@@ -49,7 +49,7 @@ pub trait Transform: Send + Sync {
         key: ViewKey,
         scratch: &mut Self::Scratch,
         out: &mut [u8],
-    ) -> Result<(), DataProblem>;
+    ) -> Result<(), FormatProblem>;
 
     /// The view for evaluation, without randomness.
     ///
@@ -60,7 +60,7 @@ pub trait Transform: Send + Sync {
         image: &Image,
         scratch: &mut Self::Scratch,
         out: &mut [u8],
-    ) -> Result<(), DataProblem>;
+    ) -> Result<(), FormatProblem>;
 }
 
 impl Transform for Augment {
@@ -76,9 +76,9 @@ impl Transform for Augment {
         key: ViewKey,
         scratch: &mut Scratch,
         out: &mut [u8],
-    ) -> Result<(), DataProblem> {
+    ) -> Result<(), FormatProblem> {
         let ViewKey { seed, epoch, id } = key;
-        Self::weak(self, image, seed, epoch, id, scratch, out).map_err(DataProblem::from)
+        Self::weak(self, image, seed, epoch, id, scratch, out).map_err(FormatProblem::from)
     }
 
     fn strong(
@@ -87,13 +87,13 @@ impl Transform for Augment {
         key: ViewKey,
         scratch: &mut Scratch,
         out: &mut [u8],
-    ) -> Result<(), DataProblem> {
+    ) -> Result<(), FormatProblem> {
         let ViewKey { seed, epoch, id } = key;
-        Self::strong(self, image, seed, epoch, id, scratch, out).map_err(DataProblem::from)
+        Self::strong(self, image, seed, epoch, id, scratch, out).map_err(FormatProblem::from)
     }
 
-    fn evaluation(&self, image: &Image, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataProblem> {
-        Self::evaluation(self, image, scratch, out).map_err(DataProblem::from)
+    fn evaluation(&self, image: &Image, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), FormatProblem> {
+        Self::evaluation(self, image, scratch, out).map_err(FormatProblem::from)
     }
 }
 
@@ -113,19 +113,25 @@ impl Transform for AsIs {
         (self.width as usize).saturating_mul(self.height as usize).saturating_mul(3)
     }
 
-    fn weak(&self, image: &Image, _: ViewKey, scratch: &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+    fn weak(&self, image: &Image, _: ViewKey, scratch: &mut (), out: &mut [u8]) -> Result<(), FormatProblem> {
         self.evaluation(image, scratch, out)
     }
 
-    fn strong(&self, image: &Image, _: ViewKey, scratch: &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+    fn strong(
+        &self,
+        image: &Image,
+        _: ViewKey,
+        scratch: &mut (),
+        out: &mut [u8],
+    ) -> Result<(), FormatProblem> {
         self.evaluation(image, scratch, out)
     }
 
-    fn evaluation(&self, image: &Image, (): &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+    fn evaluation(&self, image: &Image, (): &mut (), out: &mut [u8]) -> Result<(), FormatProblem> {
         let Self { width, height } = *self;
         if (image.width(), image.height()) != (width, height) || out.len() != image.pixels().len() {
             let found = (image.width(), image.height());
-            return Err(DataProblem::Content(format!(
+            return Err(FormatProblem::Content(format!(
                 "the image has {} × {} pixels, but all others have {width} × {height}",
                 found.0, found.1
             )));

@@ -2,9 +2,74 @@
 
 use std::sync::Arc;
 
-use super::ImageSource;
+use calmix_formats::image::Image;
+
 use super::transform::{Transform, ViewKey};
+use crate::dataset::Dataset;
 use crate::error::DataError;
+
+/// A source of decoded images: a prepared [`Dataset`], or [memory](InMemory).
+pub trait ImageSource: Send + Sync {
+    /// Decodes a sample; the same id always gives the same image.
+    ///
+    /// # Errors
+    /// If the sample cannot be read or decoded.
+    fn image(&self, id: u64) -> Result<Image, DataError>;
+
+    /// A sample's class; `None` if it is unlabelled.
+    ///
+    /// # Errors
+    /// If the label cannot be read.
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
+
+    /// The name of a sample for the user.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        Ok(format!("sample {id}"))
+    }
+
+    /// Starts to fetch the files of these samples, which will be needed soon.
+    fn prefetch(&self, _ids: &[u64]) {}
+}
+
+impl ImageSource for Dataset {
+    fn prefetch(&self, ids: &[u64]) {
+        Self::prefetch(self, ids);
+    }
+
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        Self::image(self, id)
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        Self::label(self, id)
+    }
+
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        self.sample_name(id)
+    }
+}
+
+/// A source that is shared.
+impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        (**self).image(id)
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        (**self).label(id)
+    }
+
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        (**self).name(id)
+    }
+
+    fn prefetch(&self, ids: &[u64]) {
+        (**self).prefetch(ids);
+    }
+}
 
 /// The views of samples, as the rows of a batch: pixels of augmented images ([`ImageViews`]), or of the several
 /// views whose features are made ([`ViewPixels`](crate::features::ViewPixels)).

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use calmix_io::transient::BackOff;
 
-use super::pooled_batch::{BatchPool, PooledBatch};
-use super::{Counters, Workers};
+use super::batch::{BatchPool, PooledBatch};
+use super::workers::{Counters, Workers};
 use crate::error::DataError;
 use crate::outage::{Outage, SILENCE, Warn};
 use state::{PoolState, Task};

@@ -5,17 +5,31 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_io::scratch_folder::ScratchFolder;
 
 use super::{
     Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord,
     ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
 };
-use crate::error::{DataError, DataProblem};
-use crate::prepare::{DataWarning, PREPARING, Prepared};
+use crate::data_warning::DataWarning;
+use crate::error::DataError;
 
-use super::group_table::GroupTable;
-use super::table_file::TableFile;
+use super::table_file::{GroupTable, TableFile};
+
+/// The prefix of the scratch folder in which a dataset is being prepared.
+pub const PREPARING: &str = ".preparing-";
+
+/// The result of scanning a source.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What was written.
+    pub header: Header,
+    /// The files that could not be read and were left out.
+    pub unreadable: Vec<DataError>,
+    /// Probable mistakes that only the source can detect.
+    pub warnings: Vec<DataWarning>,
+}
 
 /// Writes a prepared dataset.
 ///
@@ -84,7 +98,7 @@ impl ManifestBuilder {
     /// If `target` already exists, or its parent folder cannot be written.
     pub fn new(target: &Path, classes: Vec<String>, encoding: Encoding) -> Result<Self, DataError> {
         if target.exists() {
-            let problem = DataProblem::Content("this path already exists".into());
+            let problem = FormatProblem::Content("this path already exists".into());
             return Err(DataError::new(target, problem).hint("choose another folder, or remove this one"));
         }
         let parent = match target.parent() {
@@ -217,14 +231,14 @@ impl ManifestBuilder {
         if let Some(label) = stray {
             let classes = self.header.classes.len();
             let problem =
-                DataProblem::Content(format!("the label is {label}, but there are {classes} classes"));
+                FormatProblem::Content(format!("the label is {label}, but there are {classes} classes"));
             return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
         }
         let length =
             u32::try_from(digest.length).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
                 let problem =
                     format!("the sample has {} bytes, expected at most {MAX_SAMPLE}", digest.length);
-                DataError::new(&self.target, DataProblem::Limit(problem)).at(format!("sample {id}"))
+                DataError::new(&self.target, FormatProblem::Limit(problem)).at(format!("sample {id}"))
             })?;
         let label = label.unwrap_or(NO_LABEL);
         let record = SampleRecord { part, offset, length, checksum: digest.checksum, label };
@@ -285,8 +299,8 @@ impl ManifestBuilder {
     }
 
     /// Notes files and folders that are not part of the dataset.
-    pub fn left_out(&mut self, errors: Vec<DataError>) {
-        self.unreadable.extend(errors);
+    pub fn left_out(&mut self, errors: Vec<FormatError>) {
+        self.unreadable.extend(errors.into_iter().map(DataError::from));
     }
 
     /// Notes a probable mistake that only the source can detect.
@@ -344,7 +358,7 @@ impl ManifestBuilder {
         self.header.parts = part.checked_add(1).ok_or_else(|| {
             DataError::new(
                 &self.target,
-                DataProblem::Limit(format!("the dataset has more than {} files", u32::MAX)),
+                FormatProblem::Limit(format!("the dataset has more than {} files", u32::MAX)),
             )
         })?;
         let mut record = [0; 24];

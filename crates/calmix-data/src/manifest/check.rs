@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use calmix_formats::error::FormatProblem;
 use calmix_io::class_names;
 use calmix_io::safe_path::why_unsafe;
 
 use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
-use crate::error::DataProblem;
 
 impl Header {
     /// Whether the header agrees with itself.
@@ -14,16 +14,16 @@ impl Header {
     /// # Errors
     /// If the version is another one, classes or subsets share a name or have none, a class name is too long, subsets do not follow each
     /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is malformed.
-    pub fn check(&self) -> Result<(), DataProblem> {
+    pub fn check(&self) -> Result<(), FormatProblem> {
         check_version(self.version)?;
         if self.classes.len() >= NO_LABEL as usize {
-            return Err(DataProblem::Limit(format!("{} classes are too many", self.classes.len())));
+            return Err(FormatProblem::Limit(format!("{} classes are too many", self.classes.len())));
         }
         if self.subsets.len() > MAX_SUBSETS {
             let problem = format!("{} subsets, expected at most {MAX_SUBSETS}", self.subsets.len());
-            return Err(DataProblem::Limit(problem));
+            return Err(FormatProblem::Limit(problem));
         }
-        class_names::check_all(&self.classes).map_err(DataProblem::Limit)?;
+        class_names::check_all(&self.classes).map_err(FormatProblem::Limit)?;
         distinct("class", self.classes.iter())?;
         distinct("subset", self.subsets.iter().map(|subset| &subset.name))?;
         let mut next = 0_u64;
@@ -33,39 +33,39 @@ impl Header {
                 let (name, first, count) = (&subset.name, subset.first, subset.count);
                 let problem =
                     format!("subset `{name}` has {count} samples from {first}, expected from {next}");
-                return Err(DataProblem::Format(format!("{problem} and within {}", self.samples)));
+                return Err(FormatProblem::Format(format!("{problem} and within {}", self.samples)));
             };
             next = end;
         }
         if next != self.samples {
             let problem = format!("{} samples, but the subsets have {next}", self.samples);
-            return Err(DataProblem::Format(problem));
+            return Err(FormatProblem::Format(problem));
         }
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
-            return Err(DataProblem::Format("the images have no pixels, or the vectors no numbers".into()));
+            return Err(FormatProblem::Format("the images have no pixels, or the vectors no numbers".into()));
         }
         let starts = if matches!(self.encoding, Encoding::Vectors { .. }) { self.parts as usize } else { 0 };
         if self.starts.len() != starts {
             let problem = format!("{} starts of vectors, expected {starts}", self.starts.len());
-            return Err(DataProblem::Format(problem));
+            return Err(FormatProblem::Format(problem));
         }
         if let Some(shrunk) = self.shrunk
             && (shrunk.side == 0 || shrunk.count == 0 || shrunk.count > self.samples)
         {
             let problem =
                 format!("{} of {} images shrunk to {} pixels", shrunk.count, self.samples, shrunk.side);
-            return Err(DataProblem::Format(problem));
+            return Err(FormatProblem::Format(problem));
         }
         let has_table = !self.tables.groups.is_empty();
         let is_plausible = self.groups.is_none_or(|groups| groups > 0 && u64::from(groups) <= self.samples);
         if has_table != self.groups.is_some() || !is_plausible {
             let groups = self.groups.map_or_else(|| "no".to_owned(), |groups| groups.to_string());
             let problem = format!("{groups} groups of {} samples, and another table of them", self.samples);
-            return Err(DataProblem::Format(problem));
+            return Err(FormatProblem::Format(problem));
         }
         let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
         if self.fingerprint.len() != 64 || !self.fingerprint.bytes().all(digit) {
-            return Err(DataProblem::Format("the fingerprint is not 64 hexadecimal digits".into()));
+            return Err(FormatProblem::Format("the fingerprint is not 64 hexadecimal digits".into()));
         }
         Ok(())
     }
@@ -75,14 +75,14 @@ impl Header {
 ///
 /// # Errors
 /// If the version is another one.
-pub(crate) fn check_version(version: u32) -> Result<(), DataProblem> {
+pub(crate) fn check_version(version: u32) -> Result<(), FormatProblem> {
     if version == VERSION {
         return Ok(());
     }
     let problem = format!(
         "another version of calmix wrote it in format {version}; this version reads format {VERSION}"
     );
-    Err(DataProblem::Format(problem))
+    Err(FormatProblem::Format(problem))
 }
 
 impl Encoding {
@@ -90,7 +90,7 @@ impl Encoding {
     ///
     /// # Errors
     /// If that is more than a sample may have.
-    pub fn sample_bytes(self) -> Result<Option<u32>, DataProblem> {
+    pub fn sample_bytes(self) -> Result<Option<u32>, FormatProblem> {
         let bytes = match self {
             Self::File => return Ok(None),
             Self::Raw { width, height, layout } => layout.bytes(width, height),
@@ -102,9 +102,9 @@ impl Encoding {
         match (bytes, self) {
             (Some(bytes), _) => Ok(Some(bytes)),
             (None, Self::Raw { width, height, .. }) => {
-                Err(DataProblem::Limit(format!("images of {width}×{height} pixels are too large")))
+                Err(FormatProblem::Limit(format!("images of {width}×{height} pixels are too large")))
             }
-            (None, _) => Err(DataProblem::Limit("the vectors are too long".into())),
+            (None, _) => Err(FormatProblem::Limit("the vectors are too long".into())),
         }
     }
 }
@@ -113,21 +113,21 @@ impl Encoding {
 ///
 /// # Errors
 /// If it is not, with the reason.
-pub fn check_part_path(path: &str) -> Result<(), DataProblem> {
+pub fn check_part_path(path: &str) -> Result<(), FormatProblem> {
     match why_unsafe(path) {
-        Some(why) => Err(DataProblem::Format(format!("the path {:?} {why}", shortened(path)))),
+        Some(why) => Err(FormatProblem::Format(format!("the path {:?} {why}", shortened(path)))),
         None => Ok(()),
     }
 }
 
-fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), DataProblem> {
+fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), FormatProblem> {
     let mut seen = BTreeSet::new();
     for name in names {
         if name.is_empty() {
-            return Err(DataProblem::Format(format!("a {what} without a name")));
+            return Err(FormatProblem::Format(format!("a {what} without a name")));
         }
         if !seen.insert(name) {
-            return Err(DataProblem::Format(format!("the {what} `{}` occurs twice", shortened(name))));
+            return Err(FormatProblem::Format(format!("the {what} `{}` occurs twice", shortened(name))));
         }
     }
     Ok(())

@@ -94,7 +94,7 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
 mod tests {
     use super::*;
     use crate::manifest::{NO_LABEL, ShrunkImages, Subset, TableHashes, VERSION};
-    use crate::vectors::Number;
+    use calmix_formats::element_type::ElementType;
 
     fn header() -> Header {
         Header {
@@ -128,7 +128,7 @@ mod tests {
         let raw = |layout| Encoding::Raw { width: 1, height: 3, layout };
         let vectors = |number| Encoding::Vectors { width: 1, views: 3, number };
         let of_vectors = |number| of(&Header { encoding: vectors(number), ..header() }, &samples);
-        assert_eq!(of_vectors(Number::F16), of_vectors(Number::F64));
+        assert_eq!(of_vectors(ElementType::F16), of_vectors(ElementType::F64));
         let grouped = |hash: &str| Header {
             groups: Some(1),
             tables: TableHashes { groups: hash.into(), ..TableHashes::default() },
@@ -149,7 +149,7 @@ mod tests {
             of(&Header { encoding: raw(PixelLayout::Grey), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::Planes), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::PlanesByColumn), ..header() }, &samples),
-            of_vectors(Number::F32),
+            of_vectors(ElementType::F32),
             of(&grouped("a"), &samples),
             of(&grouped("b"), &samples),
         ];

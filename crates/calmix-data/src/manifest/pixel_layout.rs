@@ -1,7 +1,19 @@
-//! From raw bytes to an image.
+//! How raw pixels are laid out, and how they become an image.
 
-use super::PixelLayout;
-use crate::image::Image;
+use calmix_formats::image::Image;
+use serde::{Deserialize, Serialize};
+
+/// How raw pixels are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PixelLayout {
+    /// One byte per pixel, row by row (idx).
+    Grey,
+    /// A red, a green and a blue plane, each row by row (CIFAR).
+    Planes,
+    /// A red, a green and a blue plane, each column by column (STL-10, SVHN).
+    PlanesByColumn,
+}
 
 impl PixelLayout {
     /// The number of bytes of a sample of this size; `None` if it overflows.

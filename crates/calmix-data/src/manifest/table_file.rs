@@ -1,8 +1,11 @@
-//! A table of a prepared dataset while it is written: hashed on its way to the disk.
+//! Tables of a prepared dataset while they are written: hashed on their way to the disk.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+
+use crate::groups::NO_GROUP;
 
 /// A table that is being written.
 #[derive(Debug)]
@@ -26,5 +29,51 @@ impl TableFile {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
         Ok(self.hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// `groups.bin`, the group of every sample, four bytes each: memory holds 36 bytes per group. There is no such file without
+/// groups.
+#[derive(Debug)]
+pub(super) struct GroupTable {
+    file: TableFile,
+    /// The number of each group, by the hash of its name: names may be of patients, and nothing needs them.
+    numbers: HashMap<[u8; 32], u32>,
+    /// Samples that were written.
+    written: u64,
+}
+
+impl GroupTable {
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: TableFile::create(path)?, numbers: HashMap::new(), written: 0 })
+    }
+
+    /// Writes the group of the sample `id`. Samples before it that were not written have none.
+    pub(super) fn add(&mut self, id: u64, group: &str) -> io::Result<()> {
+        if self.written > id {
+            return Err(io::Error::other(format!("two groups of sample {id}")));
+        }
+        self.write_none(id)?;
+        let next = u32::try_from(self.numbers.len()).unwrap_or(NO_GROUP);
+        let number = *self.numbers.entry(*blake3::hash(group.as_bytes()).as_bytes()).or_insert(next);
+        if number == NO_GROUP {
+            return Err(io::Error::other(format!("more than {NO_GROUP} groups")));
+        }
+        self.written += 1;
+        self.file.write_all(&number.to_le_bytes())
+    }
+
+    /// Ends the table of `samples` samples; returns the number of groups and the hash of the file.
+    pub(super) fn finish(&mut self, samples: u64) -> io::Result<(u32, String)> {
+        self.write_none(samples)?;
+        Ok((self.numbers.len() as u32, self.file.finish()?))
+    }
+
+    fn write_none(&mut self, end: u64) -> io::Result<()> {
+        while self.written < end {
+            self.file.write_all(&NO_GROUP.to_le_bytes())?;
+            self.written += 1;
+        }
+        Ok(())
     }
 }

@@ -2,16 +2,13 @@
 
 use std::ops::Range;
 
+use crate::data_warning::{DataWarning, EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{NO_LABEL, SampleRecord};
-use crate::prepare::DataWarning;
 
 /// The largest dataset that is searched unasked: 16 bytes per sample are held, so this many need 256 MiB.
 pub(super) const MAX_SAMPLES: u64 = 1 << 24;
-
-/// How many examples a warning carries.
-pub(super) const EXAMPLES: usize = 5;
 
 /// Content that occurs more than once in a way that matters.
 #[derive(Debug, Default)]

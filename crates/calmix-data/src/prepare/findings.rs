@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
 use serde::{Deserialize, Serialize};
 
 use super::Report;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// Bytes of the longest summary that is read back: enough for a hundred thousand classes.
 const LONGEST: u64 = 32 << 20;
@@ -69,16 +70,16 @@ pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, longest: u64)
     // Opening a pipe would block until another process writes into it.
     let found = std::fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
-        return Err(DataError::new(path, DataProblem::Content("not a regular file".into())));
+        return Err(DataError::new(path, FormatProblem::Content("not a regular file".into())));
     }
     if found.len() > longest {
-        let problem = DataProblem::Limit(format!("{} bytes, expected at most {longest}", found.len()));
+        let problem = FormatProblem::Limit(format!("{} bytes, expected at most {longest}", found.len()));
         return Err(DataError::new(path, problem).hint("prepare the dataset again"));
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(longest).read_to_end(&mut bytes)).map_err(cannot)?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        let problem = DataProblem::Format(error.to_string());
+        let problem = FormatProblem::Format(error.to_string());
         DataError::new(path, problem).hint("prepare the dataset again")
     })
 }

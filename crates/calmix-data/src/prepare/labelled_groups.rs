@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::DataWarning;
+use crate::data_warning::DataWarning;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 

@@ -1,21 +1,22 @@
 //! Preparing the table of a dataset, interruptibly: a stop ends it at once and deletes the partial table. What was read of
 //! shards is kept.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use calmix_io::atomic_file::rename_folder;
 use calmix_io::scratch_folder::ScratchFolder;
 
-use super::{PREPARING, PrepareProgress, Report, SourceSpec, prepare_watched};
+use super::{Report, prepare_watched};
 use crate::error::DataError;
 use crate::loader::Warn;
+use crate::manifest::PREPARING;
+use crate::prepare_progress::PrepareProgress;
+use crate::source::SourceSpec;
 
 /// The interval at which the stop flag is checked and progress is sent.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

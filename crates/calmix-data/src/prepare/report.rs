@@ -7,9 +7,9 @@ use calmix_io::counted::counted;
 use calmix_io::shown::shown;
 use serde::{Serialize, Serializer};
 
-use super::DataWarning;
-use super::duplicates::{self, EXAMPLES};
+use super::duplicates;
 use super::labelled_groups::LabelledGroups;
+use crate::data_warning::{DataWarning, EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ShrunkImages};

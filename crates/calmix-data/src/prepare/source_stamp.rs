@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::vectors::VectorPlace;
 use serde::{Deserialize, Serialize};
 
-use super::SourceSpec;
 use super::findings::{read_json, write_json};
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
-use crate::source::for_each_file;
-use crate::vectors::VectorPlace;
+use crate::error::DataError;
+use crate::source::{SourceSpec, for_each_file};
 
 /// Bytes of the longest `source.json`: two paths and some numbers.
 const LONGEST: u64 = 1 << 20;
@@ -147,7 +147,9 @@ impl SourceStamp {
         }
         match dataset.verify() {
             Ok(()) => Ok(None),
-            Err(DataError::File { problem: DataProblem::Changed(_), .. }) => Ok(Some(Stale::Changed)),
+            Err(DataError::File(FormatError { problem: FormatProblem::Changed(_), .. })) => {
+                Ok(Some(Stale::Changed))
+            }
             Err(error) => Err(error),
         }
     }

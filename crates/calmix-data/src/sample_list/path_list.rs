@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::labels::columns::check_separator;
+use calmix_formats::read_at::ReadAt;
+use calmix_formats::vectors::{CsvLines, ParquetTexts, VectorPlace};
 use csv::StringRecord;
 
-use crate::dataset::ReadAt;
-use crate::error::{DataError, DataProblem};
-use crate::source::labels_csv::check_separator;
-use crate::vectors::{CsvLines, ParquetTexts, VectorPlace};
+use crate::error::DataError;
 
 /// The column that holds the paths, as `calmix predict` calls it.
 const COLUMN: &str = "path";
@@ -33,13 +34,13 @@ impl PathList {
         let format = match &place.file {
             Some(name) if place.has_ending(&["csv"]) => ListFormat::Csv(Arc::new(place.open(name)?)),
             Some(_) if !place.has_ending(&["parquet"]) => {
-                let problem = DataProblem::Content("a list of samples is a .parquet or a .csv".into());
+                let problem = FormatProblem::Content("a list of samples is a .parquet or a .csv".into());
                 return Err(DataError::new(path, problem).hint("COPY (SELECT path …) TO 'list.parquet'"));
             }
             _ => {
                 let texts = ParquetTexts::open(&place, COLUMN).map_err(with_hint)?;
                 if texts.files().next().is_none() {
-                    let problem = DataProblem::Content("there is no .parquet file in it".into());
+                    let problem = FormatProblem::Content("there is no .parquet file in it".into());
                     let hint = "name a list: a .parquet, a .csv, or a folder of .parquet files";
                     return Err(DataError::new(path, problem).hint(hint));
                 }
@@ -60,7 +61,7 @@ impl PathList {
     ) -> Result<(), DataError> {
         match &self.format {
             ListFormat::Parquet(texts) => texts.visit(|row, text| match text.as_deref() {
-                None | Some("") => Err(self.error(row, DataProblem::Content("the row has no path".into()))),
+                None | Some("") => Err(self.error(row, FormatProblem::Content("the row has no path".into()))),
                 Some(text) => visit(row, text),
             }),
             ListFormat::Csv(file) => self.visit_lines(file, visit),
@@ -77,18 +78,18 @@ impl PathList {
         if !lines.read(&mut record)? {
             return Ok(());
         }
-        let at = |problem| DataError::new(&self.path, problem).at("line 1");
+        let at = |problem| FormatError::new(&self.path, problem).at("line 1");
         check_separator(&record, &at)?;
         let Some(column) = record.iter().position(|name| name.trim() == COLUMN) else {
             let columns = record.iter().collect::<Vec<_>>().join(", ");
             let problem = format!("no column `{COLUMN}`; the columns are: {columns}");
-            return Err(with_hint(at(DataProblem::Content(problem))));
+            return Err(with_hint(at(FormatProblem::Content(problem))).into());
         };
         while lines.read(&mut record)? {
             let line = record.position().map_or(0, csv::Position::line);
             let cell = record.get(column).unwrap_or_default();
             if cell.is_empty() {
-                return Err(self.error(line, DataProblem::Content("the row has no path".into())));
+                return Err(self.error(line, FormatProblem::Content("the row has no path".into())));
             }
             visit(line, &of_cell(cell))?;
         }
@@ -108,7 +109,7 @@ impl PathList {
     }
 
     /// The error for a row, with its file and its place in it.
-    pub(super) fn error(&self, row: u64, problem: DataProblem) -> DataError {
+    pub(super) fn error(&self, row: u64, problem: FormatProblem) -> DataError {
         match &self.format {
             ListFormat::Csv(_) => DataError::new(&self.path, problem).at(format!("line {row}")),
             ListFormat::Parquet(texts) => {
@@ -136,10 +137,10 @@ fn of_cell(cell: &str) -> String {
     }
 }
 
-fn with_hint(error: DataError) -> DataError {
-    match &error {
-        DataError::File { hint: None, .. } => error.hint("SELECT path FROM the output of `calmix predict`"),
-        _ => error,
+fn with_hint(error: FormatError) -> FormatError {
+    match &error.hint {
+        None => error.hint("SELECT path FROM the output of `calmix predict`"),
+        Some(_) => error,
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::tar::TarMembers;
 use calmix_io::shown::escaped;
 
 use super::path_readings::plain;
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
-use crate::source::tar::TarMembers;
+use crate::error::DataError;
 
 /// The names of all samples, read when they are visited.
 #[derive(Debug)]
@@ -112,12 +113,12 @@ impl<'a> SampleNames<'a> {
     /// Where each member of a tar begins, and its name. Reads headers only.
     fn members(&self, index: u32, path: &str) -> Result<Vec<(u64, String)>, DataError> {
         let tar = name_of(path);
-        let failed = |problem: DataProblem| DataError::new(path, problem).hint("prepare the dataset again");
+        let failed = |problem: FormatProblem| DataError::new(path, problem).hint("prepare the dataset again");
         let members =
             TarMembers::new(self.dataset.part_reader(index)?).map_err(|error| failed(error.into()))?;
         let mut names = Vec::new();
         for member in members {
-            let member = member.map_err(|error| failed(DataProblem::Format(error.to_string())))?;
+            let member = member.map_err(|error| failed(FormatProblem::Format(error.to_string())))?;
             let name = plain(&escaped(member.name.as_bytes())).unwrap_or_default();
             names.push((member.offset, format!("{tar}/{name}")));
         }
@@ -126,7 +127,7 @@ impl<'a> SampleNames<'a> {
 
     fn changed(&self, part: u32, offset: u64) -> DataError {
         let path = self.dataset.part(part).map_or_else(|_| String::new(), |part| part.path);
-        let problem = DataProblem::Changed("no member begins at this byte any more".into());
+        let problem = FormatProblem::Changed("no member begins at this byte any more".into());
         DataError::new(path, problem).at(format!("byte {offset}")).hint("prepare the dataset again")
     }
 }

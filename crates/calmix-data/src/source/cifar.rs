@@ -5,12 +5,11 @@
 
 use std::path::Path;
 
-use super::Count;
+use calmix_formats::source_dir::{Count, SourceDir, SourceFile};
+
 use super::names::{self, CIFAR10, CIFAR100_COARSE, CIFAR100_FINE};
-use super::source_dir::{SourceDir, SourceFile};
 use crate::error::DataError;
-use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
-use crate::prepare::Prepared;
+use crate::manifest::{Encoding, ManifestBuilder, PixelLayout, Prepared};
 
 const PIXELS: usize = 32 * 32 * 3;
 

@@ -24,14 +24,15 @@
 
 use std::path::Path;
 
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::listing::{contents, walk};
+
 use super::Inspection;
 use super::image_files::ImageFiles;
 use super::labels_csv::is_list;
 use super::layout::{ClassFolders, FolderLayout, GroupLevel};
-use super::listing::{contents, walk};
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
 /// How a folder of images is read.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +92,7 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
 }
 
 fn no_class(root: &Path) -> Result<DataError, DataError> {
-    let problem = DataProblem::Content("there is no class folder in it".into());
+    let problem = FormatProblem::Content("there is no class folder in it".into());
     let has_list = contents(root, "")?.files.iter().any(|file| is_list(file));
     Ok(DataError::new(root, problem).hint(if has_list {
         "to read the list of labels beside the images, use --source labels-csv"
@@ -101,7 +102,7 @@ fn no_class(root: &Path) -> Result<DataError, DataError> {
 }
 
 /// Files in the root that another format would read.
-fn not_read(root: &Path) -> Result<Vec<DataError>, DataError> {
+fn not_read(root: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut not_read = Vec::new();
     for file in contents(root, "")?.files {
         let ending = Path::new(&file).extension().map(std::ffi::OsStr::to_ascii_lowercase);
@@ -117,7 +118,7 @@ fn not_read(root: &Path) -> Result<Vec<DataError>, DataError> {
         } else {
             continue;
         };
-        not_read.push(DataError::new(root.join(&file), DataProblem::Content(what.into())).hint(hint));
+        not_read.push(FormatError::new(root.join(&file), FormatProblem::Content(what.into())).hint(hint));
     }
     Ok(not_read)
 }

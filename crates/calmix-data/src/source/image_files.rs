@@ -1,22 +1,22 @@
 //! Image files below a root: checks them and adds them to a manifest.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
+use calmix_formats::decode::{
+    DecodeLimits, DecodeProblem, EncodedFile, ImageExtent, decode, extent, kind, size,
+};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::listing::PERMIT;
 use calmix_io::transient::BackOff;
 
-use super::image_kind::is_named_like_an_image;
-use super::listing::PERMIT;
 use super::{Check, Inspection};
-use crate::decode::{DecodeLimits, ImageExtent, decode, extent, kind, size};
-use crate::encoded_file::EncodedFile;
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{ManifestBuilder, SampleDigest};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{ManifestBuilder, Prepared, SampleDigest};
 use crate::shrink::{decode_shrunk, stored};
 
 /// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting.
@@ -42,7 +42,7 @@ pub(super) struct ImageFiles {
 }
 
 /// Reads a file within the limits.
-type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, DataProblem>;
+type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, FormatProblem>;
 
 /// A file that is still to be read.
 #[derive(Debug)]
@@ -259,7 +259,7 @@ impl ImageFiles {
     fn read(&self, path: &Path) -> Result<EncodedFile, DataError> {
         let real = fs::canonicalize(path).map_err(|error| DataError::new(path, error))?;
         if !real.starts_with(&self.real) {
-            let problem = DataProblem::Content("a link that leads out of the dataset folder".into());
+            let problem = FormatProblem::Content("a link that leads out of the dataset folder".into());
             return Err(DataError::new(path, problem).hint("replace the link with a copy of its target"));
         }
         (self.read_bytes)(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
@@ -271,7 +271,7 @@ impl ImageFiles {
         if self.added > 0 {
             return builder.finish();
         }
-        let problem = DataProblem::Content("none of its images could be read".into());
+        let problem = FormatProblem::Content("none of its images could be read".into());
         Err(DataError::new(self.root, problem).hint(match builder.first_unreadable() {
             Some(first) => format!("the first error is: {first}"),
             None => "put JPEG, PNG or WebP files into it".to_owned(),
@@ -280,7 +280,7 @@ impl ImageFiles {
 }
 
 /// Whether `bytes` are an image, as thoroughly as `check` demands.
-pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DataError> {
+pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DecodeProblem> {
     match check {
         Check::Header => size(bytes, limits).map(|_| ()),
         Check::Full => decode(bytes, limits).map(|_| ()),

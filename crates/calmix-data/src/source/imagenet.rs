@@ -14,15 +14,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::listing::{contents, walk};
+use calmix_formats::source_dir::for_each_line;
 use calmix_io::counted::counted;
 use calmix_io::safe_path;
 
+use super::Inspection;
 use super::image_files::ImageFiles;
-use super::listing::{contents, walk};
-use super::{Inspection, lines};
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
 /// How ImageNet is read.
 #[derive(Debug, Clone, Default)]
@@ -43,14 +44,14 @@ const TRUTHS: [&str; 2] = ["LOC_val_solution.csv", "imagenet_2012_validation_syn
 pub fn prepare(root: &Path, target: &Path, options: &ImagenetOptions) -> Result<Prepared, DataError> {
     let base = ["", "ILSVRC/Data/CLS-LOC/"].into_iter().find(|base| root.join(base).join("train").is_dir());
     let base = base.ok_or_else(|| {
-        let problem = DataProblem::Content("there is no folder `train` in it".into());
+        let problem = FormatProblem::Content("there is no folder `train` in it".into());
         DataError::new(root, problem).hint("pass the folder that contains train and val")
     })?;
     let train = format!("{base}train");
     let folders = class_folders(root, &train)?;
     let classes = find_classes(root, &train, &folders)?;
     let mut images = 0;
-    walk(root, &train, &mut Vec::new(), &mut |_| {
+    walk(root, &train, &mut Vec::new(), &mut |_| -> Result<(), DataError> {
         images += 1;
         Ok(())
     })?;
@@ -83,7 +84,7 @@ fn add_folders(
         let name = format!("{split}/{wnid}");
         let label = classes.binary_search(wnid).map_err(|_| {
             let problem =
-                DataProblem::Content("a class folder that LOC_synset_mapping.txt does not list".into());
+                FormatProblem::Content("a class folder that LOC_synset_mapping.txt does not list".into());
             DataError::new(root.join(&name), problem).hint("remove the folder, or add its class to the list")
         })?;
         let mut left_out = Vec::new();
@@ -110,7 +111,7 @@ fn add_flat(
     let usual = TRUTHS.iter().map(|name| root.join(name)).find(|path| path.is_file());
     usual.iter().try_for_each(|path| safe_path::check(root, path))?;
     let Some(truth) = options.truth.clone().or(usual) else {
-        let problem = DataProblem::Content(
+        let problem = FormatProblem::Content(
             "the images are not in class folders, and there is no list of their classes".into(),
         );
         let hint = format!(
@@ -124,7 +125,7 @@ fn add_flat(
     for (row, file) in files.iter().enumerate() {
         let wnid = truth.of(file, row)?;
         let label = classes.binary_search(wnid).map_err(|_| {
-            let problem = DataProblem::Content(format!("{wnid}, the class of {file}, is not in train"));
+            let problem = FormatProblem::Content(format!("{wnid}, the class of {file}, is not in train"));
             DataError::new(&truth.path, problem)
                 .hint("use the complete train, or a val with the same classes")
         })?;
@@ -144,9 +145,10 @@ impl ValClasses {
     fn read(path: &Path) -> Result<Self, DataError> {
         let mut truth = Self { path: path.to_owned(), by_name: BTreeMap::new(), in_order: Vec::new() };
         let mut header = 0;
-        lines::for_each(path, |number, line| {
-            let wrong =
-                |what: String| DataError::new(path, DataProblem::Content(what)).at(format!("line {number}"));
+        for_each_line(path, |number, line| -> Result<(), DataError> {
+            let wrong = |what: String| {
+                DataError::new(path, FormatProblem::Content(what)).at(format!("line {number}"))
+            };
             if number == 1 && line == "ImageId,PredictionString" {
                 header = 1;
                 return Ok(());
@@ -186,7 +188,7 @@ impl ValClasses {
         if self.by_name.is_empty() && lines != files {
             let lines = counted(lines as u64, "line");
             let images = counted(files as u64, "image");
-            let problem = DataProblem::Content(format!("{lines} in the list, but {images} in val"));
+            let problem = FormatProblem::Content(format!("{lines} in the list, but {images} in val"));
             return Err(DataError::new(&self.path, problem)
                 .hint("complete val: the list assigns classes by file order"));
         }
@@ -197,7 +199,7 @@ impl ValClasses {
         let stem = file.split('.').next().unwrap_or(file);
         let wnid = if self.by_name.is_empty() { self.in_order.get(row) } else { self.by_name.get(stem) };
         wnid.ok_or_else(|| {
-            let problem = DataProblem::Content(format!("the list has no line for {file}"));
+            let problem = FormatProblem::Content(format!("the list has no line for {file}"));
             DataError::new(&self.path, problem).hint("download the list again")
         })
     }
@@ -207,13 +209,13 @@ fn class_folders(root: &Path, split: &str) -> Result<Vec<String>, DataError> {
     let contents = contents(root, split)?;
     if let Some(other) = contents.folders.iter().find(|folder| !is_wnid(folder)) {
         let problem =
-            DataProblem::Content("a folder that is not named like a class such as n01440764".into());
+            FormatProblem::Content("a folder that is not named like a class such as n01440764".into());
         return Err(DataError::new(root.join(split).join(other), problem)
             .hint("move it elsewhere, or use --source folder"));
     }
     let packed = |file: &&String| Path::new(file).extension().is_some_and(|ending| ending == "tar");
     if let Some(packed) = contents.files.iter().find(packed) {
-        let problem = DataProblem::Content("the archive of a class that was not unpacked".into());
+        let problem = FormatProblem::Content("the archive of a class that was not unpacked".into());
         return Err(DataError::new(root.join(split).join(packed), problem)
             .hint("unpack it into a folder of the same name"));
     }
@@ -225,7 +227,7 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     let mapping = root.join("LOC_synset_mapping.txt");
     if !mapping.is_file() {
         if folders.is_empty() {
-            let problem = DataProblem::Content("there is no class folder in it".into());
+            let problem = FormatProblem::Content("there is no class folder in it".into());
             return Err(
                 DataError::new(root.join(train), problem).hint("unpack the archives of the classes into it")
             );
@@ -234,10 +236,10 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     }
     safe_path::check(root, &mapping)?;
     let mut classes = BTreeSet::new();
-    lines::for_each(&mapping, |number, line| {
+    for_each_line(&mapping, |number, line| -> Result<(), DataError> {
         let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));
         if !wnid.is_some_and(|wnid| classes.insert(wnid.to_owned())) {
-            let problem = DataProblem::Content(format!("no WordNet id, or a repeated one, in {line:?}"));
+            let problem = FormatProblem::Content(format!("no WordNet id, or a repeated one, in {line:?}"));
             return Err(DataError::new(&mapping, problem)
                 .at(format!("line {number}"))
                 .hint("download it again"));

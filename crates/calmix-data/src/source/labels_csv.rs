@@ -20,31 +20,23 @@
 //! A list that contradicts itself or the files is an error that names the line. An image that cannot be
 //! decoded is left out and listed in the summary.
 
-mod columns;
-mod line_count;
-mod table;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::labels::csv_table::{self, LabelRow, LabelTable};
+use calmix_formats::labels::text::may_be_missing;
+use calmix_formats::listing::{contents, walk};
 use serde::{Deserialize, Serialize};
 
 use super::Inspection;
 use super::image_files::ImageFiles;
-use super::image_kind::is_named_like_an_image;
 use super::layout::{SPLITS, UNLABELLED, split};
-use super::listing::{contents, walk};
-use crate::error::{DataError, DataProblem};
-use crate::label_text::may_be_missing;
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::{DataWarning, Prepared};
-pub use columns::LabelColumns;
-pub(crate) use columns::{
-    check_separator, embedded_image_column, group_column, id_column, is_group, is_usual_for_images,
-    label_column, simplified,
-};
-pub(super) use line_count::LineCount;
-use table::{LabelRow, LabelTable};
+use crate::data_warning::DataWarning;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
 /// What to do with images that no row names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +75,7 @@ pub fn has_list(root: &Path) -> bool {
 /// Whether `root`, or a split in it, has a list whose columns name images and their labels.
 pub fn has_labels(root: &Path) -> bool {
     let lists = find_lists(root).unwrap_or_default();
-    lists.iter().any(|(_, folder, list)| table::has_labels(root, &root.join(folder).join(list)))
+    lists.iter().any(|(_, folder, list)| csv_table::has_labels(root, &root.join(folder).join(list)))
 }
 
 /// Prepares the folder `root` with its list and writes the dataset to `target`.
@@ -101,7 +93,7 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     let classes: Vec<String> = labels.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
     if classes.is_empty() {
         let list = tables.first().map_or(root.to_owned(), |(_, table)| table.path.clone());
-        let problem = DataProblem::Content("no row has a label".into());
+        let problem = FormatProblem::Content("no row has a label".into());
         return Err(
             DataError::new(list, problem).hint("fill in the label column for some images of each class")
         );
@@ -139,7 +131,7 @@ fn add_unlabelled(
     let (mut unlisted, mut left_out) = (Vec::new(), Vec::new());
     let listed: BTreeSet<&str> =
         tables.iter().flat_map(|(_, table)| &table.rows).map(|row| row.file.as_str()).collect();
-    walk(root, "", &mut left_out, &mut |file| {
+    walk(root, "", &mut left_out, &mut |file| -> Result<(), DataError> {
         if is_named_like_an_image(file) && !listed.contains(file) {
             unlisted.push(file.to_owned());
         }
@@ -162,7 +154,7 @@ fn add_unlabelled(
         let names = unlisted.iter().skip(1).take(4).fold(first.clone(), |names, name| names + ", " + name);
         let more = if count > 5 { ", …" } else { "" };
         let problem =
-            DataProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
+            FormatProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
         builder.unreadable(DataError::new(root, problem).hint(
             "to train on them without labels, add rows with an empty label or set dataset.unlabelled=true",
         ));
@@ -185,7 +177,7 @@ fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, String)>, DataEr
     }
     lists.sort_by_key(|(subset, ..)| SPLITS.iter().position(|(name, _)| name == subset));
     if lists.is_empty() {
-        let problem = DataProblem::Content("there is no labels.csv or metadata.csv in it".into());
+        let problem = FormatProblem::Content("there is no labels.csv or metadata.csv in it".into());
         return Err(DataError::new(root, problem).hint("create one with the columns `file` and `label`"));
     }
     Ok(lists)
@@ -195,7 +187,7 @@ fn list_in(root: &Path, folder: &str) -> Result<Option<String>, DataError> {
     let mut lists = contents(root, folder)?.files.into_iter().filter(|file| is_list(file));
     let list = lists.next();
     if let (Some(first), Some(second)) = (&list, lists.next()) {
-        let problem = DataProblem::Content(format!("it contains both {first} and {second}"));
+        let problem = FormatProblem::Content(format!("it contains both {first} and {second}"));
         return Err(DataError::new(root.join(folder), problem).hint("keep one of them"));
     }
     Ok(list)

@@ -1,55 +1,22 @@
 //! Which folders are splits and which are classes.
 
 mod ambiguity;
+mod class_folder;
 mod group_level;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::image_kind::{is_image_by_content, is_named_like_an_image};
+use calmix_formats::listing::{Contents, below, contents, walk};
 
-use super::image_kind::{is_image_by_content, is_named_like_an_image};
-use super::listing::{Contents, below, contents, walk};
-use crate::error::{DataError, DataProblem};
-use crate::prepare::DataWarning;
+use crate::data_warning::DataWarning;
+use crate::error::DataError;
 
+pub use self::class_folder::FolderLayout;
+pub(super) use self::class_folder::{ClassFolder, SPLITS, TRAIN, UNLABELLED, split};
 pub(super) use self::group_level::GroupLevel;
-
-/// The subsets, and the folder names that are recognised for each, in any case.
-pub(super) const SPLITS: [(&str, &[&str]); 4] = [
-    (TRAIN, &["train", "training"]),
-    ("val", &["val", "valid", "validation"]),
-    ("test", &["test", "testing"]),
-    (UNLABELLED, &["unlabelled", "unlabeled"]),
-];
-
-pub(super) const TRAIN: &str = "train";
-
-/// The subset of images without labels.
-pub(super) const UNLABELLED: &str = "unlabelled";
-
-/// How the folders of a dataset are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FolderLayout {
-    /// By their names and contents; an error if two readings are possible.
-    #[default]
-    Auto,
-    /// Every folder in the root is a class, whatever its name, except `unlabelled`.
-    Classes,
-    /// Folders called `train`, `val`, `test` or `unlabelled` are splits; without `train`, other folders are its classes.
-    Splits,
-    /// The folders in the root, or in each split, are groups of classes; the folders in them are the classes.
-    Nested,
-}
-
-/// A folder whose files all have one class, or none.
-#[derive(Debug)]
-pub(super) struct ClassFolder {
-    pub(super) subset: &'static str,
-    pub(super) folder: String,
-    pub(super) class: Option<String>,
-}
 
 /// The class folders of a dataset.
 #[derive(Debug, Default)]
@@ -59,14 +26,8 @@ pub(super) struct ClassFolders {
     /// Files in all of them.
     pub(super) files: u64,
     /// Files and folders that are not part of the dataset.
-    pub(super) left_out: Vec<DataError>,
+    pub(super) left_out: Vec<FormatError>,
     pub(super) warnings: Vec<DataWarning>,
-}
-
-/// The split that a folder of this name holds, if it is a recognised name.
-pub(super) fn split(folder: &str) -> Option<&'static str> {
-    let is_called = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(folder));
-    SPLITS.iter().find(|(_, names)| is_called(names)).map(|(name, _)| *name)
 }
 
 impl ClassFolders {
@@ -125,9 +86,9 @@ impl ClassFolders {
                 Some(UNLABELLED) => self.push(UNLABELLED, folder.clone(), None),
                 Some(subset) => self.add_classes(root, folder, subset, layout)?,
                 None if has_train => {
-                    let problem = DataProblem::Content("this folder beside the splits was not read".into());
+                    let problem = FormatProblem::Content("this folder beside the splits was not read".into());
                     let hint = "move it into one of them";
-                    self.left_out.push(DataError::new(root.join(folder), problem).hint(hint));
+                    self.left_out.push(FormatError::new(root.join(folder), problem).hint(hint));
                 }
                 None => self.push(TRAIN, folder.clone(), Some(folder.clone())),
             }
@@ -155,9 +116,9 @@ impl ClassFolders {
                 Some(UNLABELLED) if subset == TRAIN => self.push(UNLABELLED, path, None),
                 Some(UNLABELLED) => {
                     let problem =
-                        DataProblem::Content(format!("unlabelled images in {subset} were not read"));
+                        FormatProblem::Content(format!("unlabelled images in {subset} were not read"));
                     let hint = "move the folder next to train: images of val and test need labels";
-                    self.left_out.push(DataError::new(root.join(path), problem).hint(hint));
+                    self.left_out.push(FormatError::new(root.join(path), problem).hint(hint));
                 }
                 _ if layout == FolderLayout::Nested => {
                     let group = contents(root, &path)?;
@@ -180,10 +141,10 @@ impl ClassFolders {
     fn tell_of_strays(&mut self, root: &Path, folder: &str, inside: &Contents) {
         let images = inside.files.iter().filter(|file| is_named_like_an_image(file)).count();
         if images > 0 {
-            let problem = DataProblem::Content(format!("images outside any class were left out: {images}"));
+            let problem = FormatProblem::Content(format!("images outside any class were left out: {images}"));
             let hint = "move them into the folder of their class, or into unlabelled";
             let path = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
-            self.left_out.push(DataError::new(path, problem).hint(hint));
+            self.left_out.push(FormatError::new(path, problem).hint(hint));
         }
     }
 
@@ -192,7 +153,7 @@ impl ClassFolders {
         let mut kept = Vec::with_capacity(self.folders.len());
         for folder in std::mem::take(&mut self.folders) {
             let (mut files, mut has_image) = (0, false);
-            walk(root, &folder.folder, &mut Vec::new(), &mut |file| {
+            walk(root, &folder.folder, &mut Vec::new(), &mut |file| -> Result<(), FormatError> {
                 files += 1;
                 has_image =
                     has_image || is_named_like_an_image(file) || is_image_by_content(&root.join(file))?;
@@ -204,9 +165,9 @@ impl ClassFolders {
                 continue;
             }
             let what = if folder.class.is_some() { ", so it is not a class" } else { "" };
-            let problem = DataProblem::Content(format!("there is no image in it{what}"));
+            let problem = FormatProblem::Content(format!("there is no image in it{what}"));
             let hint = "put images into it, or remove it";
-            self.left_out.push(DataError::new(root.join(&folder.folder), problem).hint(hint));
+            self.left_out.push(FormatError::new(root.join(&folder.folder), problem).hint(hint));
         }
         self.folders = kept;
         Ok(())

@@ -1,7 +1,9 @@
 //! The names of classes: from the dataset's own list, or as published.
 
-use super::source_dir::SourceDir;
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::source_dir::SourceDir;
+
+use crate::error::DataError;
 
 /// Bytes of the longest list of names; the longest published one has a thousand.
 const LIMIT: u64 = 1 << 16;
@@ -16,7 +18,7 @@ pub(super) fn classes(dir: &SourceDir, file: &str, official: &[&str]) -> Result<
     let names: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     let refused = |problem: String| {
         let hint = "download the archive again, or remove the file to use the published names";
-        Err(DataError::new(dir.path(file), DataProblem::Content(problem)).hint(hint))
+        Err(DataError::new(dir.path(file), FormatProblem::Content(problem)).hint(hint))
     };
     if names.len() != official.len() {
         return refused(format!("expected {} class names, found {}", official.len(), names.len()));

@@ -11,27 +11,21 @@
 //! `.` names, or else one of the innermost folder that names one (`train`, `val`, `test`, `unlabelled` and their variants,
 //! `unsupervised`), else to `train`.
 
-mod found_classes;
-mod image_columns;
-mod image_rows;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use self::found_classes::FoundClasses;
-use self::image_columns::ImageColumns;
-pub(crate) use self::image_columns::has_image_column;
-use self::image_rows::ImageRows;
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::expansion;
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::listing::{below, contents, walk};
+use calmix_formats::parquet_file::ParquetFile;
+use calmix_formats::parquet_images::{FoundClasses, ImageColumns, ImageRows, has_image_column};
+
 use super::image_files::check_image;
-use super::labels_csv::LabelColumns;
 use super::layout::{SPLITS, TRAIN, UNLABELLED, split};
-use super::listing::{below, contents, walk};
 use super::{Check, Inspection};
-use crate::error::{DataError, DataProblem};
-use crate::expansion;
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::parquet_file::ParquetFile;
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
 /// How Parquet files are read.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +56,7 @@ pub fn prepare(root: &Path, target: &Path, options: &ParquetOptions) -> Result<P
     let mut found = FoundClasses::default();
     let mut files = Vec::new();
     for file in named {
-        if found.add(&folder, &file, &options.columns)? > 0 {
+        if found.add(&folder, &file.name, &options.columns, file.subset != UNLABELLED)? > 0 {
             files.push(file);
         }
     }
@@ -82,7 +76,7 @@ pub fn prepare(root: &Path, target: &Path, options: &ParquetOptions) -> Result<P
         added += pack(&file, named, number, &mut builder, options)?;
     }
     if added == 0 {
-        let problem = DataProblem::Content("none of the images in its .parquet files could be read".into());
+        let problem = FormatProblem::Content("none of the images in its .parquet files could be read".into());
         let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
         let hint = first.unwrap_or_else(|| "the files have no rows".into());
         return Err(DataError::new(root, problem).hint(hint));
@@ -99,14 +93,14 @@ fn pack(
     options: &ParquetOptions,
 ) -> Result<u64, DataError> {
     let Inspection { limits, check, progress, .. } = &options.inspection;
-    let columns = ImageColumns::find(file, &options.columns, named.subset)?;
+    let columns = ImageColumns::find(file, &options.columns, named.subset != UNLABELLED)?;
     let mut rows = ImageRows::with_images(file, &columns);
     // By number: two names could differ only by a `/` that no name of a part may have.
     let name = format!("images-{number:05}.bin");
     let mut packed = builder.unpack(&name)?;
     let mut offset = 0;
     let mut added = 0;
-    while let Some(row) = rows.next()? {
+    while let Some(row) = rows.next_row()? {
         if let Some(progress) = progress {
             progress.add();
         }
@@ -116,18 +110,18 @@ fn pack(
         let length = bytes.len() as u64;
         if length > limits.bytes {
             let problem = format!("the image has {length} bytes, expected at most {}", limits.bytes);
-            builder.unreadable(DataError::new(&file.path, DataProblem::Limit(problem)).at(place));
+            builder.unreadable(DataError::new(&file.path, FormatProblem::Limit(problem)).at(place));
             continue;
         }
         if let Err(error) = check_image(bytes, limits, check.unwrap_or(Check::Header)) {
-            builder.unreadable(error.in_file(&file.path).at(place));
+            builder.unreadable(DataError::from(error).in_file(&file.path).at(place));
             continue;
         }
         // Rows that share one image of a dictionary take hardly any bytes in the file, but each takes its own on the disk.
         if !expansion::is_plausible(file.length(), offset + length) {
             let problem =
                 format!("{} bytes that expand to more than {offset}: probably an attack", file.length());
-            return Err(DataError::new(&file.path, DataProblem::Limit(problem)).at(place));
+            return Err(DataError::new(&file.path, FormatProblem::Limit(problem)).at(place));
         }
         packed.write_all(bytes).map_err(|error| DataError::new(packed.path(), error))?;
         builder.sample(packed.part, offset, bytes, row.label)?;
@@ -142,16 +136,16 @@ fn pack(
 }
 
 /// The Parquet files below `root`, in the order of their splits.
-fn find_files(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<NamedFile>, DataError> {
+fn find_files(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<NamedFile>, DataError> {
     let mut files = Vec::new();
-    walk(root, "", left_out, &mut |name| {
+    walk(root, "", left_out, &mut |name| -> Result<(), DataError> {
         if is_named_parquet(name) {
             files.push(NamedFile { subset: subset_of(name), name: name.to_owned() });
         }
         Ok(())
     })?;
     if files.is_empty() {
-        let problem = DataProblem::Content("there is no .parquet file in it".into());
+        let problem = FormatProblem::Content("there is no .parquet file in it".into());
         return Err(DataError::new(root, problem).hint("pass the folder that contains the .parquet files"));
     }
     // Stable: files stay in their order within a split.

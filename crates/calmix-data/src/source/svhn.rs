@@ -6,12 +6,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::mat::{MatFile, MatType, Variable};
+use calmix_formats::source_dir::SourceDir;
+
 use super::names::{self, DIGITS};
-use super::source_dir::SourceDir;
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
-use crate::mat::{MatFile, MatType, Variable};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, PixelLayout, Prepared};
 
 const PIXELS: usize = 32 * 32 * 3;
 const SUBSETS: [(&str, &str); 3] =
@@ -68,13 +69,13 @@ impl SvhnFile {
         let variable = |name: &str| {
             file.variable(name)?.ok_or_else(|| {
                 let problem =
-                    DataProblem::Content(format!("there is no variable {name:?}; expected X and y"));
+                    FormatProblem::Content(format!("there is no variable {name:?}; expected X and y"));
                 DataError::new(path, problem).hint("download format 2 (cropped digits) of SVHN")
             })
         };
         let (images, labels) = (variable("X")?, variable("y")?);
         let refused = |problem: String| {
-            Err(DataError::new(path, DataProblem::Content(problem))
+            Err(DataError::new(path, FormatProblem::Content(problem))
                 .hint("download format 2 (cropped digits) of SVHN"))
         };
         let samples = match (images.mat_type(), images.dims()) {
@@ -102,14 +103,14 @@ impl SvhnFile {
             let number = self.labels.number()?;
             self.images.bytes(&mut pixels)?;
             let label = digit(number).ok_or_else(|| {
-                let problem = DataProblem::Content(format!("label {number}, expected 1 to 10"));
+                let problem = FormatProblem::Content(format!("label {number}, expected 1 to 10"));
                 let error = DataError::new(self.labels.path(), problem).at(location);
                 error.hint("download the file again")
             })?;
             act(index, &pixels, label)?;
         }
         self.images.finish()?;
-        self.labels.finish()
+        Ok(self.labels.finish()?)
     }
 }
 

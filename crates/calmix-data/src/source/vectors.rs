@@ -13,22 +13,25 @@
 mod column_stats;
 mod label_lines;
 mod label_list;
-mod lines_in_order;
 mod row_labels;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use calmix_formats::element_type::ElementType;
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::labels::text::may_be_missing;
+use calmix_formats::listing::walk;
+use calmix_formats::read_at::ReadAt;
+use calmix_formats::vectors::{VectorOptions, VectorPlace, VectorSource};
+
 use self::column_stats::ColumnStats;
-use self::label_list::LabelList;
-use self::row_labels::{RowLabels, SUBSETS};
-use super::listing::walk;
-use crate::dataset::ReadAt;
-use crate::error::{DataError, DataProblem};
-use crate::label_text::may_be_missing;
-use crate::manifest::{Encoding, ManifestBuilder, SampleDigest, UNPACKED_VECTORS};
-use crate::prepare::{DataWarning, PrepareProgress, Prepared};
-use crate::vectors::{Number, VectorOptions, VectorPlace, VectorSource};
+use self::label_list::{LabelList, SUBSETS};
+use self::row_labels::RowLabels;
+use crate::data_warning::DataWarning;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared, SampleDigest, UNPACKED_VECTORS};
+use crate::prepare_progress::PrepareProgress;
 
 /// Bytes of vectors that are read at once.
 const AT_ONCE: usize = 4 << 20;
@@ -47,7 +50,7 @@ pub fn prepare(
     let source = open(root, labels.is_some(), options)?;
     let list = labels.map(|labels| LabelList::read(labels, &options.columns, source.rows())).transpose()?;
     let numbers = source.width() * source.views();
-    let number = source.in_place().unwrap_or(Number::F32);
+    let number = source.in_place().unwrap_or(ElementType::F32);
     let encoding = Encoding::Vectors { width: source.width() as u32, views: source.views() as u32, number };
     // The classes are known only when all labels were read.
     let mut builder = ManifestBuilder::new(target, Vec::new(), encoding)?;
@@ -90,7 +93,7 @@ pub fn prepare(
 
 /// Opens the vectors. If their labels are in a file of their own, the columns that the user names are those of that file; the
 /// vectors have the same column of ids, or one of a usual name.
-fn open(root: &Path, has_list: bool, options: &VectorOptions) -> Result<VectorSource, DataError> {
+fn open(root: &Path, has_list: bool, options: &VectorOptions) -> Result<VectorSource, FormatError> {
     if !has_list {
         return VectorSource::open(root, options);
     }
@@ -111,7 +114,7 @@ fn add_rows(
     index: u32,
     subset: usize,
     rows: &RowLabels,
-    (number, row_bytes): (Number, usize),
+    (number, row_bytes): (ElementType, usize),
     progress: Option<&PrepareProgress>,
 ) -> Result<(), DataError> {
     let at_once = (AT_ONCE / row_bytes).max(1) as u64;
@@ -265,7 +268,7 @@ pub(super) fn for_each_file(
     let Some(labels) = labels else { return Ok(()) };
     let absolute = std::path::absolute(labels).map_err(|error| DataError::new(labels, error))?;
     let absolute = absolute.to_str().ok_or_else(|| {
-        DataError::new(labels, DataProblem::Content("its path is not UTF-8".into())).hint("rename it")
+        DataError::new(labels, FormatProblem::Content("its path is not UTF-8".into())).hint("rename it")
     })?;
     visit(absolute)
 }

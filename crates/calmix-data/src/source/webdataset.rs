@@ -23,33 +23,22 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::labels::text::{HINT, numbered_classes};
+use calmix_formats::listing::walk;
 use calmix_io::safe_path;
 
-use super::Inspection;
 use super::layout::{SPLITS, split};
-use super::listing::walk;
-use super::numbered_classes::{self, numbered_classes};
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 use kept_scans::KeptScans;
+pub use shard_scan::WebdatasetOptions;
 use shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
-
-/// How shards are read.
-#[derive(Debug, Clone, Default)]
-pub struct WebdatasetOptions {
-    /// How images are checked; by default only by their header, because shards usually hold many images.
-    pub inspection: Inspection,
-    /// The classes in the order of their numbers; `None` for as many as occur, named by their numbers.
-    pub classes: Option<Vec<String>>,
-    /// Whether an image without a class is an unlabelled one; otherwise it is an error.
-    pub unlabelled: bool,
-}
 
 /// Prepares the shards below `root` and writes the dataset to `target`.
 ///
 /// Each shard is read once, by one of several threads; the table is put together from what they found, in the order of the
-/// shards. With [`Inspection::scans`], a preparation that was killed continues with the shards that it has not read.
+/// shards. With [`Inspection::scans`](super::Inspection::scans), a preparation that was killed continues with the shards that it has not read.
 ///
 /// # Errors
 /// If a shard is not a sound archive, members of a sample are missing, doubled or contradict each other, none of the
@@ -90,7 +79,7 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
         }
     }
     if added == 0 {
-        let problem = DataProblem::Content("none of the images in its shards could be read".into());
+        let problem = FormatProblem::Content("none of the images in its shards could be read".into());
         let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
         return Err(DataError::new(root, problem)
             .hint(first.unwrap_or_else(|| "names of images must end in .jpg, .jpeg, .png or .webp".into())));
@@ -179,10 +168,10 @@ fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<St
     }
     let Some((label, shard, key)) = highest else { return Ok(Vec::new()) };
     numbered_classes(label, seen.len())
-        .map_err(|problem| DataError::new(&shard.path, problem).at(key).hint(numbered_classes::HINT))
+        .map_err(|problem| DataError::new(&shard.path, problem).at(key).hint(HINT))
 }
 
-fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShard>, DataError> {
+fn find_shards(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<TarShard>, DataError> {
     let mut shards = Vec::new();
     if let Some(url) = CloudUrl::of(root) {
         let remote = RemoteFolder::open(&url)?;
@@ -190,7 +179,7 @@ fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShar
             shards.extend(shard(&object.name, remote.path(&object.name), Some(&remote))?);
         }
     } else {
-        walk(root, "", left_out, &mut |name| {
+        walk(root, "", left_out, &mut |name| -> Result<(), DataError> {
             let path = root.join(name);
             let found = shard(name, path.clone(), None)?;
             if found.is_some() {
@@ -201,7 +190,7 @@ fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShar
         })?;
     }
     if shards.is_empty() {
-        let problem = DataProblem::Content("there is no .tar file in it".into());
+        let problem = FormatProblem::Content("there is no .tar file in it".into());
         return Err(DataError::new(root, problem).hint("pass the folder that contains the shards"));
     }
     shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));
@@ -216,7 +205,7 @@ fn shard(
 ) -> Result<Option<TarShard>, DataError> {
     let lower = name.to_ascii_lowercase();
     if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
-        let problem = DataProblem::Content("a compressed shard does not allow random access".into());
+        let problem = FormatProblem::Content("a compressed shard does not allow random access".into());
         return Err(DataError::new(path, problem).hint("decompress it to .tar; images hardly compress"));
     }
     if Path::new(&lower).extension().is_none_or(|ending| ending != "tar") {

@@ -13,13 +13,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::source_dir::for_each_line;
 use calmix_io::safe_path;
 
+use super::Inspection;
 use super::image_files::ImageFiles;
-use super::{Inspection, lines};
-use crate::error::{DataError, DataProblem};
-use crate::manifest::{Encoding, ManifestBuilder};
-use crate::prepare::Prepared;
+use crate::error::DataError;
+use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
 const TRAIN: [&str; 2] = ["train_filelist_google.txt", "train_filelist_flickr.txt"];
 const VAL: &str = "val_filelist.txt";
@@ -37,13 +38,13 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     let classes = read_classes(&classes)?;
     let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
     if train.is_empty() {
-        let problem = DataProblem::Content(format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]));
+        let problem = FormatProblem::Content(format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]));
         return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset folder"));
     }
     let mut images = 0;
     for list in &train {
         safe_path::check(root, list)?;
-        lines::for_each(list, |_, _| {
+        for_each_line(list, |_, _| -> Result<(), DataError> {
             images += 1;
             Ok(())
         })?;
@@ -62,7 +63,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {
             let problem =
-                DataProblem::Content(format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")));
+                FormatProblem::Content(format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")));
             DataError::new(root, problem).hint(format!("unpack the validation images, or remove info/{VAL}"))
         })?;
         add_list(root, &val, &format!("{folder}/"), classes.len(), &mut image_files, &mut builder)?;
@@ -72,10 +73,10 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
 
 fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
     let (mut classes, mut seen) = (Vec::new(), BTreeSet::new());
-    lines::for_each(path, |number, line| {
+    for_each_line(path, |number, line| -> Result<(), DataError> {
         let wnid = line.split_whitespace().next().unwrap_or(line);
         if !seen.insert(wnid.to_owned()) {
-            let problem = DataProblem::Content(format!("{wnid} is listed twice"));
+            let problem = FormatProblem::Content(format!("{wnid} is listed twice"));
             return Err(DataError::new(path, problem)
                 .at(format!("line {number}"))
                 .hint("download the list again"));
@@ -94,9 +95,9 @@ fn add_list(
     image_files: &mut ImageFiles,
     builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
-    lines::for_each(list, |number, line| {
+    for_each_line(list, |number, line| -> Result<(), DataError> {
         let wrong =
-            |what: String| DataError::new(list, DataProblem::Content(what)).at(format!("line {number}"));
+            |what: String| DataError::new(list, FormatProblem::Content(what)).at(format!("line {number}"));
         let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {
             return Err(wrong(format!("there is no label in {line:?}"))
                 .hint("each line must be a file and its class number"));

@@ -3,12 +3,26 @@
 use std::ops::Range;
 
 use calmix_core::rng::Domain;
+use calmix_formats::error::FormatProblem;
+use serde::{Deserialize, Serialize};
 
 use super::held_groups::{DrawnLabel, held_groups};
+use super::plan::{Rule, SplitPlan};
 use super::quota::{self, Purpose, class_key};
-use super::{Rule, Short, SplitPlan};
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
+
+/// A class that has fewer labels than the rule wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Short {
+    /// Its name.
+    pub class: String,
+    /// Labels that the rule wanted from it.
+    pub wanted: u64,
+    /// Labels that it had; all of them are used.
+    pub given: u64,
+}
 
 /// Where labelled samples may come from.
 pub(super) enum Candidates<'a> {
@@ -77,7 +91,8 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
     let is_kept = |id: &u64| validation.binary_search(id).is_err();
     let labelled: Vec<u64> = labels.iter().map(|label| label.id).filter(is_kept).collect();
     if labelled.is_empty() {
-        let problem = DataProblem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
+        let problem =
+            FormatProblem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
         return Err(DataError::new(dataset.folder(), problem).hint("choose a subset that has labels"));
     }
     Ok(Drawn { labelled, validation, short })

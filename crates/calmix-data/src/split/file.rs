@@ -13,14 +13,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use calmix_formats::error::FormatProblem;
 use calmix_io::atomic_file;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::id_differences;
-use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, ranges};
+use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, id_differences, ranges};
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 
 /// Bytes of the longest `split.json` that is read: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
@@ -62,7 +62,7 @@ impl LabelSplit {
     ///
     /// # Errors
     /// If the given labels or the listed unlabelled samples are more than what a run can read back.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, DataProblem> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, FormatProblem> {
         let list = self.plan.rule == Rule::Given || self.labelled.len() + self.validation.len() <= LISTED;
         let file = SplitFile {
             version: self.version,
@@ -74,7 +74,7 @@ impl LabelSplit {
             unlabelled: self.pool.clone(),
             short: (&self.short).into(),
         };
-        let mut bytes = serde_json::to_vec(&file).map_err(|error| DataProblem::Io(error.into()))?;
+        let mut bytes = serde_json::to_vec(&file).map_err(|error| FormatProblem::Io(error.into()))?;
         bytes.push(b'\n');
         within(bytes, Self::LONGEST_STORED)
     }
@@ -83,7 +83,7 @@ impl LabelSplit {
     ///
     /// # Errors
     /// As [`to_bytes`](Self::to_bytes).
-    pub fn hash(&self) -> Result<String, DataProblem> {
+    pub fn hash(&self) -> Result<String, FormatProblem> {
         Ok(blake3::hash(&self.to_bytes()?).to_hex().to_string())
     }
 
@@ -123,13 +123,13 @@ impl LabelSplit {
         let cannot = |error| DataError::new(path, error);
         // Opening a pipe would block until another process writes into it.
         if !fs::metadata(path).map_err(cannot)?.is_file() {
-            return Err(DataError::new(path, DataProblem::Content("not a regular file".into())));
+            return Err(DataError::new(path, FormatProblem::Content("not a regular file".into())));
         }
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(cannot)?;
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(DataError::new(path, DataProblem::Limit(format!("larger than {MAX_BYTES} bytes"))));
+            return Err(DataError::new(path, FormatProblem::Limit(format!("larger than {MAX_BYTES} bytes"))));
         }
         Self::from_bytes(&bytes, path, dataset)
     }
@@ -141,7 +141,7 @@ impl LabelSplit {
     pub fn from_bytes(bytes: &[u8], path: &Path, dataset: &Dataset) -> Result<Self, DataError> {
         let bad = |problem| DataError::new(path, problem).hint("draw the split again");
         let file: SplitFile<'_> =
-            serde_json::from_slice(bytes).map_err(|error| bad(DataProblem::Format(error.to_string())))?;
+            serde_json::from_slice(bytes).map_err(|error| bad(FormatProblem::Format(error.to_string())))?;
         let SplitFile { version, dataset: of, plan, labelled, validation, drawn, unlabelled, short } = file;
         let list = |ids: Option<Cow<'_, [u64]>>| ids.map(Cow::into_owned).unwrap_or_default();
         let split = Self {
@@ -156,51 +156,53 @@ impl LabelSplit {
         split.check(dataset).map_err(bad)?;
         let Some(drawn) = drawn else {
             return if split.labelled.is_empty() {
-                Err(bad(DataProblem::Content("there are no labelled samples in it".into())))
+                Err(bad(FormatProblem::Content("there are no labelled samples in it".into())))
             } else {
                 split.with_pool(unlabelled, dataset).map_err(bad)
             };
         };
         if !split.labelled.is_empty() || !split.validation.is_empty() {
-            return Err(bad(DataProblem::Content("it contains both ids and a hash in place of ids".into())));
+            return Err(bad(FormatProblem::Content(
+                "it contains both ids and a hash in place of ids".into(),
+            )));
         }
         let split = Self::draw(dataset, split.plan)?;
         if split.drawn_ids() != drawn {
             let problem = "this version of calmix draws other labels than those of the split";
             return Err(
-                bad(DataProblem::Changed(problem.into())).hint("use the version of calmix that drew it")
+                bad(FormatProblem::Changed(problem.into())).hint("use the version of calmix that drew it")
             );
         }
         split.with_pool(unlabelled, dataset).map_err(bad)
     }
 
-    fn with_pool(self, pool: Option<Arc<[u64]>>, dataset: &Dataset) -> Result<Self, DataProblem> {
+    fn with_pool(self, pool: Option<Arc<[u64]>>, dataset: &Dataset) -> Result<Self, FormatProblem> {
         let Some(ids) = &pool else { return Ok(self) };
         if ids.is_empty() {
-            return Err(DataProblem::Content("its list of unlabelled samples is empty".into()));
+            return Err(FormatProblem::Content("its list of unlabelled samples is empty".into()));
         }
         let all = self.all_unlabelled(dataset)?;
         if let Some(id) = ids.iter().find(|&&id| all.position(id).is_none()) {
             let problem = format!(
                 "sample {id} is listed as unlabelled, but is labelled, held out or in another subset"
             );
-            return Err(DataProblem::Content(problem));
+            return Err(FormatProblem::Content(problem));
         }
         Ok(Self { pool, ..self })
     }
 
-    fn check(&self, dataset: &Dataset) -> Result<(), DataProblem> {
+    fn check(&self, dataset: &Dataset) -> Result<(), FormatProblem> {
         if self.version != VERSION {
             let problem = format!(
                 "another version of calmix wrote it in format {}; this version reads format {VERSION}",
                 self.version
             );
-            return Err(DataProblem::Format(problem));
+            return Err(FormatProblem::Format(problem));
         }
         if self.dataset != dataset.fingerprint() {
             let short = |fingerprint: &str| fingerprint.chars().take(12).collect::<String>();
             let (theirs, ours) = (short(&self.dataset), short(dataset.fingerprint()));
-            return Err(DataProblem::Changed(format!(
+            return Err(FormatProblem::Changed(format!(
                 "the split belongs to the dataset {theirs}, but this is {ours}"
             )));
         }
@@ -210,13 +212,13 @@ impl LabelSplit {
         check_ids(dataset, &self.plan, &self.validation)?;
         let both = self.validation.iter().find(|id| self.labelled.binary_search(id).is_ok());
         if let Some(id) = both {
-            return Err(DataProblem::Content(format!("sample {id} is both labelled and held out")));
+            return Err(FormatProblem::Content(format!("sample {id} is both labelled and held out")));
         }
         self.check_groups(dataset)
     }
 
     /// Refuses a group with samples on both sides.
-    fn check_groups(&self, dataset: &Dataset) -> Result<(), DataProblem> {
+    fn check_groups(&self, dataset: &Dataset) -> Result<(), FormatProblem> {
         if !dataset.has_groups() || self.validation.is_empty() {
             return Ok(());
         }
@@ -229,19 +231,19 @@ impl LabelSplit {
         for id in &self.labelled {
             if let Some(other) = dataset.group(*id)?.and_then(|group| held_out.get(&group)) {
                 let problem = format!("sample {id} is labelled and sample {other} of its group is held out");
-                return Err(DataProblem::Content(problem));
+                return Err(FormatProblem::Content(problem));
             }
         }
         Ok(())
     }
 }
 
-fn within(bytes: Vec<u8>, longest: u64) -> Result<Vec<u8>, DataProblem> {
+fn within(bytes: Vec<u8>, longest: u64) -> Result<Vec<u8>, FormatProblem> {
     let length = bytes.len() as u64;
     if length <= longest {
         return Ok(bytes);
     }
-    Err(DataProblem::Limit(format!(
+    Err(FormatProblem::Limit(format!(
         "the given labels and the listed unlabelled samples take {length} bytes, but a run stores at most {longest}; keep \
          all labels, a share of them or a number per class instead, or list fewer unlabelled samples"
     )))
@@ -282,7 +284,7 @@ mod tests {
         assert_eq!(within(vec![0; 8], 8).map(|bytes| bytes.len()).ok(), Some(8));
         let problem = within(vec![0; 9], 8).unwrap_err();
         assert!(
-            matches!(&problem, DataProblem::Limit(text) if text.contains("keep all labels")),
+            matches!(&problem, FormatProblem::Limit(text) if text.contains("keep all labels")),
             "{problem}"
         );
     }

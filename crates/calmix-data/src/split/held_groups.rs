@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{HoldOut, SplitPlan, quota};
+use super::hold_out::HoldOut;
+use super::plan::SplitPlan;
+use super::quota;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 

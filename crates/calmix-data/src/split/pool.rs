@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use calmix_formats::error::FormatProblem;
+
 use super::LabelSplit;
 use crate::dataset::Dataset;
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::sample_list::SampleList;
 
 impl LabelSplit {
@@ -33,7 +35,7 @@ impl LabelSplit {
                 "none of the {} listed samples is unlabelled: all of them keep their label or are held out",
                 list.samples().len()
             );
-            return Err(DataError::new(list.path(), DataProblem::Content(problem))
+            return Err(DataError::new(list.path(), FormatProblem::Content(problem))
                 .hint("list other samples, or keep fewer labels (labels.keep, labels.count)"));
         }
         // As without a list, if the plan includes them.
@@ -58,7 +60,7 @@ impl LabelSplit {
         let problem = format!(
             "the sample is in the subset `{subset}`, but unlabelled samples are taken from {from} (labels.unlabelled_from)"
         );
-        list.error(row, DataProblem::Content(problem))
+        list.error(row, FormatProblem::Content(problem))
             .hint(format!("leave the samples of `{subset}` out of the list, for example by their folder: WHERE path NOT LIKE '%/{subset}/%'"))
     }
 }

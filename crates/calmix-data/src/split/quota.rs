@@ -2,7 +2,8 @@
 
 use calmix_core::rng::{Domain, Seed};
 
-use super::{HoldOut, Rule};
+use super::hold_out::HoldOut;
+use super::plan::Rule;
 
 /// The meaning of the time of a stream of [`Domain::Split`]. Published splits depend on these numbers.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use calmix_data::manifest::PixelLayout;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
-use calmix_data::source::{Count, cifar, idx, stl10, svhn};
+use calmix_data::source::{cifar, idx, stl10, svhn};
+use calmix_formats::source_dir::Count;
 
 use crate::made::{self, Mat, expected, pixel};
 use crate::read_back::ReadBack;

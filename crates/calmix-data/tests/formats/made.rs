@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use calmix_data::image::Image;
+use calmix_formats::image::Image;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 

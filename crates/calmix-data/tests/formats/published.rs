@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
-use calmix_data::source::{Count, cifar, idx};
+use calmix_data::source::{cifar, idx};
+use calmix_formats::source_dir::Count;
 
 use crate::read_back::ReadBack;
 use crate::tier;

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use calmix_data::image::Image;
 use calmix_data::manifest::{DatasetPart, Encoding, Header, NO_LABEL, SampleRecord};
+use calmix_formats::image::Image;
 
 pub(crate) struct ReadBack {
     pub(crate) header: Header,

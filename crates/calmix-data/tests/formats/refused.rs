@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use calmix_data::error::DataError;
-use calmix_data::mat::MatFile;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
-use calmix_data::source::{Count, cifar, idx, stl10, svhn};
+use calmix_data::source::{cifar, idx, stl10, svhn};
+use calmix_formats::mat::MatFile;
+use calmix_formats::source_dir::Count;
 
 use crate::made::{self, Mat};
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_data::error::DataError;
+use calmix_data::manifest::Prepared;
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
-use calmix_data::prepare::Prepared;
 
 use super::golden::Golden;
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
 use calmix_data::loader::{
-    EvalBatch, EvalLoader, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch,
-    Training,
+    EvalBatch, EvalLoader, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training,
 };
+use calmix_data::tally::Tally;
 
 use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::error::{DataError, DataProblem};
-use calmix_data::image::Image;
+use calmix_data::error::DataError;
 use calmix_data::loader::{ImageSource, Transform, ViewKey, Workers};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image::Image;
 
 pub(crate) const SIDE: u32 = 32;
 pub(crate) const SIZE: usize = (3 * SIDE * SIDE) as usize;
@@ -76,7 +77,7 @@ impl ImageSource for Drawn {
             Some((from, Fault::Away(asked))) if (from..from + asked).contains(&read) => return Err(away()),
             Some((_, Fault::Gone)) => return Err(away()),
             Some((faulty, Fault::Changed)) if faulty == id => {
-                return Err(DataError::new("train.bin", DataProblem::Changed("another checksum".into())));
+                return Err(DataError::new("train.bin", FormatProblem::Changed("another checksum".into())));
             }
             Some((faulty, Fault::Unreachable)) if faulty == id => {
                 return Err(DataError::new("train.bin", std::io::Error::other("the disk is gone")));
@@ -84,7 +85,7 @@ impl ImageSource for Drawn {
             _ => {}
         }
         if self.is_corrupt(id) {
-            return Err(DataError::new("train.bin", DataProblem::Format("not a JPEG".into())));
+            return Err(DataError::new("train.bin", FormatProblem::Format("not a JPEG".into())));
         }
         Ok(Image::new(SIDE, SIDE, drawn(id)).unwrap())
     }
@@ -121,17 +122,17 @@ impl Transform for Tinted {
         SIZE
     }
 
-    fn weak(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+    fn weak(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), FormatProblem> {
         show(p, tint(key, 1), out);
         Ok(())
     }
 
-    fn strong(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+    fn strong(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), FormatProblem> {
         show(p, tint(key, 2), out);
         Ok(())
     }
 
-    fn evaluation(&self, p: &Image, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+    fn evaluation(&self, p: &Image, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), FormatProblem> {
         show(p, 0, out);
         Ok(())
     }

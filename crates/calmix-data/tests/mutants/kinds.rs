@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use calmix_core::rng::Stream;
-use calmix_data::decode::DecodeLimits;
 use calmix_data::error::DataError;
-use calmix_data::prepare::Prepared;
+use calmix_data::manifest::Prepared;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
 use calmix_data::source::{
-    Check, Count, Inspection, cifar, folder, idx, labels_csv, parquet_images, svhn, webdataset,
+    Check, Inspection, cifar, folder, idx, labels_csv, parquet_images, svhn, webdataset,
 };
+use calmix_formats::decode::DecodeLimits;
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::source_dir::Count;
 
 use crate::golden::Golden;
 use crate::made::{self, Mat};
@@ -208,7 +210,7 @@ fn parquet() -> Kind {
         marks: &[b"PAR1", b"bytes", b"image", b"label", b"huggingface", b"\x15\x00\x15", b"names"],
         finish: |bytes, _| bytes,
         prepare: |root, target| {
-            let columns = labels_csv::LabelColumns::default();
+            let columns = LabelColumns::default();
             let options = parquet_images::ParquetOptions { inspection: INSPECTION, columns };
             parquet_images::prepare(root, target, &options)
         },

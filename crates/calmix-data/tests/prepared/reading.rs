@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::error::DataProblem;
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
+use calmix_formats::error::FormatProblem;
 use proptest::prelude::*;
 
 use crate::tiny::{PIXEL, Tiny};
@@ -70,7 +70,7 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     bytes[4] ^= 1;
     fs::write(&path, &bytes).unwrap();
     for error in [dataset.image(4).unwrap_err(), dataset.verify().unwrap_err()] {
-        assert!(matches!(error.problem(), Some(DataProblem::Changed(_))), "{error}");
+        assert!(matches!(error.problem(), Some(FormatProblem::Changed(_))), "{error}");
         let sentence = error.to_string();
         assert!(
             sentence.contains("train, byte 4, sample 4: the content has changed: checksum"),
@@ -83,11 +83,11 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     fs::write(&path, &bytes[..5]).unwrap();
     let errors = [dataset.image(5).unwrap_err(), tiny.open().image(0).unwrap_err()];
     assert!(
-        errors.iter().all(|error| matches!(error.problem(), Some(DataProblem::Changed(_)))),
+        errors.iter().all(|error| matches!(error.problem(), Some(FormatProblem::Changed(_)))),
         "{errors:?}"
     );
     fs::remove_file(&path).unwrap();
-    assert!(matches!(tiny.open().image(0).unwrap_err().problem(), Some(DataProblem::Io(_))));
+    assert!(matches!(tiny.open().image(0).unwrap_err().problem(), Some(FormatProblem::Io(_))));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn verify_detects_changed_label_with_valid_hash() {
     let dataset = tiny.open();
     assert_eq!(dataset.label(0).unwrap(), Some(1));
     let error = dataset.verify().unwrap_err();
-    assert!(matches!(error.problem(), Some(DataProblem::Changed(_))), "{error}");
+    assert!(matches!(error.problem(), Some(FormatProblem::Changed(_))), "{error}");
 }
 
 #[test]

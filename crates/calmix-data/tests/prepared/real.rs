@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
-use calmix_data::prepare::{Report, SourceSpec, prepare};
+use calmix_data::prepare::{Report, prepare};
+use calmix_data::source::SourceSpec;
 use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 use tempfile::TempDir;
 

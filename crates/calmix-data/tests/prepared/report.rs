@@ -1,9 +1,12 @@
 //! The summary of a prepared dataset.
 
+use calmix_data::data_warning::DataWarning;
 use calmix_data::dataset::Dataset;
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
 use calmix_data::manifest::{Encoding, ManifestBuilder};
-use calmix_data::prepare::{DataWarning, Report, SourceSpec};
+use calmix_data::prepare::Report;
+use calmix_data::source::SourceSpec;
+use calmix_formats::error::FormatProblem;
 
 use crate::tiny::Tiny;
 
@@ -121,7 +124,7 @@ fn collision() -> ([u8; 5], [u8; 5]) {
 #[test]
 fn unreadable_files_are_listed_and_not_all_printed() {
     let tiny = Tiny::with_counts(&["a"], &[3]);
-    let broken = |n| DataError::new(format!("{n}.jpg"), DataProblem::Format("no JPEG".into()));
+    let broken = |n| DataError::new(format!("{n}.jpg"), FormatProblem::Format("no JPEG".into()));
     let report = Report::new(&tiny.open(), (0..22).map(broken).collect()).unwrap();
     let text = report.to_string();
     assert!(

@@ -4,9 +4,9 @@ use std::fs;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::source::labels_csv::LabelColumns;
 use calmix_data::source::vectors;
-use calmix_data::vectors::VectorOptions;
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::vectors::VectorOptions;
 
 use crate::same::{golden, prepared};
 

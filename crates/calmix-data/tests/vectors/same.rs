@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::manifest::Encoding;
-use calmix_data::prepare::{SourceSpec, SourceStamp, prepare};
-use calmix_data::source::labels_csv::LabelColumns;
-use calmix_data::vectors::{VectorBlock, VectorOptions, VectorSource};
+use calmix_data::prepare::{SourceStamp, prepare};
+use calmix_data::source::SourceSpec;
+use calmix_formats::labels::columns::LabelColumns;
+use calmix_formats::vectors::{VectorBlock, VectorOptions, VectorSource};
 
 pub(crate) fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/vectors").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-formats/tests/golden/vectors").join(name)
 }
 
 pub(crate) fn spec(labels: Option<&Path>) -> SourceSpec {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use calmix_data::prepare::{SourceSpec, SourceStamp};
-use calmix_data::source::FolderLayout;
+use calmix_data::prepare::SourceStamp;
 use calmix_data::source::labels_csv::Unlisted;
+use calmix_data::source::{FolderLayout, SourceSpec};
 use calmix_recipe::{LayoutName, SourceName};
 use toml::Value;
 

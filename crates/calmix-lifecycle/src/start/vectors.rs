@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_data::default_place::folder_for_output;
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
+use calmix_formats::error::FormatProblem;
 use calmix_head::samples::check_classes;
 use calmix_io::disk::WarningDisk;
 use calmix_recipe::{Data, Layers};
@@ -44,7 +45,7 @@ pub fn prepare_vectors(
     check_classes(split.labelled().len(), dataset.classes().len()).map_err(|error| {
         let Data { path, labels, .. } = data;
         let place = if labels.is_empty() { path } else { labels };
-        let problem = DataProblem::Content(error.to_string());
+        let problem = FormatProblem::Content(error.to_string());
         DataError::new(place, problem).hint("name the column of the classes with --label-column")
     })?;
     let resolved = layers.clone().decided(FILE_CONTENTS, decided).resolve()?;

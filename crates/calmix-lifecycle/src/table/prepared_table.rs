@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_data::error::DataError;
-use calmix_data::prepare::{PREPARING, Report, prepare};
+use calmix_data::manifest::PREPARING;
+use calmix_data::prepare::{Report, prepare};
 use calmix_io::counted::counted;
 use calmix_io::safe_open;
 use calmix_recipe::Recipe;

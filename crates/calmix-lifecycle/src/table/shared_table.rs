@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
-use calmix_data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
+use calmix_data::manifest::PREPARING;
+use calmix_data::prepare::{SourceStamp, Stale};
+use calmix_data::source::SourceSpec;
 use calmix_io::atomic_file::rename_folder;
 use calmix_io::counted::grouped;
 use calmix_io::scratch_folder::ScratchFolder;

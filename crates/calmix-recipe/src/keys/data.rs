@@ -1,11 +1,11 @@
 //! The keys of the dataset and of its labels.
 
 use calmix_core::rng::Seed;
-use calmix_data::prepare::{Cifar100Labels, SourceSpec};
 use calmix_data::shrink::DEFAULT_SIDE;
-use calmix_data::source::labels_csv::{self, LabelColumns};
-use calmix_data::source::{FolderLayout, idx};
+use calmix_data::source::labels_csv;
+use calmix_data::source::{Cifar100Labels, FolderLayout, SourceSpec, idx};
 use calmix_data::split::{HoldOut, Rule, SplitPlan};
+use calmix_formats::labels::columns::LabelColumns;
 
 use crate::field::limit::{KEPT, SHARE, SOME, SOME_SHARE, above, from};
 use crate::field::{choice, section};

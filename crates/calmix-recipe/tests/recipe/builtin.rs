@@ -5,7 +5,7 @@ use calmix_core::preset::{paper, released_code};
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::schedule::LearningRate;
 use calmix_data::augment::Augment;
-use calmix_data::prepare::SourceSpec;
+use calmix_data::source::SourceSpec;
 use calmix_data::split::{HoldOut, Rule};
 use calmix_recipe::network::FirstBlock;
 use calmix_recipe::precision::Precision;

@@ -9,11 +9,12 @@ use calmix_core::mixup::split::Split;
 use calmix_core::mixup::{Anchors, LambdaSource, Mixup, Pairing};
 use calmix_core::schedule::StartRule;
 use calmix_data::loader::OnCorrupt;
-use calmix_data::prepare::{Cifar100Labels, SourceSpec};
 use calmix_data::shrink::DEFAULT_SIDE;
-use calmix_data::source::labels_csv::{LabelColumns, Unlisted};
-use calmix_data::source::{FolderLayout, idx::Classes};
+use calmix_data::source::idx::Classes;
+use calmix_data::source::labels_csv::Unlisted;
+use calmix_data::source::{Cifar100Labels, FolderLayout, SourceSpec};
 use calmix_data::split::{HoldOut, Rule};
+use calmix_formats::labels::columns::LabelColumns;
 use calmix_recipe::{Layers, SourceName};
 use proptest::prelude::*;
 

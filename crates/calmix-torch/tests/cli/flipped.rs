@@ -9,7 +9,7 @@ use calmix::Model;
 use calmix::heads::trainer;
 use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
-use calmix_torch::data::image::Image;
+use calmix::formats::image::Image;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 

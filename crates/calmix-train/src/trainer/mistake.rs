@@ -50,10 +50,11 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
-    use calmix_data::error::{DataError, DataProblem};
+    use calmix_data::error::DataError;
     use calmix_dist::{DistError, Operation};
     use calmix_engine::device;
     use calmix_engine::error::EngineError;
+    use calmix_formats::error::FormatProblem;
     use calmix_io::error::{FileError, FileProblem};
     use calmix_lifecycle::LifecycleError;
     use calmix_recipe::device::Device;
@@ -76,7 +77,7 @@ mod tests {
         FileError::new(path(), io(kind))
     }
 
-    fn data(problem: impl Into<DataProblem>) -> TrainError {
+    fn data(problem: impl Into<FormatProblem>) -> TrainError {
         DataError::new(path(), problem).into()
     }
 
@@ -90,10 +91,10 @@ mod tests {
             RunError::NotEmpty { path: path(), found: words.clone() }.into(),
             RunError::NoRun { path: path() }.into(),
             RunError::NoLocks { path: path(), source: io(io::ErrorKind::Unsupported) }.into(),
-            data(DataProblem::Content(words.clone())),
-            data(DataProblem::Format(words.clone())),
-            data(DataProblem::Limit(words.clone())),
-            data(DataProblem::Changed(words.clone())),
+            data(FormatProblem::Content(words.clone())),
+            data(FormatProblem::Format(words.clone())),
+            data(FormatProblem::Limit(words.clone())),
+            data(FormatProblem::Changed(words.clone())),
             RunError::CheckpointName { path: path() }.into(),
             RunError::OtherFormat { path: path(), format: 9 }.into(),
             DataError::NoSamples { stream: "labelled", rows: 1 }.into(),
@@ -152,7 +153,7 @@ mod tests {
             RunError::CheckpointExists { path: path() }.into(),
             DataError::Sample { id: 1, error: Box::new(DataError::new(path(), io(io::ErrorKind::NotFound))) }
                 .into(),
-            DataError::View { id: 1, problem: DataProblem::Limit(words()) }.into(),
+            DataError::View { id: 1, problem: FormatProblem::Limit(words()) }.into(),
             DataError::NoLabel { id: 1 }.into(),
             DataError::Panicked { id: 1, message: words() }.into(),
             DataError::NoReplacement { id: 1, tried: 1 }.into(),

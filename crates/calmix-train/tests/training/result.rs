@@ -1,17 +1,25 @@
 //! The files of a finished run.
 
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use calmix_data::dataset::Dataset;
+use calmix_data::split::LabelSplit;
+use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::start::{Draft, RunPlace, StartContext, prepare_run};
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
-
+use calmix_recipe::device::Device;
 use calmix_run::events::Event;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::read;
 use calmix_run::read::inspect;
-use calmix_train::trainer::evaluate_run;
+use calmix_train::trainer::{Outcome, Trainer, evaluate_run};
 
-use crate::made::{Bench, bytes};
+use crate::made::{Bench, bytes, layers};
 
 fn evaluations(folder: &std::path::Path) -> Vec<Evaluation> {
     let events = read::events(folder).unwrap();
@@ -19,6 +27,32 @@ fn evaluations(folder: &std::path::Path) -> Vec<Evaluation> {
         .into_iter()
         .filter_map(|event| if let Event::Evaluation(seen) = event { Some(*seen) } else { None });
     found.collect()
+}
+
+/// A run that drew its split again would read the list that has replaced the one it was prepared with.
+#[test]
+fn split_of_a_run_is_drawn_once() {
+    let bench = Bench::new();
+    let stop = AtomicBool::new(false);
+    let prepare = |name: &str, settings: &[&str]| {
+        let layers = layers(&bench.data(), settings).text(Path::new("mine.toml"), "");
+        let draft = Draft::new(layers, || Device::Cpu).unwrap();
+        prepare_run(&draft, &RunPlace::New(bench.folder(name)), StartContext::quiet(&stop)).unwrap()
+    };
+    let [first, second] = ["1", "2"].map(|seed| prepare(seed, &[&format!("labels.seed={seed}")]).split);
+    assert_ne!(first.labelled(), second.labelled());
+    let list = bench.folder("list.json");
+    first.write(&list).unwrap();
+    let prepared = prepare("run", &["labels.keep=given", &format!("labels.file={}", list.display())]);
+    let table = prepared.dataset.folder().to_owned();
+    fs::remove_file(&list).unwrap();
+    second.write(&list).unwrap();
+    assert!(matches!(Trainer::new(RunRequest::new(&stop)).start_prepared(prepared).unwrap(), Outcome::Finished(_)));
+    let dataset = Dataset::open(&table, &bench.data()).unwrap();
+    let split = LabelSplit::read(&bench.folder("run").join("split.json"), &dataset).unwrap();
+    let mut kept = [split.labelled(), split.validation()].concat();
+    kept.sort_unstable();
+    assert_eq!(kept, first.labelled());
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod runs;
 use std::path::Path;
 
 use anyhow::Result;
-use calmix_data::vectors::VectorSource;
+use calmix_formats::vectors::VectorSource;
 use calmix_io::shown::shown;
 use serde_json::Value;
 

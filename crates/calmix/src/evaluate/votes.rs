@@ -8,9 +8,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use calmix_core::matrix::Matrix;
-use calmix_data::blank_lines::blank_lines;
 use calmix_data::dataset::Dataset;
-use calmix_data::npy::{self, NpyTable};
+use calmix_formats::csv_lines::blank_lines;
+use calmix_formats::npy;
+use calmix_formats::npy::NpyTable;
 use calmix_io::shown::shown;
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::measure::{VoteMetrics, vote_metrics};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use calmix_data::vectors::MOST_NUMBERS;
+use calmix_formats::vectors::MOST_NUMBERS;
 use calmix_head::model::HeadModel;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::{FileError, FileProblem};

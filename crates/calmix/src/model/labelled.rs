@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::image::Image;
 use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, OnCorrupt, SampleStream, Workers};
+use calmix_formats::image::Image;
 
 use super::{Model, ModelError};
 use crate::labelled::samples::{LabelledPredictions, class_numbers, labelled_ids};

@@ -25,7 +25,7 @@ pub fn moved(problem: &DataError, recipe: &Recipe, command: &str) -> Option<CliE
         let message = format!("{}: the vectors of this run have moved or were deleted", shown(&data.path));
         return is_missing.then(|| CliError::invalid(message).hint(format!("{command} --data NEW_PLACE")));
     }
-    let DataError::File { .. } = problem else { return None };
+    let DataError::File(_) = problem else { return None };
     let folders = [("dataset", &data.path, "--data"), ("prepared table", &data.prepared, "--prepared")];
     let is_missing = |folder: &str| {
         let path = Path::new(folder);

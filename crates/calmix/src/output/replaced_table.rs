@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix_data::prepare::PREPARING;
+use calmix_data::manifest::PREPARING;
 use calmix_io::atomic_file::rename_folder;
 use calmix_io::scratch_folder::ScratchFolder;
 

@@ -1,14 +1,13 @@
 //! The logits of many vectors: blocks are read ahead by one thread, and the rows of a block are shared by several.
 
-use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::thread;
+use std::{io, thread};
 
 use anyhow::Result;
 use calmix_data::error::DataError;
-use calmix_data::vectors::{VectorBlock, VectorSource};
+use calmix_formats::vectors::{VectorBlock, VectorSource};
 use calmix_head::{HeadError, parallel};
 
 use super::logit_batch::{LogitBatch, NamedInput};
@@ -121,7 +120,7 @@ fn send(
         let block = block.map(|block| first_rows(block, left, numbers));
         left -= block.as_ref().map_or(left, |block| (block.vectors.len() / numbers) as u64);
         // A reader that is gone needs no more.
-        if sender.send(block.map(Some)).is_err() {
+        if sender.send(block.map(Some).map_err(DataError::from)).is_err() {
             return;
         }
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use calmix_data::vectors::VectorSource;
+use calmix_formats::vectors::VectorSource;
 use calmix_lifecycle::start::trains_head;
 use calmix_recipe::VECTORS_RECIPE;
 use calmix_recipe::device::Device;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use calmix_formats::error::FormatError;
 use calmix_io::transient::BackOff;
 
 use super::*;
@@ -40,7 +41,7 @@ fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataErro
     files.finish(builder)
 }
 
-fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<EncodedFile, DataProblem> {
+fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<EncodedFile, FormatProblem> {
     match error.filter(|_| path.ends_with("2.png")) {
         Some(number) => Err(io::Error::from_raw_os_error(number).into()),
         None => EncodedFile::read(path, limits),
@@ -122,7 +123,8 @@ fn missing_permission_ends_the_scan_at_once() {
     .unwrap_err();
     assert!(error.path().unwrap().ends_with("2.png"), "{error}");
     assert!(
-        error.to_string().contains("ermission") && matches!(error, DataError::File { hint: Some(_), .. }),
+        error.to_string().contains("ermission")
+            && matches!(error, DataError::File(FormatError { hint: Some(_), .. })),
         "{error}"
     );
     assert_eq!(WAITS.load(Ordering::SeqCst), 0, "waiting does not grant a permission");

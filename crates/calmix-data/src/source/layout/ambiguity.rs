@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::image_kind::{holds_image, is_named_like_an_image};
+use calmix_formats::listing::{Contents, below, contents};
+
 use super::{ClassFolders, TRAIN, UNLABELLED, split};
-use crate::error::{DataError, DataProblem};
-use crate::prepare::DataWarning;
-use crate::source::image_kind::{holds_image, is_named_like_an_image};
-use crate::source::listing::{Contents, below, contents};
+use crate::data_warning::DataWarning;
+use crate::error::DataError;
 
 impl ClassFolders {
     /// Whether the folders of the root are splits.
     pub(super) fn has_splits(&mut self, root: &Path, top: &Contents) -> Result<bool, DataError> {
         let ask = |what: String, readings: [String; 2]| {
-            let problem = DataProblem::Ambiguous { what, readings: readings.into() };
+            let problem = FormatProblem::Ambiguous { what, readings: readings.into() };
             Err(DataError::new(root, problem))
         };
         let is_split = |folder: &&String| split(folder).is_some_and(|split| split != UNLABELLED);
@@ -106,7 +108,7 @@ impl ClassFolders {
             format!("if these are the classes, {nested}"),
             format!("if `{class}` is the only class, use {only}"),
         ];
-        Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
+        Err(DataError::new(root, FormatProblem::Ambiguous { what, readings }))
     }
 
     /// Asks about several classes that contain only folders, all with different names: they may be groups of classes. A group
@@ -133,7 +135,7 @@ impl ClassFolders {
             format!("if {} are the classes, use {as_they_are}", listed(&above)),
             "if they are, and the inner folders are patients, videos or sites, use --groups 2".to_owned(),
         ];
-        Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
+        Err(DataError::new(root, FormatProblem::Ambiguous { what, readings }))
     }
 }
 

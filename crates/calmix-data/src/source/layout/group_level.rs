@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use super::{ClassFolder, FolderLayout};
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+
+use super::class_folder::{ClassFolder, FolderLayout};
+use crate::error::DataError;
 
 /// A level of folders, counted from 1 below the root. The folders of splits are not counted; `unlabelled` is at the level of a
 /// class.
@@ -36,7 +38,7 @@ impl GroupLevel {
         } else {
             "for GROUP/CLASS/image.jpg set dataset.groups (`--groups`) to 1"
         };
-        Err(DataError::new(root, DataProblem::Content(problem)).hint(hint))
+        Err(DataError::new(root, FormatProblem::Content(problem)).hint(hint))
     }
 
     /// The folder that names the group of a file in a class folder, by its path below the root; `None` if the file is not that
@@ -62,7 +64,7 @@ impl GroupLevel {
         let problem = format!("no image is in a folder at level {}, which names the groups", self.level);
         let hint = "count levels from the dataset folder, without train, val and test: in CLASS/GROUP/image.jpg the groups \
                     are at level 2; dataset.groups = 0 reads no groups";
-        DataError::new(root, DataProblem::Content(problem)).hint(hint)
+        DataError::new(root, FormatProblem::Content(problem)).hint(hint)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is conspicuous about the numbers of vectors.
 
-use crate::prepare::DataWarning;
-use crate::vectors::VectorSource;
+use crate::data_warning::DataWarning;
+use calmix_formats::vectors::VectorSource;
 
 /// Vectors of zeros, and columns that never change.
 #[derive(Debug, Default)]

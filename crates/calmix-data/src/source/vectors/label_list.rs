@@ -9,22 +9,23 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use csv::StringRecord;
-
-use super::super::labels_csv::{
+use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::labels::columns::{
     LabelColumns, check_separator, group_column, id_column, label_column, simplified,
 };
-use super::super::layout::split;
-use super::label_lines::LabelLines;
-use super::lines_in_order::LinesInOrder;
-use super::row_labels::SUBSETS;
-use crate::error::{DataError, DataProblem};
-use crate::groups::group_of;
-use crate::label_text::label_of;
-use crate::vectors::{LabelStream, NpyFile, VectorPlace};
+use calmix_formats::labels::text::{group_of, label_of};
+use calmix_formats::vectors::{LabelStream, NpyFile, VectorPlace};
+use csv::StringRecord;
+
+use super::super::layout::{TRAIN, UNLABELLED, split};
+use super::label_lines::{LabelLines, Line, LinesInOrder};
+use crate::error::DataError;
 
 /// Bytes of the longest list: ten million rows.
 const LONGEST: u64 = 1 << 30;
+
+/// The subsets, in the order of their ids.
+pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
 
 /// Labels by row.
 #[derive(Debug)]
@@ -51,17 +52,6 @@ impl std::fmt::Debug for NpyLabels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("NpyLabels")
     }
-}
-
-/// A line of a CSV.
-#[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) number: u64,
-    pub(super) label: Option<String>,
-    /// An index into [`SUBSETS`].
-    pub(super) subset: u8,
-    /// The name of its group, if it has one.
-    pub(super) group: Option<String>,
 }
 
 /// What a list says about a row.
@@ -91,7 +81,7 @@ impl LabelList {
         let mut text = Vec::new();
         let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
         if read.map_err(|error| DataError::new(path, error))? as u64 == LONGEST {
-            let problem = DataProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
+            let problem = FormatProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
             return Err(DataError::new(path, problem).hint("save the labels as a .npy of whole numbers"));
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
@@ -113,7 +103,7 @@ impl LabelList {
                 let id = id.unwrap_or(&number);
                 let Some((line, is_taken)) = lines.get_mut(id) else { return Ok(ListedRow::UNLISTED) };
                 if std::mem::replace(is_taken, true) {
-                    let problem = DataProblem::Content(format!("two rows of vectors have the id {id:?}"));
+                    let problem = FormatProblem::Content(format!("two rows of vectors have the id {id:?}"));
                     let error = DataError::new(&self.path, problem).at(format!("line {}", line.number));
                     return Err(error.hint("give every row its own id, or leave the ids out of this file"));
                 }
@@ -131,7 +121,7 @@ impl LabelList {
         let count = unused().count();
         let problem = format!("no row of vectors has the id {id:?}; {count} of {all} lines have no row");
         let error =
-            DataError::new(&self.path, DataProblem::Content(problem)).at(format!("line {}", line.number));
+            DataError::new(&self.path, FormatProblem::Content(problem)).at(format!("line {}", line.number));
         Err(error.hint(
             "write the ids as in the file of vectors, or row numbers from 0 if it has none; without a column of \
              ids, lines are matched to rows in order",
@@ -149,10 +139,11 @@ impl From<Line> for ListedRow {
 fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<(Lines, bool), DataError> {
     let mut lines = LabelLines::new(path, text);
     let mut record = StringRecord::new();
-    let wrong = |line: u64, problem: DataProblem| DataError::new(path, problem).at(format!("line {line}"));
+    let wrong =
+        |line: u64, problem: FormatProblem| FormatError::new(path, problem).at(format!("line {line}"));
     let first = lines.read(&mut record)?;
     if !first.has_record {
-        return Err(DataError::new(path, DataProblem::Content("the list is empty".into())));
+        return Err(DataError::new(path, FormatProblem::Content("the list is empty".into())));
     }
     let in_header = |problem| wrong(first.number, problem);
     check_separator(&record, &in_header)?;
@@ -163,14 +154,14 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
     let unusual_header = record.get(0).filter(|_| record.len() == 1 && label.is_none()).map(str::to_owned);
     let Some(label) = label.or(unusual_header.as_ref().map(|_| 0)) else {
         let all = record.iter().collect::<Vec<_>>().join(", ");
-        let problem = DataProblem::Ambiguous {
+        let problem = FormatProblem::Ambiguous {
             what: format!("no column holds the label; the columns are: {all}"),
             readings: vec![
                 "if one of them does, use --label-column NAME".into(),
                 "if the header line is missing, add it, such as id,label".into(),
             ],
         };
-        return Err(in_header(problem));
+        return Err(in_header(problem).into());
     };
     let id = id.filter(|&id| id != label);
     // The user may have named it as one of the other columns.
@@ -199,8 +190,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         };
         let id = field(id).to_owned();
         if let Some((first, _)) = by_id.get(&id) {
-            let problem = DataProblem::Content(format!("the id {id:?} is already in line {}", first.number));
-            return Err(wrong(number, problem).hint("keep one line per row"));
+            let problem =
+                FormatProblem::Content(format!("the id {id:?} is already in line {}", first.number));
+            return Err(wrong(number, problem).hint("keep one line per row").into());
         }
         by_id.insert(id, (line, false));
     }
@@ -212,13 +204,13 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
 }
 
 /// The subset that a word of the column `split` means, as an index.
-fn subset_of(word: &str) -> Result<u8, DataProblem> {
+fn subset_of(word: &str) -> Result<u8, FormatProblem> {
     if word.is_empty() {
         return Ok(0);
     }
     let subset = split(word).and_then(|subset| SUBSETS.iter().position(|name| *name == subset));
     match subset {
         Some(subset) => Ok(subset as u8),
-        None => Err(DataProblem::Content(format!("there is no split {word:?}"))),
+        None => Err(FormatProblem::Content(format!("there is no split {word:?}"))),
     }
 }

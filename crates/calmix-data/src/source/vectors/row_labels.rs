@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::layout::{TRAIN, UNLABELLED};
-use super::label_list::{LabelList, ListedRow};
-use crate::error::{DataError, DataProblem};
+use calmix_formats::error::FormatProblem;
+use calmix_formats::vectors::{VectorBlock, VectorSource};
+
+use super::label_list::{LabelList, ListedRow, SUBSETS};
+use crate::error::DataError;
 use crate::groups::NO_GROUP;
 use crate::manifest::NO_LABEL;
-use crate::vectors::{VectorBlock, VectorSource};
-
-/// The subsets, in the order of their ids.
-pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
 
 /// The most labels: a class for each of them is held in memory.
 const MOST_CLASSES: usize = calmix_io::class_names::MOST;
@@ -84,7 +82,7 @@ impl RowLabels {
             if next == MOST_CLASSES && !self.numbers.contains_key(&label) {
                 let (path, row) = source.location(row);
                 let problem = format!("more than {MOST_CLASSES} different labels");
-                let error = DataError::new(path, DataProblem::Limit(problem)).at(format!("row {row}"));
+                let error = DataError::new(path, FormatProblem::Limit(problem)).at(format!("row {row}"));
                 return Err(error.hint("name the column of the labels with --label-column"));
             }
             let number = *self.numbers.entry(label).or_insert(next as u32);

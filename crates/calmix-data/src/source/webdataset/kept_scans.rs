@@ -14,8 +14,7 @@ use safetensors::{Dtype, SafeTensors, serialize};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::WebdatasetOptions;
-use super::shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
+use super::shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard, WebdatasetOptions};
 use crate::manifest::{NO_LABEL, SampleDigest};
 use crate::source::Check;
 

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
+use calmix_formats::error::FormatProblem;
+use calmix_formats::tar::{Refusal, TarMember, TarMembers, TarProblem};
 use serde_json::Value;
 
-use crate::error::{DataError, DataProblem};
-use crate::source::tar::{Refusal, TarMember, TarMembers, TarProblem};
+use crate::error::DataError;
 
 /// A label is a few digits, and metadata a few kilobytes.
 const LONGEST_LABEL: u64 = 1 << 20;
@@ -116,7 +117,7 @@ impl<R: Read + Seek> TarSamples<R> {
     }
 
     fn wrong(&self, place: &str, what: &str) -> DataError {
-        let problem = DataProblem::Content(what.to_owned());
+        let problem = FormatProblem::Content(what.to_owned());
         DataError::new(&self.path, problem).at(place).hint("create the shard again")
     }
 }
@@ -128,7 +129,7 @@ fn refused(path: &Path, TarProblem { at, refusal }: TarProblem) -> DataError {
     };
     let problem = match refusal {
         Refusal::Io(error) => error.into(),
-        other => DataProblem::Format(other.to_string()),
+        other => FormatProblem::Format(other.to_string()),
     };
     DataError::new(path, problem).at(format!("byte {at}")).hint(hint)
 }

@@ -7,15 +7,26 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use calmix_cloud::RemoteFolder;
+use calmix_formats::error::FormatProblem;
+use calmix_formats::labels::text::MOST_CLASSES;
 
-use super::WebdatasetOptions;
 use super::sample::{Label, Sample, TarSamples};
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::manifest::SampleDigest;
-use crate::source::Check;
 use crate::source::image_files::check_image;
 use crate::source::layout::UNLABELLED;
-use crate::source::numbered_classes::MOST_CLASSES;
+use crate::source::{Check, Inspection};
+
+/// How shards are read.
+#[derive(Debug, Clone, Default)]
+pub struct WebdatasetOptions {
+    /// How images are checked; by default only by their header, because shards usually hold many images.
+    pub inspection: Inspection,
+    /// The classes in the order of their numbers; `None` for as many as occur, named by their numbers.
+    pub classes: Option<Vec<String>>,
+    /// Whether an image without a class is an unlabelled one; otherwise it is an error.
+    pub unlabelled: bool,
+}
 
 /// A shard of the source.
 #[derive(Debug)]
@@ -100,17 +111,17 @@ impl TarShard {
         while let Some(Sample { key, image, label }) = samples.next()? {
             count();
             let at = |error: DataError| error.at(key.clone());
-            let wrong = |problem: DataProblem| at(DataError::new(&self.path, problem));
+            let wrong = |problem: FormatProblem| at(DataError::new(&self.path, problem));
             let label = self.number(label, options.classes.as_deref()).map_err(at)?;
             if let Some(label) = label {
                 scan.labels.add(label, &key);
             }
             let Some(image) = image else {
-                let problem = DataProblem::Content("a class without an image".into());
+                let problem = FormatProblem::Content("a class without an image".into());
                 return Err(wrong(problem).hint("create the shard again"));
             };
             if label.is_none() && !options.unlabelled && self.subset != UNLABELLED {
-                let problem = DataProblem::Content("an image without a class".into());
+                let problem = FormatProblem::Content("an image without a class".into());
                 return Err(wrong(problem).hint(
                     "add a .cls member, or set dataset.unlabelled=true to train on it without a label",
                 ));
@@ -118,12 +129,12 @@ impl TarShard {
             if image.length > limits.bytes {
                 let problem =
                     format!("the image has {} bytes, expected at most {}", image.length, limits.bytes);
-                scan.unreadable.push(wrong(DataProblem::Limit(problem)));
+                scan.unreadable.push(wrong(FormatProblem::Limit(problem)));
                 continue;
             }
             let bytes = samples.read(&image)?;
             if let Err(error) = check_image(&bytes, limits, check) {
-                scan.unreadable.push(at(error.in_file(&self.path)));
+                scan.unreadable.push(at(DataError::from(error).in_file(&self.path)));
                 continue;
             }
             let digest = SampleDigest::new(&bytes);
@@ -134,16 +145,17 @@ impl TarShard {
 
     /// The number of a label: among `classes`, or as it stands if there are none.
     fn number(&self, label: Option<Label>, classes: Option<&[String]>) -> Result<Option<u32>, DataError> {
-        let error = |problem: DataProblem| DataError::new(&self.path, problem);
-        let stray = |label: String| error(DataProblem::Content(format!("the label {label} is not a class")));
+        let error = |problem: FormatProblem| DataError::new(&self.path, problem);
+        let stray =
+            |label: String| error(FormatProblem::Content(format!("the label {label} is not a class")));
         match (label, classes) {
             (None, _) => Ok(None),
-            (Some(Label::Number(label)), None) if label >= MOST_CLASSES => Err(error(DataProblem::Limit(
+            (Some(Label::Number(label)), None) if label >= MOST_CLASSES => Err(error(FormatProblem::Limit(
                 format!("the label {label}, expected less than {MOST_CLASSES}"),
             ))),
             (Some(Label::Number(label)), None) => Ok(Some(label as u32)),
             (Some(Label::Name(label)), None) => {
-                let problem = DataProblem::Content(format!("the label {label:?} is not a number"));
+                let problem = FormatProblem::Content(format!("the label {label:?} is not a number"));
                 Err(error(problem).hint("write the number of the class into the .cls member"))
             }
             (Some(Label::Number(label)), Some(classes)) if label < classes.len() as u64 => {

@@ -8,7 +8,8 @@ use calmix_core::order::Membership;
 use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::cloud::CACHE_LIMIT;
-use calmix_data::error::{DataError, DataProblem};
+use calmix_data::error::DataError;
+use calmix_formats::error::FormatProblem;
 use calmix_data::loader::{
     EvalLoader, FileBlocks, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Training, Views,
 };
@@ -135,7 +136,7 @@ impl TrainData {
                     "{blocks} blocks of {files} shards need {needed} bytes of cache, but it may hold {limit}"
                 );
                 let hint = format!("set {CACHE_LIMIT} to more gigabytes, or set a smaller dataset.block");
-                let error = DataError::new(&recipe.dataset.path, DataProblem::Limit(problem));
+                let error = DataError::new(&recipe.dataset.path, FormatProblem::Limit(problem));
                 return Err(error.hint(hint).into());
             }
         }

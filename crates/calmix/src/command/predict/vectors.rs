@@ -1,7 +1,7 @@
 //! `calmix predict` on vectors.
 
 use anyhow::{Context, Result};
-use calmix_data::vectors::{VectorOptions, VectorSource};
+use calmix_formats::vectors::{VectorOptions, VectorSource};
 use calmix_io::shown::shown;
 
 use crate::args::predict::PredictArgs;

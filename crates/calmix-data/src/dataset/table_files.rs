@@ -1,0 +1,78 @@
+//! The files of a prepared dataset, each checked to be the one that was prepared.
+
+use std::path::Path;
+
+use calmix_formats::error::FormatProblem;
+use calmix_formats::read_at::ReadAt;
+use serde::Deserialize;
+
+use crate::error::DataError;
+use crate::manifest::{GROUPS_FILE, Header, check_version};
+
+const MAX_MANIFEST: u64 = 16 << 20;
+
+/// The hint for a file that is not the one that was prepared.
+pub(super) const AGAIN: &str = "prepare the dataset again";
+
+pub(super) fn read_header(prepared: &Path) -> Result<Header, DataError> {
+    let file = ReadAt::open(prepared, "manifest.json")?;
+    if file.length() > MAX_MANIFEST {
+        let problem =
+            FormatProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
+        return Err(DataError::new(file.path(), problem));
+    }
+    let mut bytes = vec![0; file.length() as usize];
+    file.read(&mut bytes, 0)?;
+    let bad = |problem| DataError::new(file.path(), problem).hint(AGAIN);
+    let parse = |error: serde_json::Error| bad(FormatProblem::Format(error.to_string()));
+    let Versioned { version } = serde_json::from_slice(&bytes).map_err(parse)?;
+    check_version(version).map_err(bad)?;
+    let header: Header = serde_json::from_slice(&bytes).map_err(parse)?;
+    header.check().map_err(bad)?;
+    Ok(header)
+}
+
+/// Opens the table of groups and checks that it is the one that was prepared; `None` if there are no groups.
+pub(super) fn open_groups(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
+    if header.groups.is_none() {
+        return Ok(None);
+    }
+    let file = ReadAt::open(prepared, GROUPS_FILE)?;
+    match header.samples.checked_mul(4) {
+        Some(expected) if expected == file.length() => {}
+        expected => return Err(wrong_length(&file, expected.unwrap_or(u64::MAX))),
+    }
+    check_hash(&file, &header.tables.groups)?;
+    Ok(Some(file))
+}
+
+/// The version, which every format states.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Refuses a table that is not the one that was prepared, in a fixed amount of memory.
+pub(super) fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
+    /// Long enough for the hash to use whole vectors, short enough for a cache.
+    const PIECE: u64 = 256 << 10;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = Vec::new();
+    for at in (0..file.length()).step_by(PIECE as usize) {
+        piece.resize(PIECE.min(file.length() - at) as usize, 0);
+        file.read(&mut piece, at)?;
+        hasher.update(&piece);
+    }
+    if hasher.finalize().to_hex().as_str() == expected {
+        return Ok(());
+    }
+    let problem = FormatProblem::Changed(
+        "the file has changed since it was prepared: manifest.json has another hash".into(),
+    );
+    Err(DataError::new(file.path(), problem).hint(AGAIN))
+}
+
+pub(super) fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
+    let problem = FormatProblem::Format(format!("{} bytes, expected {expected}", file.length()));
+    DataError::new(file.path(), problem).hint(AGAIN)
+}

@@ -1,0 +1,40 @@
+//! The settings and the counters of a worker pool.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// Settings of the worker pool. They never change the bytes of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workers {
+    /// Worker threads.
+    pub threads: NonZeroUsize,
+    /// How many batches may be in progress or waiting.
+    pub prefetch: NonZeroUsize,
+    /// How long the loader waits for a worker to finish a row before it gives up ([`DataError::Stalled`]).
+    pub patience: Duration,
+}
+
+impl Default for Workers {
+    /// One thread per processor, two prefetched batches, a timeout of two minutes: longer than workers wait for
+    /// unavailable storage.
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            prefetch: NonZeroUsize::MIN.saturating_add(1),
+            patience: Duration::from_mins(2),
+        }
+    }
+}
+
+/// Counters of a loader since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Images delivered; both views of an unlabelled sample are one image.
+    pub images: u64,
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// Time that the consumer spent waiting for batches.
+    pub waited: Duration,
+    /// Batches that were newly allocated; all others reused the memory of an earlier batch.
+    pub allocated: u64,
+}

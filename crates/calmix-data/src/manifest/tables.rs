@@ -1,0 +1,89 @@
+//! The records of a prepared dataset: where each sample is, and the files that hold samples.
+
+/// Marks a sample without a label in [`SampleRecord::label`].
+pub const NO_LABEL: u32 = u32::MAX;
+
+/// Bytes of the largest sample: enough for any photo, too few to exhaust memory.
+pub const MAX_SAMPLE: u32 = 256 << 20;
+
+/// The file of the prepared folder that holds the images that were shrunk, one after the other.
+pub const SHRUNK_FILE: &str = "shrunk.bin";
+
+/// What the name of an unpacked part of vectors ends in, after the name of the file that the vectors come from.
+pub(crate) const UNPACKED_VECTORS: &str = ".f32";
+
+/// The file of the prepared folder that holds the groups.
+pub(crate) const GROUPS_FILE: &str = "groups.bin";
+
+/// Where one sample is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleRecord {
+    /// Which part holds its bytes.
+    pub part: u32,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are.
+    pub length: u32,
+    /// CRC-32C of them.
+    pub checksum: u32,
+    /// Its class, an index into [`Header::classes`], or [`NO_LABEL`].
+    pub label: u32,
+}
+
+impl SampleRecord {
+    /// Bytes of a record in the table.
+    pub const BYTES: usize = 24;
+
+    /// Its class; `None` for an unlabelled sample.
+    pub fn class(self) -> Option<u32> {
+        (self.label != NO_LABEL).then_some(self.label)
+    }
+
+    /// Encodes the record for the table.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.part.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes[20..].copy_from_slice(&self.label.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes a record of the table.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let [o0, o1, o2, o3, o4, o5, o6, o7, rest @ ..] = bytes;
+        let [p0, p1, p2, p3, n0, n1, n2, n3, c0, c1, c2, c3, l0, l1, l2, l3] = rest;
+        Self {
+            offset: u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
+            part: u32::from_le_bytes([p0, p1, p2, p3]),
+            length: u32::from_le_bytes([n0, n1, n2, n3]),
+            checksum: u32::from_le_bytes([c0, c1, c2, c3]),
+            label: u32::from_le_bytes([l0, l1, l2, l3]),
+        }
+    }
+}
+
+/// Where the bytes of a part are, by its number in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    /// In the source.
+    Source = 0,
+    /// In the prepared folder.
+    Unpacked = 1,
+    /// In the prepared folder's [`SHRUNK_FILE`].
+    Shrunk = 2,
+}
+
+/// A file that holds samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetPart {
+    /// Its path, with `/`, relative to the root of the source or, if unpacked, to the prepared folder.
+    pub path: String,
+    /// Whether it lies in the prepared folder.
+    pub unpacked: bool,
+    /// Whether its image was shrunk: then its samples are in the prepared folder, in [`SHRUNK_FILE`].
+    pub shrunk: bool,
+    /// Its length in bytes when it was prepared.
+    pub length: u64,
+}

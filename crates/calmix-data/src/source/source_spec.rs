@@ -1,0 +1,131 @@
+//! What kind of files a dataset comes in, and with which options they are read.
+
+use calmix_formats::labels::columns::LabelColumns;
+use serde::{Deserialize, Serialize};
+
+use super::layout::FolderLayout;
+use super::{idx, labels_csv};
+use crate::shrink::DEFAULT_SIDE;
+
+/// What kind of files a dataset comes in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SourceSpec {
+    /// CIFAR-10, binary version.
+    Cifar10,
+    /// CIFAR-100, binary version.
+    Cifar100 {
+        /// Which of its two labels is the class.
+        labels: Cifar100Labels,
+    },
+    /// MNIST, Fashion-MNIST and their like.
+    Idx {
+        /// Which dataset: it decides the class names.
+        classes: idx::Classes,
+    },
+    /// SVHN, cropped digits in `.mat` files.
+    Svhn {
+        /// Whether `extra_32x32.mat` is read as well.
+        extra: bool,
+    },
+    /// STL-10, binary version, with its unlabelled images.
+    Stl10,
+    /// A folder for each class, and one for unlabelled images.
+    Folder {
+        /// Which folders are splits and which are classes.
+        layout: FolderLayout,
+        /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
+        #[serde(default)]
+        shrink: u32,
+        /// The level of folders that names the group of an image; 0 for none.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        groups: u32,
+    },
+    /// A folder of images with `labels.csv` or `metadata.csv`.
+    LabelsCsv {
+        /// What to do with images that no row names.
+        unlisted: labels_csv::Unlisted,
+        /// Which columns are read.
+        #[serde(default)]
+        columns: LabelColumns,
+        /// The shorter side to which larger images are shrunk, as for a folder; 0 for none.
+        #[serde(default)]
+        shrink: u32,
+    },
+    /// Tar shards of the WebDataset convention.
+    Webdataset {
+        /// Whether an image without a class is an unlabelled one; otherwise it is an error.
+        unlabelled: bool,
+    },
+    /// Images in Parquet files, as on the Hub of Hugging Face.
+    Parquet {
+        /// Which columns are read.
+        #[serde(default)]
+        columns: LabelColumns,
+    },
+    /// ImageNet in its folder layout.
+    Imagenet,
+    /// WebVision with its file lists.
+    Webvision,
+    /// Vectors instead of images: a file of them, or a folder of such files.
+    Vectors {
+        /// The file of their labels, a CSV or an `.npy`, from the current folder; `None` for labels in the vectors' own file.
+        #[serde(default)]
+        labels: Option<String>,
+        /// The column, array or tensor that holds the vectors; `None` for one of a usual name.
+        #[serde(default)]
+        vector_column: Option<String>,
+        /// The columns that hold ids and labels.
+        #[serde(default)]
+        columns: LabelColumns,
+    },
+}
+
+/// Which label of CIFAR-100 is the class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cifar100Labels {
+    /// One of 100.
+    Fine,
+    /// One of 20.
+    Coarse,
+}
+
+impl SourceSpec {
+    /// Whether a dataset prepared as `other` satisfies this specification: options left at their default here may have any
+    /// value there.
+    pub fn accepts(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Folder { layout, shrink, groups },
+                Self::Folder { layout: other, shrink: side, groups: level },
+            ) => {
+                let same_layout = *layout == FolderLayout::Auto || layout == other;
+                same_layout && shrinks_alike(*shrink, *side) && groups == level
+            }
+            (
+                Self::LabelsCsv { unlisted, columns, shrink },
+                Self::LabelsCsv { unlisted: other, columns: theirs, shrink: side },
+            ) => unlisted == other && columns.accept(theirs) && shrinks_alike(*shrink, *side),
+            (Self::Parquet { columns }, Self::Parquet { columns: theirs }) => columns.accept(theirs),
+            (
+                Self::Vectors { labels, vector_column, columns },
+                Self::Vectors { labels: other, vector_column: their_column, columns: theirs },
+            ) => {
+                let same_vectors = vector_column.is_none() || vector_column == their_column;
+                labels == other && same_vectors && columns.accept(theirs)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field like this")]
+fn is_zero(level: &u32) -> bool {
+    *level == 0
+}
+
+/// Whether images shrunk to `other` satisfy a request for `side`. The default side accepts any.
+fn shrinks_alike(side: u32, other: u32) -> bool {
+    side == DEFAULT_SIDE || side == other
+}

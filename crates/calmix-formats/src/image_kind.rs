@@ -1,0 +1,52 @@
+//! Whether a file is an image: by its name, or by its first bytes.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use crate::decode::kind;
+use crate::error::{FormatError, FormatProblem};
+use crate::listing::walk;
+
+/// Whether a file of this name should be an image, in a format that calmix reads or in another.
+pub fn is_named_like_an_image(name: &str) -> bool {
+    const ENDINGS: [&str; 25] = [
+        "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "heic", "heif", "avif",
+        "jxl", // Cameras' raw files.
+        "cr2", "cr3", "nef", "arw", "dng", "raf", "rw2", "orf", "pef", "srw", "nrw",
+    ];
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}
+
+/// Whether a file of another name is an image by its first bytes.
+///
+/// # Errors
+/// If the storage does not let it be read.
+pub fn is_image_by_content(path: &Path) -> Result<bool, FormatError> {
+    let mut start = [0; 64];
+    let read = fs::metadata(path).and_then(|found| {
+        // Reading a pipe could block forever.
+        if found.is_file() { File::open(path)?.read(&mut start) } else { Ok(0) }
+    });
+    match read.map_err(|error| FormatError::new(path, error)) {
+        Ok(length) => Ok(kind(&start[..length]).is_image()),
+        Err(error) if error.is_of_storage() => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Whether a file below the folder `name` is named like an image.
+///
+/// # Errors
+/// If a folder cannot be listed.
+pub fn holds_image(root: &Path, name: &str) -> Result<bool, FormatError> {
+    let mut found = false;
+    let mut look = |file: &str| {
+        found = found || is_named_like_an_image(file);
+        // The first one is enough: an error ends the walk.
+        if found { Err(FormatError::new(root, FormatProblem::Content(String::new()))) } else { Ok(()) }
+    };
+    let walked = walk(root, name, &mut Vec::new(), &mut look);
+    if found { Ok(true) } else { walked.map(|()| false) }
+}

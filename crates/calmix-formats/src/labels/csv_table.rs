@@ -1,0 +1,187 @@
+//! The rows of a list of labels, each checked against the files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use calmix_io::counted::counted;
+use calmix_io::safe_path;
+use csv::{ErrorKind, ReaderBuilder, StringRecord};
+
+use super::columns::{self, LabelColumns};
+use super::text::{class_of, group_of};
+use crate::csv_lines::LineCount;
+use crate::error::{FormatError, FormatProblem};
+
+/// Bytes of the longest list: ten million rows.
+const LONGEST: u64 = 1 << 30;
+
+/// A list of labels.
+#[derive(Debug)]
+pub struct LabelTable {
+    /// The list itself.
+    pub path: PathBuf,
+    /// Its rows, in its order.
+    pub rows: Vec<LabelRow>,
+}
+
+/// One row.
+#[derive(Debug)]
+pub struct LabelRow {
+    /// The image, relative to the root.
+    pub file: String,
+    /// Its class; `None` for an unlabelled image.
+    pub label: Option<String>,
+    /// The name of its group; `None` if it is a group of its own.
+    pub group: Option<String>,
+}
+
+impl LabelTable {
+    /// Reads the list `list` in the folder `folder` below `root`; `folder` is empty for the root itself.
+    ///
+    /// # Errors
+    /// If it cannot be read, contradicts itself, or names a file that does not exist.
+    pub fn read(root: &Path, folder: &str, list: &str, columns: &LabelColumns) -> Result<Self, FormatError> {
+        let path = root.join(folder).join(list);
+        let text = read_text(root, &path, LONGEST)?;
+        let mut rows = Vec::new();
+        read_rows(&text, &path, columns, |line, LabelRow { file, label, group }| {
+            let at = |text: String| {
+                FormatError::new(&path, FormatProblem::Content(text)).at(format!("line {line}"))
+            };
+            let name = if folder.is_empty() { file.clone() } else { format!("{folder}/{file}") };
+            let full = root.join(&name);
+            if full.is_dir() {
+                return Err(at(format!("{file} is a folder")).hint("write one row per image in it"));
+            }
+            if !full.exists() {
+                let error = at(format!("there is no file {file}"));
+                return Err(error.hint(suggest(&full)));
+            }
+            rows.push(LabelRow { file: name, label, group });
+            Ok(())
+        })?;
+        Ok(Self { path, rows })
+    }
+}
+
+/// Whether the first line of a list names a column for the image and one for its label.
+pub fn has_labels(root: &Path, path: &Path) -> bool {
+    const START: u64 = 64 << 10;
+    let Ok(text) = read_text(root, path, START) else { return false };
+    let mut record = StringRecord::new();
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_slice());
+    reader.read_record(&mut record).is_ok_and(|read| read && columns::has_both(&record))
+}
+
+/// The list, without a byte order mark: all of it, or as much as [`has_labels`] needs.
+fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, FormatError> {
+    safe_path::check(root, path)?;
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(longest).read_to_end(&mut text));
+    read.map_err(|error| FormatError::new(path, error))?;
+    if longest == LONGEST && text.len() as u64 == LONGEST {
+        let problem = FormatProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
+        return Err(
+            FormatError::new(path, problem).hint("split it into one list each for train, val and test")
+        );
+    }
+    Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
+}
+
+/// Calls `visit` with every row, and its line. Files are relative to the list.
+fn read_rows(
+    text: &[u8],
+    path: &Path,
+    names: &LabelColumns,
+    mut visit: impl FnMut(u64, LabelRow) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
+    let mut record = StringRecord::new();
+    let mut lines = LineCount::new(text);
+    let mut columns = None;
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    while read_record(&mut reader, &mut record, path, &mut lines)? {
+        let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
+        let at =
+            |text: String| FormatError::new(path, FormatProblem::Content(text)).at(format!("line {line}"));
+        let Some((columns::ListColumns { path: file, label, group }, fields)) = columns else {
+            let at = |problem| FormatError::new(path, problem).at(format!("line {line}"));
+            columns = Some((columns::find(&record, names, &at)?, record.len()));
+            continue;
+        };
+        if record.len() != fields {
+            let found = counted(record.len() as u64, "field");
+            let error = at(format!("the row has {found}, but the header has {fields} columns"));
+            return Err(error.hint("put fields that contain a comma in double quotes"));
+        }
+        let file = &record[file];
+        let label = &record[label];
+        let group = group.map_or("", |group| &record[group]);
+        if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
+            return Err(at(format!("the file name {file:?} {why}")).hint("name files relative to this list"));
+        }
+        let file = file.strip_prefix("./").unwrap_or(file);
+        for (what, text) in [("label", label), ("group", group)] {
+            if text.trim() != text {
+                return Err(at(format!("the {what} {text:?} has spaces around it")).hint("remove them"));
+            }
+        }
+        if let Some(first) = seen.insert(file.to_owned(), line) {
+            let error = at(format!("{file} is already listed in line {first}"));
+            return Err(error.hint("keep one row per image"));
+        }
+        let wrong = |problem| FormatError::new(path, problem).at(format!("line {line}"));
+        let label = class_of(label).map_err(wrong)?;
+        let group = group_of(group).map_err(wrong)?.map(str::to_owned);
+        visit(line, LabelRow { file: file.to_owned(), label, group })?;
+    }
+    if seen.is_empty() {
+        let problem = FormatProblem::Content("the list has no rows".into());
+        return Err(
+            FormatError::new(path, problem).hint("write the header `file,label` and one line per image")
+        );
+    }
+    Ok(())
+}
+
+fn read_record(
+    reader: &mut csv::Reader<impl Read>,
+    record: &mut StringRecord,
+    path: &Path,
+    lines: &mut LineCount<'_>,
+) -> Result<bool, FormatError> {
+    reader.read_record(record).map_err(|error| {
+        let line = error.position().map(|place| lines.line_at(place.byte() as usize));
+        let failed = match error.into_kind() {
+            ErrorKind::Utf8 { .. } => {
+                let problem = FormatProblem::Format("not UTF-8".into());
+                FormatError::new(path, problem).hint("save the list as \"CSV UTF-8\"")
+            }
+            ErrorKind::Io(error) => FormatError::new(path, error),
+            other => FormatError::new(path, io::Error::other(format!("{other:?}"))),
+        };
+        match line {
+            Some(line) => failed.at(format!("line {line}")),
+            None => failed,
+        }
+    })
+}
+
+/// Suggests a file that differs from the missing one only in case or by an extension, if there is one.
+fn suggest(missing: &Path) -> String {
+    let (Some(folder), Some(name)) = (missing.parent(), missing.file_name()) else {
+        return "correct the name".into();
+    };
+    let name = name.to_string_lossy();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let near = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|other| {
+        other.eq_ignore_ascii_case(&name) || Path::new(other).file_stem().is_some_and(|stem| *stem == *name)
+    });
+    // The smallest name, so that the message does not depend on the order in which the system lists the folder.
+    match near.min() {
+        Some(other) => format!("the file is called {other}: correct the name"),
+        None => "correct the name, add the file or remove the row".into(),
+    }
+}

@@ -1,0 +1,37 @@
+//! Readers of the formats that datasets come in: images, arrays, tables, archives.
+//!
+//! | format | module |
+//! |---|---|
+//! | JPEG, PNG and WebP | [`decode`] |
+//! | `.npy`, `.npz`, safetensors, Parquet and CSV with vectors | [`vectors`] |
+//! | NumPy's `.npy`, MATLAB's `.mat`, IDX, tar | [`npy`], [`mat`], [`idx`], [`tar`] |
+//! | Parquet, column by column; Parquet with images in it | [`parquet_file`], [`parquet_images`] |
+//! | labels and groups: their columns, and CSV files of them | [`labels`] |
+//! | folders of files, files of records | [`listing`], [`source_dir`] |
+//!
+//! A reader knows its bytes and their place, and nothing of datasets, splits or batches. All input is untrusted: sizes are checked
+//! before memory is allocated, names before files are opened. Input that cannot be used is a [`FormatError`](error::FormatError).
+//!
+//! A format of vectors is an implementation of one trait in `vectors`, a format of images one of another in `decode`; each is
+//! listed in one place, next to its trait's callers.
+#![forbid(unsafe_code)]
+
+pub mod csv_lines;
+pub mod decode;
+pub mod element_type;
+pub mod error;
+pub mod expansion;
+pub mod idx;
+pub mod image;
+pub mod image_kind;
+pub mod labels;
+pub mod listing;
+pub mod mat;
+mod memory_budget;
+pub mod npy;
+pub mod parquet_file;
+pub mod parquet_images;
+pub mod read_at;
+pub mod source_dir;
+pub mod tar;
+pub mod vectors;

@@ -1,0 +1,178 @@
+//! What the folders of a dataset hold, in a fixed order.
+//!
+//! One bad name or link does not end a scan: what cannot be part of a dataset is left out, with the reason.
+
+use std::fs::{self, DirEntry};
+use std::path::Path;
+use std::{io, thread};
+
+use calmix_io::safe_path;
+use calmix_io::transient::BackOff;
+
+use crate::error::{FormatError, FormatProblem};
+
+/// The deepest nesting of folders.
+const DEEPEST: usize = 32;
+
+/// The files that identify a prepared dataset, and those that identify a run.
+const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
+
+/// The hint for a file or folder without read permission.
+pub const PERMIT: &str =
+    "give yourself read permission (chmod u+r, or u+rx for a folder), or move it elsewhere";
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Names of its files, in ascending order of their bytes.
+    pub files: Vec<String>,
+    /// Names of its folders, likewise.
+    pub folders: Vec<String>,
+    /// What is in it but not part of the dataset.
+    pub left_out: Vec<FormatError>,
+}
+
+/// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
+/// `name` is empty for the root. Waits for storage that is temporarily unavailable.
+///
+/// # Errors
+/// If the folder cannot be listed: a class without its images would be another dataset.
+pub fn contents(root: &Path, name: &str) -> Result<Contents, FormatError> {
+    let mut back_off = BackOff::default();
+    loop {
+        let error = match list(root, name) {
+            Err(error) if error.is_transient() => error,
+            listed => return listed,
+        };
+        thread::sleep(back_off.next().ok_or(error)?);
+    }
+}
+
+fn list(root: &Path, name: &str) -> Result<Contents, FormatError> {
+    let path = root.join(name);
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => FormatError::new(&path, error).hint(PERMIT),
+        _ => FormatError::new(&path, error),
+    };
+    let mut contents = Contents::default();
+    for entry in fs::read_dir(&path).map_err(failed)? {
+        contents.take_in(&entry.map_err(failed)?)?;
+    }
+    contents.files.sort_unstable();
+    contents.folders.sort_unstable();
+    contents.left_out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(contents)
+}
+
+impl Contents {
+    fn take_in(&mut self, entry: &DirEntry) -> Result<(), FormatError> {
+        let path = entry.path();
+        let mut leave_out = |problem: String, hint: &str| {
+            self.left_out.push(FormatError::new(&path, FormatProblem::Content(problem)).hint(hint));
+            Ok(())
+        };
+        let Ok(name) = entry.file_name().into_string() else {
+            return leave_out("its name is not UTF-8".into(), "rename it");
+        };
+        if is_system_file(&name) {
+            return Ok(());
+        }
+        if let Some(why) = safe_path::why_unsafe(&name) {
+            return leave_out(format!("its name {why}"), "rename it");
+        }
+        let failed = |error: io::Error| FormatError::new(&path, error);
+        let is_link = entry.file_type().map_err(failed)?.is_symlink();
+        // Through a link, if it is one.
+        let found = match fs::metadata(&path).map_err(failed) {
+            Ok(found) => Some(found),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(_) => None,
+        };
+        let is_folder = found.as_ref().is_some_and(fs::Metadata::is_dir);
+        if is_link && is_folder {
+            return leave_out(
+                "a link to a folder; calmix does not follow it".into(),
+                "copy or mount the folder in its place, or link its files individually",
+            );
+        }
+        if is_link && found.is_none() {
+            return leave_out("a broken link".into(), "remove it, or restore its target");
+        }
+        if is_folder && is_ours(&path) {
+            let hint = "move it out of the dataset folder";
+            return leave_out("calmix wrote this folder, so it is not part of the dataset".into(), hint);
+        }
+        let names = if is_folder { &mut self.folders } else { &mut self.files };
+        names.push(name);
+        Ok(())
+    }
+}
+
+/// Visits every file below the folder `name`: first its files, then its folders, each in ascending order of
+/// their bytes, whatever order the system lists them in. What is not part of the dataset is added to `left_out`.
+///
+/// # Errors
+/// If a folder cannot be listed, and those of `visit`.
+pub fn walk<E: From<FormatError>>(
+    root: &Path,
+    name: &str,
+    left_out: &mut Vec<FormatError>,
+    visit: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    walk_from(root, name, 0, left_out, visit)
+}
+
+fn walk_from<E: From<FormatError>>(
+    root: &Path,
+    name: &str,
+    depth: usize,
+    left_out: &mut Vec<FormatError>,
+    visit: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    if depth > DEEPEST {
+        let problem = FormatProblem::Limit(format!("nested more than {DEEPEST} folders deep"));
+        left_out.push(FormatError::new(root.join(name), problem).hint("move it closer to the top folder"));
+        return Ok(());
+    }
+    let mut contents = contents(root, name)?;
+    left_out.append(&mut contents.left_out);
+    contents.files.iter().try_for_each(|file| visit(&below(name, file)))?;
+    contents
+        .folders
+        .iter()
+        .try_for_each(|folder| walk_from(root, &below(name, folder), depth + 1, left_out, visit))
+}
+
+/// The path of `child` in `folder`, relative to the root.
+pub fn below(folder: &str, child: &str) -> String {
+    if folder.is_empty() { child.to_owned() } else { format!("{folder}/{child}") }
+}
+
+/// Whether calmix wrote the folder: a prepared dataset, a run, or a folder of nothing but these.
+fn is_ours(path: &Path) -> bool {
+    if has_marks(path) {
+        return true;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return false };
+    let mut seen = false;
+    for entry in entries.flatten() {
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && !has_marks(&entry.path()) {
+            return false;
+        }
+        seen |= !is_hidden;
+    }
+    seen
+}
+
+fn has_marks(path: &Path) -> bool {
+    OURS.iter().any(|marks| marks.iter().all(|mark| path.join(mark).is_file()))
+}
+
+/// Whether a file or folder of this name is hidden, or one that operating systems create.
+pub fn is_system_file(name: &str) -> bool {
+    name.starts_with('.')
+        || ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,132 @@
+//! Parquet files, read column by column and page by page through the crate's column readers, without its Arrow half.
+//!
+//! Memory holds a page of each column that is read, and pages are bounded. What the crate makes of a damaged file goes
+//! through [`guarded()`].
+
+mod chunks;
+mod column;
+mod guarded;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::column::reader::{ColumnReader, get_column_reader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use self::chunks::{Chunks, CountedPages};
+pub use self::column::{Leaf, TextColumn, check_group_column, holds_texts};
+pub use self::guarded::guarded;
+use crate::error::{FormatError, FormatProblem};
+use crate::read_at::ReadAt;
+
+/// An open file, of which the metadata was read.
+#[derive(Debug)]
+pub struct ParquetFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its path below its folder, with `/`.
+    pub relative: String,
+    /// Its metadata.
+    pub metadata: ParquetMetaData,
+    /// Rows of all its row groups.
+    pub rows: u64,
+    chunks: Arc<Chunks>,
+}
+
+impl ParquetFile {
+    /// Opens `folder/name`; `folder` is canonical.
+    ///
+    /// # Errors
+    /// If it is not a Parquet file below the folder, or its row groups contradict themselves.
+    pub fn open(folder: &Path, name: &str) -> Result<Self, FormatError> {
+        let file = ReadAt::open(folder, name)?;
+        let path = file.path().to_owned();
+        let chunks = Chunks::new(file);
+        let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&chunks));
+        let metadata = metadata.map_err(|error| damaged(&path, &error))?;
+        let mut rows = 0_u64;
+        for (index, group) in metadata.row_groups().iter().enumerate() {
+            let count = u64::try_from(group.num_rows())
+                .map_err(|_| wrong(&path, index, "a negative number of rows"))?;
+            rows = rows.checked_add(count).ok_or_else(|| wrong(&path, index, "too many rows"))?;
+        }
+        Ok(Self { path, relative: name.to_owned(), metadata, rows, chunks: Arc::new(chunks) })
+    }
+
+    /// Bytes of the file.
+    pub fn length(&self) -> u64 {
+        self.chunks.length()
+    }
+
+    /// Checks that these columns lie inside the file. To be called before they are read.
+    ///
+    /// # Errors
+    /// If one does not.
+    pub fn check_inside(&self, leaves: &[usize]) -> Result<(), FormatError> {
+        for (index, group) in self.metadata.row_groups().iter().enumerate() {
+            for chunk in leaves.iter().map(|&leaf| group.column(leaf)) {
+                // The crate asserts that these are not negative.
+                let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+                let end = start.checked_add(chunk.compressed_size());
+                let is_inside =
+                    end.and_then(|end| u64::try_from(end).ok()).is_some_and(|end| end <= self.length());
+                if start < 0 || chunk.compressed_size() < 0 || !is_inside {
+                    let problem = "a column that is not inside the file";
+                    return Err(wrong(&self.path, index, problem).hint("write it again"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a column of a row group, whose rows have `per_row` values each.
+    ///
+    /// # Errors
+    /// If the column is damaged.
+    pub fn column(&self, group: usize, leaf: &Leaf, per_row: u64) -> Result<ColumnReader, ParquetError> {
+        let group = self.metadata.row_group(group);
+        let rows = group.num_rows().unsigned_abs();
+        let column = group.column(leaf.index);
+        let pages = SerializedPageReader::new(Arc::clone(&self.chunks), column, rows as usize, None)?;
+        let pages = CountedPages::new(pages, rows.saturating_mul(per_row));
+        Ok(get_column_reader(Arc::clone(&leaf.description), Box::new(pages)))
+    }
+
+    /// Opens a column of ids or labels of a row group.
+    ///
+    /// # Errors
+    /// If it is damaged, or of another type.
+    pub fn text_column(&self, group: usize, leaf: &Leaf) -> Result<TextColumn, ParquetError> {
+        let present = leaf.description.max_def_level();
+        let column =
+            TextColumn::new(self.column(group, leaf, 1)?, present, leaf.description.converted_type());
+        column.ok_or_else(changed_type)
+    }
+
+    /// What the crate says about the file.
+    pub fn damaged(&self, error: &ParquetError) -> FormatError {
+        damaged(&self.path, error)
+    }
+}
+
+/// A column whose reader is not the one of its type.
+pub fn changed_type() -> ParquetError {
+    ParquetError::General("a column changed its type".into())
+}
+
+fn wrong(path: &Path, group: usize, problem: &str) -> FormatError {
+    FormatError::new(path, FormatProblem::Format(problem.to_owned())).at(format!("row group {group}"))
+}
+
+fn damaged(path: &Path, error: &ParquetError) -> FormatError {
+    let hint = match error {
+        ParquetError::NYI(_) => "write it with Snappy or Zstandard: `df.to_parquet(…, compression='zstd')`",
+        _ if error.to_string().contains("feature") => {
+            "write it with Snappy or Zstandard: `df.to_parquet(…, compression='zstd')`"
+        }
+        _ => "write it again",
+    };
+    FormatError::new(path, FormatProblem::Format(format!("it cannot be read as Parquet: {error}"))).hint(hint)
+}

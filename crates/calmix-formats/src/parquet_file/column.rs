@@ -1,0 +1,167 @@
+//! The columns of a file, and those of ids, labels or groups: text or whole numbers.
+
+use parquet::basic::{ConvertedType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
+
+use crate::error::FormatProblem;
+use crate::labels::columns::is_group;
+
+/// Bytes of the longest id or label: many rows can share one text of a dictionary.
+const LONGEST: usize = 4096;
+
+/// A column of a file, by its index among the leaves of the schema.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    /// Its index among the leaves.
+    pub index: usize,
+    /// Its type and its path in the schema.
+    pub description: ColumnDescPtr,
+}
+
+impl Leaf {
+    /// All columns of a file.
+    pub fn all(metadata: &ParquetMetaData) -> impl Iterator<Item = Self> {
+        let columns = metadata.file_metadata().schema_descr().columns().iter();
+        columns.cloned().enumerate().map(|(index, description)| Self { index, description })
+    }
+
+    /// The name of the column that the leaf belongs to: that of the whole list or struct.
+    pub fn root(&self) -> &str {
+        self.description.path().parts().first().map_or("", String::as_str)
+    }
+}
+
+/// Whether a column can hold ids, labels or groups: text, whole numbers, or numbers that pandas made of whole ones with gaps.
+pub fn holds_texts(description: &ColumnDescriptor) -> bool {
+    let is_text = match description.physical_type() {
+        Type::INT32 | Type::INT64 | Type::DOUBLE => true,
+        Type::BYTE_ARRAY => {
+            matches!(
+                description.converted_type(),
+                ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::NONE
+            )
+        }
+        _ => false,
+    };
+    is_text && description.max_rep_level() == 0 && description.path().parts().len() == 1
+}
+
+/// Refuses a column of groups that holds neither text nor whole numbers: if it were ignored, samples of one group would count as
+/// independent of each other.
+///
+/// # Errors
+/// If there is such a column.
+pub fn check_group_column(metadata: &ParquetMetaData) -> std::result::Result<(), FormatProblem> {
+    let is_other = |leaf: &Leaf| is_group(leaf.root()) && !holds_texts(&leaf.description);
+    let Some(other) = Leaf::all(metadata).find(is_other) else { return Ok(()) };
+    Err(FormatProblem::Content(format!(
+        "the column `{}` names the groups, but holds neither text nor whole numbers; convert it, or rename it if it holds \
+         something else",
+        other.root()
+    )))
+}
+
+/// The column of one row group.
+pub struct TextColumn {
+    values: Values,
+    /// The definition level of a value that is there.
+    present: i16,
+    is_unsigned: bool,
+}
+
+enum Values {
+    Int32(ColumnReaderImpl<Int32Type>),
+    Int64(ColumnReaderImpl<Int64Type>),
+    Double(ColumnReaderImpl<DoubleType>),
+    Bytes(ColumnReaderImpl<ByteArrayType>),
+}
+
+impl TextColumn {
+    /// `None` if the column has another type.
+    pub fn new(reader: ColumnReader, present: i16, converted: ConvertedType) -> Option<Self> {
+        let values = match reader {
+            ColumnReader::Int32ColumnReader(reader) => Values::Int32(reader),
+            ColumnReader::Int64ColumnReader(reader) => Values::Int64(reader),
+            ColumnReader::DoubleColumnReader(reader) => Values::Double(reader),
+            ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(reader),
+            _ => return None,
+        };
+        let is_unsigned = matches!(converted, ConvertedType::UINT_32 | ConvertedType::UINT_64);
+        Some(Self { values, present, is_unsigned })
+    }
+
+    /// Appends the values of the next rows; `None` where there is none.
+    ///
+    /// # Errors
+    /// If the column is damaged, or a value is neither a short text nor a whole number.
+    pub fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<()> {
+        let mut levels = Vec::new();
+        let is_unsigned = self.is_unsigned;
+        let texts: Vec<Option<String>> = match &mut self.values {
+            Values::Int32(reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+                let text = |value: &i32| {
+                    if is_unsigned { value.cast_unsigned().to_string() } else { value.to_string() }
+                };
+                values.iter().map(|value| Some(text(value))).collect()
+            }
+            Values::Int64(reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+                let text = |value: &i64| {
+                    if is_unsigned { value.cast_unsigned().to_string() } else { value.to_string() }
+                };
+                values.iter().map(|value| Some(text(value))).collect()
+            }
+            Values::Double(reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+                values.iter().map(|&value| whole(value)).collect::<Result<_>>()?
+            }
+            Values::Bytes(reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+                values.iter().map(|value| text(value).map(Some)).collect::<Result<_>>()?
+            }
+        };
+        let mut texts = texts.into_iter();
+        let first = into.len();
+        if self.present == 0 {
+            into.extend(texts.by_ref());
+        } else {
+            into.extend(
+                levels.iter().map(|&level| if level == self.present { texts.next().flatten() } else { None }),
+            );
+        }
+        if into.len() - first == rows && texts.len() == 0 {
+            return Ok(());
+        }
+        Err(ParquetError::General(format!("{} values for {rows} rows", into.len() - first)))
+    }
+}
+
+/// A whole number that pandas stored as a floating-point number, because others are missing.
+fn whole(value: f64) -> Result<Option<String>> {
+    if value.is_nan() {
+        return Ok(None);
+    }
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Ok(Some((value as i64).to_string()));
+    }
+    Err(ParquetError::General(format!("{value} is neither text nor a whole number")))
+}
+
+fn text(value: &ByteArray) -> Result<String> {
+    if value.len() > LONGEST {
+        return Err(ParquetError::General(format!(
+            "a text of {} bytes, expected at most {LONGEST}",
+            value.len()
+        )));
+    }
+    Ok(value.as_utf8()?.to_owned())
+}

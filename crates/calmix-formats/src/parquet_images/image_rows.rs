@@ -1,0 +1,145 @@
+//! The rows of a Parquet file, one at a time.
+
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::errors::{ParquetError, Result};
+
+use super::image_columns::ImageColumns;
+use crate::error::{FormatError, FormatProblem};
+use crate::labels::text::{MOST_CLASSES, group_of, label_of};
+use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
+
+/// Rows that are read in order.
+pub struct ImageRows<'a> {
+    file: &'a ParquetFile,
+    columns: &'a ImageColumns,
+    /// Whether images are read too.
+    has_images: bool,
+    next_group: usize,
+    group: Option<RowGroup>,
+    next_row: u64,
+}
+
+/// A row group that is being read.
+struct RowGroup {
+    rows_left: u64,
+    image: Option<ImageColumn>,
+    label: Option<TextColumn>,
+    group: Option<TextColumn>,
+}
+
+/// A row.
+pub struct ImageRow {
+    /// Counted from 0.
+    pub number: u64,
+    /// `None` only if images are not read.
+    pub image: Option<ByteArray>,
+    /// Its class; `None` if it is unlabelled.
+    pub label: Option<u32>,
+    /// The name of its group; `None` if it has none, or images are not read.
+    pub group: Option<String>,
+}
+
+impl<'a> ImageRows<'a> {
+    /// Rows with their images, labels and groups.
+    pub fn with_images(file: &'a ParquetFile, columns: &'a ImageColumns) -> Self {
+        Self { has_images: true, ..Self::labels(file, columns) }
+    }
+
+    /// Rows of which only the labels are read.
+    pub fn labels(file: &'a ParquetFile, columns: &'a ImageColumns) -> Self {
+        Self { file, columns, has_images: false, next_group: 0, group: None, next_row: 0 }
+    }
+
+    /// The next row; `None` after the last one.
+    ///
+    /// # Errors
+    /// If the file is damaged, or the row has no image, or a label or group that is not one. The error names the row.
+    pub fn next_row(&mut self) -> std::result::Result<Option<ImageRow>, FormatError> {
+        let number = self.next_row;
+        let at = |error: FormatError| error.at(format!("row {number}"));
+        let Self { file, columns, has_images, .. } = *self;
+        while self.group.as_ref().is_none_or(|group| group.rows_left == 0) {
+            if self.next_group == file.metadata.num_row_groups() {
+                return Ok(None);
+            }
+            let group = guarded(|| RowGroup::open(file, columns, self.next_group, has_images));
+            self.group = Some(group.map_err(|error| at(file.damaged(&error)))?);
+            self.next_group += 1;
+        }
+        let Some(group) = &mut self.group else { return Ok(None) };
+        let (image, label, group) = guarded(|| group.read()).map_err(|error| at(file.damaged(&error)))?;
+        let wrong = |problem: String| at(FormatError::new(&file.path, FormatProblem::Content(problem)));
+        if has_images && image.is_none() {
+            let hint = "remove the row, or write the file with the images in it: `dataset.to_parquet(…)` of \
+                        Hugging Face's datasets";
+            return Err(wrong("there is no image in it".into()).hint(hint));
+        }
+        let label = label_of(label.as_deref().unwrap_or_default());
+        let label = label.map_err(|problem| at(FormatError::new(&file.path, problem)))?.map(|text| {
+            let number = text.parse::<u32>().ok().filter(|&number| u64::from(number) < MOST_CLASSES);
+            number.ok_or_else(|| {
+                wrong(format!("the label is {text}, expected less than {MOST_CLASSES}, or -1 for none"))
+                    .hint("correct the label")
+            })
+        });
+        let group = group_of(group.as_deref().unwrap_or_default());
+        let group = group.map_err(|problem| at(FormatError::new(&file.path, problem)))?.map(str::to_owned);
+        self.next_row += 1;
+        Ok(Some(ImageRow { number, image, label: label.transpose()?, group }))
+    }
+}
+
+impl RowGroup {
+    fn open(file: &ParquetFile, columns: &ImageColumns, index: usize, has_images: bool) -> Result<Self> {
+        let rows_left = file.metadata.row_group(index).num_rows().unsigned_abs();
+        let image = if has_images { Some(ImageColumn::open(file, index, &columns.image)?) } else { None };
+        let label = columns.label.as_ref().map(|leaf| file.text_column(index, leaf)).transpose()?;
+        let group = columns.group.as_ref().filter(|_| has_images);
+        let group = group.map(|leaf| file.text_column(index, leaf)).transpose()?;
+        Ok(Self { rows_left, image, label, group })
+    }
+
+    /// The image, the label and the group of the next row.
+    fn read(&mut self) -> Result<(Option<ByteArray>, Option<String>, Option<String>)> {
+        self.rows_left -= 1;
+        let image = self.image.as_mut().map(ImageColumn::read).transpose()?.flatten();
+        let mut labels = Vec::new();
+        if let Some(label) = &mut self.label {
+            label.read(1, &mut labels)?;
+        }
+        let mut groups = Vec::new();
+        if let Some(group) = &mut self.group {
+            group.read(1, &mut groups)?;
+        }
+        Ok((image, labels.pop().flatten(), groups.pop().flatten()))
+    }
+}
+
+/// The images of a row group.
+struct ImageColumn {
+    values: ColumnReaderImpl<ByteArrayType>,
+    /// The definition level of bytes that are there; less if they, or the struct around them, are missing.
+    present: i16,
+}
+
+impl ImageColumn {
+    fn open(file: &ParquetFile, group: usize, leaf: &Leaf) -> Result<Self> {
+        let ColumnReader::ByteArrayColumnReader(values) = file.column(group, leaf, 1)? else {
+            return Err(changed_type());
+        };
+        Ok(Self { values, present: leaf.description.max_def_level() })
+    }
+
+    /// The image of the next row, if it has one.
+    fn read(&mut self) -> Result<Option<ByteArray>> {
+        let mut levels = Vec::new();
+        let mut images = Vec::new();
+        let (rows, ..) = self.values.read_records(1, Some(&mut levels), None, &mut images)?;
+        let is_present = self.present == 0 || levels.first() == Some(&self.present);
+        if rows != 1 || images.len() != usize::from(is_present) {
+            return Err(ParquetError::General("a row group with fewer images than rows".into()));
+        }
+        Ok(images.pop())
+    }
+}

@@ -1,0 +1,310 @@
+//! Positional reads: random access without memory, from any number of threads, and a part of a file as a reader by them.
+//!
+//! Files are not mapped into memory: that would need `unsafe`, and a file that becomes shorter while it is read would end the
+//! process with SIGBUS instead of an error.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use calmix_io::sparse_file::is_hollow;
+use calmix_io::transient::is_transient;
+
+use crate::error::{FormatError, FormatProblem};
+
+/// How often in a row a read without result is tried again.
+const RETRIES: u32 = 3;
+
+/// The interval at which a file of the cache counts as used: shorter than a block is trained on.
+const COUNT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A regular file below some root, open for positional reads.
+#[derive(Debug)]
+pub struct ReadAt {
+    path: PathBuf,
+    /// Reopened after an outage, because a handle of a file server that restarted may be stale.
+    file: RwLock<File>,
+    length: u64,
+    /// For a file of a cache.
+    uses: Option<CountedUse>,
+}
+
+/// How a file of a cache is counted as used.
+#[derive(Debug)]
+struct CountedUse {
+    mark_used: fn(&File),
+    last: Mutex<Instant>,
+}
+
+impl ReadAt {
+    /// Opens `root/relative`. `root` is canonical; links may lead anywhere below it and nowhere else.
+    ///
+    /// # Errors
+    /// If it is not a regular file below `root`, or nearly all holes.
+    pub fn open(root: &Path, relative: &str) -> Result<Self, FormatError> {
+        let named = root.join(relative);
+        let path = named.canonicalize().map_err(|error| FormatError::new(&named, error))?;
+        if !path.starts_with(root) {
+            let problem = FormatProblem::Content(format!("a link that leads out of {}", root.display()));
+            return Err(FormatError::new(&named, problem)
+                .hint("replace the link with a copy, or pass the folder it leads to"));
+        }
+        // A pipe would block the open itself.
+        let metadata = path.metadata().map_err(|error| FormatError::new(&named, error))?;
+        if !metadata.is_file() {
+            return Err(FormatError::new(&named, FormatProblem::Format("not a regular file".into())));
+        }
+        let file = File::open(&path).map_err(|error| FormatError::new(&named, error))?;
+        let found = file.metadata().map_err(|error| FormatError::new(&named, error))?;
+        if is_hollow(&file, &found) {
+            let problem = FormatProblem::Limit(format!(
+                "a sparse file: {} bytes, nearly all of them holes",
+                found.len()
+            ));
+            return Err(FormatError::new(&named, problem));
+        }
+        Ok(Self { path: named, file: RwLock::new(file), length: found.len(), uses: None })
+    }
+
+    /// An open file of a cache; `path` names it in messages. Reads call `mark_used` now and then, because the files that are not
+    /// used leave the cache first.
+    ///
+    /// # Errors
+    /// If its length cannot be determined.
+    pub fn of_cache(path: PathBuf, file: File, mark_used: fn(&File)) -> Result<Self, FormatError> {
+        let length = file.metadata().map_err(|error| FormatError::new(&path, error))?.len();
+        let uses = CountedUse { mark_used, last: Mutex::new(Instant::now()) };
+        Ok(Self { path, file: RwLock::new(file), length, uses: Some(uses) })
+    }
+
+    fn count_use(&self) {
+        let Some(uses) = &self.uses else { return };
+        let Ok(mut last) = uses.last.try_lock() else { return };
+        if last.elapsed() > COUNT_INTERVAL {
+            *last = Instant::now();
+            (uses.mark_used)(&self.file.read().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Whether the file was removed since it was opened.
+    pub fn is_removed(&self) -> bool {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        file.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::nlink(&found) == 0)
+    }
+
+    /// The path under which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For the next attempt, unless a read still hangs on the old handle. The bytes are checked whenever they are read.
+    fn open_anew(&self) {
+        if let (Ok(mut file), Ok(anew)) = (self.file.try_write(), File::open(&self.path)) {
+            *file = anew;
+        }
+    }
+
+    /// Its length in bytes when it was opened.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Fills `buffer` with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// If the file ends before them, or the storage fails several times in a row.
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), FormatError> {
+        self.count_use();
+        let read = |buffer: &mut [u8], offset| {
+            read_some(&self.file.read().unwrap_or_else(PoisonError::into_inner), buffer, offset)
+        };
+        fill(buffer, offset, read).map_err(|error| {
+            if is_transient(&error) {
+                self.open_anew();
+            }
+            let eof = error.kind() == io::ErrorKind::UnexpectedEof;
+            let problem = if eof {
+                FormatProblem::Changed("the file ends before the bytes that were prepared here".into())
+            } else {
+                FormatProblem::Io(error)
+            };
+            let error = FormatError::new(&self.path, problem).at(format!("byte {offset}"));
+            error.hint(if eof { "prepare the dataset again" } else { "check the disk" })
+        })
+    }
+}
+
+/// Fills `buffer` by as many reads as it takes. Interruptions, device errors and empty reads may be transient,
+/// above all on network file systems, so each is tried again a few times before it counts.
+fn fill(
+    mut buffer: &mut [u8],
+    mut offset: u64,
+    read: impl Fn(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut failures = 0;
+    while !buffer.is_empty() {
+        let failure = match read(buffer, offset) {
+            Ok(0) => io::ErrorKind::UnexpectedEof.into(),
+            Ok(count) => {
+                let rest = buffer.split_at_mut_checked(count);
+                let next = offset.checked_add(count as u64);
+                let (Some((_, rest)), Some(next)) = (rest, next) else {
+                    return Err(io::ErrorKind::InvalidData.into());
+                };
+                (buffer, offset, failures) = (rest, next, 0);
+                continue;
+            }
+            Err(error) => error,
+        };
+        if failures == RETRIES {
+            return Err(failure);
+        }
+        failures += 1;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+/// Bytes of a file, from one position to another.
+#[derive(Debug)]
+pub struct ReadFrom {
+    file: Arc<ReadAt>,
+    start: u64,
+    at: u64,
+    end: u64,
+}
+
+impl ReadFrom {
+    /// Bytes `start` to `end` of a file.
+    pub fn new(file: &Arc<ReadAt>, start: u64, end: u64) -> Self {
+        Self { file: Arc::clone(file), start, at: start, end }
+    }
+
+    /// All bytes of a file.
+    pub fn whole(file: &Arc<ReadAt>) -> Self {
+        Self::new(file, 0, file.length())
+    }
+}
+
+impl Read for ReadFrom {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.end.saturating_sub(self.at).min(into.len() as u64) as usize;
+        self.file.read(&mut into[..count], self.at).map_err(|error| match error {
+            FormatError { problem: FormatProblem::Io(error), .. } => error,
+            other => io::Error::new(io::ErrorKind::UnexpectedEof, other.to_string()),
+        })?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for ReadFrom {
+    /// Positions are counted from the start of the part.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(on) => self.start.checked_add(on),
+            SeekFrom::End(by) => self.end.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.filter(|&at| at >= self.start).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at - self.start)
+    }
+}
+
+/// The error of a read: bytes that are missing or damaged are the file's fault, everything else is the storage's.
+pub fn read_error(path: &Path, error: io::Error) -> FormatError {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    match error.kind() {
+        UnexpectedEof => {
+            let problem = "the file ends before its last row".to_owned();
+            FormatError::new(path, FormatProblem::Format(problem)).hint("write it again")
+        }
+        InvalidData | InvalidInput => {
+            FormatError::new(path, FormatProblem::Format(error.to_string())).hint("write it again")
+        }
+        _ => FormatError::new(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn short_reads_and_transient_failures_are_retried() {
+        let source: Vec<u8> = (0..100).collect();
+        let call = Cell::new(0_usize);
+        let read = |buffer: &mut [u8], offset: u64| {
+            let n = call.replace(call.get() + 1);
+            match n % 4 {
+                0 => Err(io::ErrorKind::Interrupted.into()),
+                1 => Err(io::Error::other("EIO")),
+                2 => Ok(0),
+                _ => {
+                    let count = buffer.len().min(7);
+                    buffer[..count].copy_from_slice(&source[offset as usize..][..count]);
+                    Ok(count)
+                }
+            }
+        };
+        let mut buffer = [0; 60];
+        fill(&mut buffer, 40, read).unwrap();
+        assert_eq!(buffer, source[40..]);
+        assert_eq!(
+            call.get(),
+            4 * 60_usize.div_ceil(7),
+            "three failures before each read that brings something"
+        );
+    }
+
+    #[test]
+    fn lasting_failures_end_after_three_more_attempts() {
+        let cases: [fn() -> io::Result<usize>; 2] = [|| Err(io::ErrorKind::Interrupted.into()), || Ok(0)];
+        let kinds = cases.map(|failure| {
+            let calls = Cell::new(0);
+            let read = |_: &mut [u8], _| {
+                calls.set(calls.get() + 1);
+                failure()
+            };
+            let error = fill(&mut [0; 4], 0, read).unwrap_err();
+            (error.kind(), calls.get())
+        });
+        assert_eq!(kinds, [(io::ErrorKind::Interrupted, 4), (io::ErrorKind::UnexpectedEof, 4)]);
+        assert!(fill(&mut [], u64::MAX, |_, _| Ok(0)).is_ok());
+        assert!(fill(&mut [0; 2], u64::MAX, |_, _| Ok(1)).is_err(), "an offset beyond the last is an error");
+    }
+
+    #[test]
+    fn part_of_a_file_is_read_and_sought_within_its_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), b"0123456789").unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let file = Arc::new(ReadAt::open(&root, "file").unwrap());
+        let mut part = ReadFrom::new(&file, 2, 7);
+        let mut rest = |to: SeekFrom| -> io::Result<(u64, String)> {
+            let at = part.seek(to)?;
+            let mut text = String::new();
+            part.read_to_string(&mut text)?;
+            Ok((at, text))
+        };
+        assert_eq!(rest(SeekFrom::Start(1)).unwrap(), (1, "3456".to_owned()));
+        assert_eq!(rest(SeekFrom::Current(-2)).unwrap(), (3, "56".to_owned()));
+        assert_eq!(rest(SeekFrom::End(-1)).unwrap(), (4, "6".to_owned()));
+        assert_eq!(rest(SeekFrom::End(1)).unwrap(), (6, String::new()), "behind its end there is nothing");
+        rest(SeekFrom::End(-6)).unwrap_err();
+        rest(SeekFrom::Start(u64::MAX)).unwrap_err();
+    }
+}

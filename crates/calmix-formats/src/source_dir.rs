@@ -1,0 +1,220 @@
+//! The folder of a published dataset, and its files read in order: records, short texts, lists.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::{FormatError, FormatProblem};
+
+/// Bytes of the longest line of a list: a path and a word or two need far less.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// How many samples the files of a format without a header must hold.
+///
+/// Without this check, such a file that was cut between two samples would look complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// As many as the published dataset.
+    Official,
+    /// Any whole number above zero, for another dataset in the same format.
+    Any,
+}
+
+/// The folder that holds a source's files.
+#[derive(Debug)]
+pub struct SourceDir {
+    folder: PathBuf,
+    /// The canonical path of the root; every file must lie below it.
+    root: PathBuf,
+    /// The folder relative to the root: empty, or ending in `/`.
+    prefix: String,
+}
+
+impl SourceDir {
+    /// `root` itself or the first folder of `inside` that holds one of `files`.
+    ///
+    /// # Errors
+    /// If there is no such folder.
+    pub fn find(root: &Path, inside: &[&str], files: &[&str]) -> Result<Self, FormatError> {
+        let true_root = root.canonicalize().map_err(|error| {
+            FormatError::new(root, error).hint("pass the folder that contains the files of the dataset")
+        })?;
+        for sub in std::iter::once(&"").chain(inside) {
+            let folder = if sub.is_empty() { root.to_owned() } else { root.join(sub) };
+            let prefix = if sub.is_empty() { String::new() } else { format!("{sub}/") };
+            let dir = Self { folder, root: true_root.clone(), prefix };
+            if files.iter().any(|file| dir.has(file)) {
+                return Ok(dir);
+            }
+        }
+        let (files, folders) = (files.join(", "), inside.join(", "));
+        let problem = FormatProblem::Content(format!("none of {files} is here or in {folders}"));
+        Err(FormatError::new(root, problem).hint("pass the folder that contains these files, unpacked"))
+    }
+
+    /// Whether the folder has a file of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// Refuses a folder in which any of `files` is missing, and names them all.
+    ///
+    /// # Errors
+    /// If one is missing.
+    pub fn require(&self, files: &[&str]) -> Result<(), FormatError> {
+        let missing: Vec<&str> = files.iter().copied().filter(|file| !self.has(file)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let looked = files.join(", ");
+        let problem = FormatProblem::Content(format!("{} missing; expected {looked}", missing.join(", ")));
+        Err(FormatError::new(&self.folder, problem).hint("unpack the whole archive of the dataset here"))
+    }
+
+    /// The path of a file.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Opens a file that lies under the root.
+    ///
+    /// # Errors
+    /// If it is not a regular file under the root.
+    pub fn open(&self, name: &str) -> Result<SourceFile, FormatError> {
+        let path = self.path(name);
+        let failed = |error: io::Error| FormatError::new(&path, error);
+        if !path.canonicalize().map_err(failed)?.starts_with(&self.root) {
+            let problem = FormatProblem::Content("a link that leads out of the dataset folder".into());
+            return Err(FormatError::new(&path, problem).hint("pass the folder that the link leads to"));
+        }
+        let found = fs::metadata(&path).map_err(failed)?;
+        if !found.is_file() {
+            return Err(FormatError::new(&path, FormatProblem::Content("not a regular file".into())));
+        }
+        let reader = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
+        let relative = format!("{}{name}", self.prefix);
+        Ok(SourceFile { length: found.len(), path, relative, position: 0, reader })
+    }
+
+    /// The whole of a short text.
+    ///
+    /// # Errors
+    /// If it has more than `limit` bytes, or is not UTF-8.
+    pub fn text(&self, name: &str, limit: u64) -> Result<String, FormatError> {
+        let opened = self.open(name)?;
+        if opened.length > limit {
+            let problem = FormatProblem::Limit(format!("{} bytes, expected at most {limit}", opened.length));
+            return Err(FormatError::new(&opened.path, problem).hint("download the archive again"));
+        }
+        let mut text = String::new();
+        // The file may grow after its length was read.
+        opened.reader.take(limit).read_to_string(&mut text).map_err(|error| {
+            FormatError::new(&opened.path, error).hint("expected UTF-8 text; download the archive again")
+        })?;
+        Ok(text)
+    }
+}
+
+/// A file of a source, read from its first byte to its last.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its path relative to the root, with `/`.
+    pub relative: String,
+    /// Its length in bytes.
+    pub length: u64,
+    /// How many of them have been read.
+    pub position: u64,
+    /// The bytes that follow.
+    pub reader: BufReader<File>,
+}
+
+impl SourceFile {
+    /// The next bytes, as many as `into` holds.
+    ///
+    /// # Errors
+    /// If the file ends before them, or cannot be read.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<(), FormatError> {
+        self.reader.read_exact(into).map_err(|error| {
+            let problem = match error.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    FormatProblem::Changed("the file became shorter while it was read".into())
+                }
+                _ => FormatProblem::Io(error),
+            };
+            FormatError::new(&self.path, problem).at(format!("byte {}", self.position))
+        })?;
+        self.position += into.len() as u64;
+        Ok(())
+    }
+
+    /// How many records of `record` bytes the file holds: `official`, or any whole number above zero.
+    ///
+    /// # Errors
+    /// If its length is another one.
+    pub fn records(&self, record: u64, count: Count, official: u64) -> Result<u64, FormatError> {
+        let length = self.length;
+        let problem = match count {
+            Count::Official if length == record * official => return Ok(official),
+            Count::Any if length > 0 && length.is_multiple_of(record) => return Ok(length / record),
+            Count::Official => {
+                format!(
+                    "expected {} bytes ({official} samples of {record}), found {length}",
+                    record * official
+                )
+            }
+            Count::Any => format!("expected a multiple of {record} bytes above zero, found {length}"),
+        };
+        let hint = "download the archive again and unpack all of it";
+        Err(FormatError::new(&self.path, FormatProblem::Format(problem)).hint(hint))
+    }
+
+    /// A label at the last byte read, if it is a class.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn label(&self, label: u8, lowest: u8, classes: usize) -> Result<u32, FormatError> {
+        match label.checked_sub(lowest) {
+            Some(class) if usize::from(class) < classes => Ok(u32::from(class)),
+            _ => {
+                let highest = usize::from(lowest) + classes - 1;
+                let problem =
+                    FormatProblem::Content(format!("label {label}, expected {lowest} to {highest}"));
+                let place = format!("byte {}", self.position.saturating_sub(1));
+                let hint = "check that the file belongs to this dataset, or download the archive again";
+                Err(FormatError::new(&self.path, problem).at(place).hint(hint))
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the number and text of every line of a list that is not blank, without byte order mark and line end.
+///
+/// # Errors
+/// If the list cannot be read, a line is too long or not UTF-8, and those of `visit`.
+pub fn for_each_line<E: From<FormatError>>(
+    path: &Path,
+    mut visit: impl FnMut(u64, &str) -> Result<(), E>,
+) -> Result<(), E> {
+    let file = File::open(path).map_err(|error| FormatError::new(path, error))?;
+    let mut reader = BufReader::new(file);
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes);
+        if read.map_err(|error| FormatError::new(path, error))? == 0 {
+            break;
+        }
+        let at = |problem| FormatError::new(path, problem).at(format!("line {number}"));
+        if bytes.len() as u64 == LONGEST_LINE {
+            return Err(at(FormatProblem::Limit("the line is longer than 64 KiB".into())).into());
+        }
+        let text = str::from_utf8(&bytes).map_err(|_| at(FormatProblem::Format("not UTF-8".into())))?;
+        let text = text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(text).trim();
+        if !text.is_empty() {
+            visit(number, text)?;
+        }
+    }
+    Ok(())
+}

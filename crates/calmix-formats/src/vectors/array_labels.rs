@@ -1,0 +1,96 @@
+//! Labels in an array of one dimension: whole numbers or text.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::array_data::ArrayData;
+use crate::error::{FormatError, FormatProblem};
+use crate::labels::text::label_of;
+use crate::npy::NpyItem;
+use crate::read_at::read_error;
+
+/// The names of arrays that hold labels.
+pub(super) const NAMES: [&str; 4] = ["labels", "label", "y", "targets"];
+
+/// An array of labels.
+#[derive(Debug)]
+pub struct ArrayLabels {
+    path: PathBuf,
+    data: ArrayData,
+    item: NpyItem,
+}
+
+/// Labels that are read in order.
+pub struct LabelStream {
+    path: PathBuf,
+    from: Box<dyn Read + Send>,
+    item: NpyItem,
+    row: u64,
+}
+
+impl ArrayLabels {
+    /// Checks that an array has one label for each of `rows` rows.
+    pub(super) fn new(
+        path: &Path,
+        data: ArrayData,
+        item: NpyItem,
+        shape: &[u64],
+        rows: u64,
+    ) -> Result<Self, FormatError> {
+        let wrong = |problem: String| FormatError::new(path, FormatProblem::Content(problem));
+        if matches!(item, NpyItem::Float(_)) {
+            let hint = "save them as whole numbers, -1 for no label: `labels.astype('int64')`";
+            return Err(wrong("its labels are floating-point numbers".into()).hint(hint));
+        }
+        if shape != [rows] {
+            let problem =
+                format!("its labels have the shape {shape:?}, but there are {rows} rows of vectors");
+            return Err(wrong(problem).hint("save one label per row"));
+        }
+        Ok(Self { path: path.to_owned(), data, item })
+    }
+
+    /// Begins to read at a row.
+    ///
+    /// # Errors
+    /// If the array cannot be read.
+    pub fn stream(&self, first: u64) -> Result<LabelStream, FormatError> {
+        let from = self.data.reader(first * self.item.bytes() as u64);
+        let from = from.map_err(|error| read_error(&self.path, error))?;
+        Ok(LabelStream { path: self.path.clone(), from, item: self.item, row: first })
+    }
+}
+
+impl LabelStream {
+    /// Appends the next labels.
+    ///
+    /// # Errors
+    /// If they cannot be read, or one of them is not a label.
+    pub fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<(), FormatError> {
+        let mut item = vec![0; self.item.bytes()];
+        for _ in 0..rows {
+            self.from.read_exact(&mut item).map_err(|error| read_error(&self.path, error))?;
+            let wrong = |problem| FormatError::new(&self.path, problem).at(format!("row {}", self.row));
+            let label = match self.item {
+                NpyItem::Text { .. } => {
+                    text(&item).ok_or_else(|| wrong(FormatProblem::Format("the label is not text".into())))?
+                }
+                whole => whole.whole(&item).to_string(),
+            };
+            into.push(label_of(&label).map_err(wrong)?);
+            self.row += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Characters of four bytes each, padded with zeros.
+fn text(item: &[u8]) -> Option<String> {
+    let text: String = item
+        .as_chunks()
+        .0
+        .iter()
+        .map(|one| char::from_u32(u32::from_le_bytes(*one)))
+        .collect::<Option<_>>()?;
+    Some(text.trim_end_matches('\0').to_owned())
+}

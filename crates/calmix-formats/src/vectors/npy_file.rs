@@ -1,0 +1,116 @@
+//! A `.npy` file: an array of vectors, or one of labels.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::array_data::ArrayData;
+use super::array_format::{ArrayFormat, VectorArray};
+use super::array_labels::ArrayLabels;
+use super::options::VectorOptions;
+use super::place::VectorPlace;
+use super::shape::VectorShape;
+use super::vector_format::VectorFormat;
+use super::vector_source::{VectorFile, VectorSource};
+use crate::element_type::ElementType;
+use crate::error::{FormatError, FormatProblem};
+use crate::npy::{NpyHeader, NpyItem, is_npy};
+use crate::read_at::{ReadAt, ReadFrom};
+
+/// A file whose header was read, and whose length matches it.
+#[derive(Debug)]
+pub struct NpyFile {
+    path: PathBuf,
+    file: Arc<ReadAt>,
+    header: NpyHeader,
+}
+
+/// A file of one array.
+pub(super) struct Npy;
+
+impl VectorFormat for Npy {
+    fn ending(&self) -> Option<&'static str> {
+        Some("npy")
+    }
+
+    fn matches(&self, start: &[u8], _place: &VectorPlace) -> bool {
+        is_npy(start)
+    }
+
+    /// Opens a file of vectors.
+    fn open(
+        &self,
+        place: &VectorPlace,
+        name: &str,
+        _options: &VectorOptions,
+    ) -> Result<VectorSource, FormatError> {
+        let npy = NpyFile::open(place, name)?;
+        let (shape, number) = npy.vectors()?;
+        let file = npy.vector_file(name, shape.rows);
+        let arrays = vec![npy.into_array(shape.rows)];
+        let format = ArrayFormat { arrays, number, numbers: shape.numbers(), labels: None, metadata: None };
+        Ok(VectorSource::new(shape, vec![file], Some(number), format))
+    }
+}
+
+impl NpyFile {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its length is not the one of its header.
+    pub fn open(place: &VectorPlace, name: &str) -> Result<Self, FormatError> {
+        let file = Arc::new(place.open(name)?);
+        let path = file.path().to_owned();
+        let header = NpyHeader::read(&mut ReadFrom::new(&file, 0, file.length()))
+            .map_err(|problem| FormatError::new(&path, problem))?;
+        let expected = header.data_bytes().and_then(|bytes| bytes.checked_add(header.start));
+        if expected != Some(file.length()) {
+            let shape = header.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ");
+            let problem = format!(
+                "{} bytes, but its header says {shape} items of {} bytes",
+                file.length(),
+                header.item.bytes()
+            );
+            return Err(FormatError::new(&path, FormatProblem::Format(problem)).hint("write it again"));
+        }
+        Ok(Self { path, file, header })
+    }
+
+    /// The size and the numbers of an array of vectors.
+    pub(super) fn vectors(&self) -> Result<(VectorShape, ElementType), FormatError> {
+        let wrong = |problem| FormatError::new(&self.path, problem);
+        let NpyItem::Float(number) = self.header.item else {
+            let problem = FormatProblem::Content("its numbers are not floating-point numbers".into());
+            return Err(wrong(problem).hint("save `.astype('float32')` of the array"));
+        };
+        Ok((VectorShape::of_array(&self.header.shape).map_err(wrong)?, number))
+    }
+
+    pub(super) fn vector_file(&self, name: &str, rows: u64) -> VectorFile {
+        let length = self.file.length();
+        VectorFile {
+            path: self.path.clone(),
+            relative: name.to_owned(),
+            length,
+            rows,
+            start: self.header.start,
+        }
+    }
+
+    pub(super) fn into_array(self, rows: u64) -> VectorArray {
+        VectorArray { data: self.data(), path: self.path, rows }
+    }
+
+    /// An array of labels, one for each of `rows` rows.
+    ///
+    /// # Errors
+    /// If it is not such an array.
+    pub fn labels(&self, rows: u64) -> Result<ArrayLabels, FormatError> {
+        ArrayLabels::new(&self.path, self.data(), self.header.item, &self.header.shape, rows)
+    }
+
+    fn data(&self) -> ArrayData {
+        let file = Arc::clone(&self.file);
+        let end = file.length();
+        ArrayData::InFile { file, start: self.header.start, end }
+    }
+}

@@ -1,0 +1,168 @@
+//! `.npz`: a zip archive of `.npy` files, as `numpy.savez` and `numpy.savez_compressed` write it.
+//!
+//! The crate `zip` reads the directory. Arrays are read here, because a reader of that crate borrows its archive.
+
+use std::io::BufReader;
+use std::sync::Arc;
+
+use zip::{CompressionMethod, ZipArchive};
+
+use super::array_data::{ArrayData, ZipEntry};
+use super::array_format::{ArrayFormat, VectorArray};
+use super::array_labels::{ArrayLabels, NAMES};
+use super::options::{VectorOptions, choose};
+use super::pickle;
+use super::place::VectorPlace;
+use super::shape::VectorShape;
+use super::vector_format::VectorFormat;
+use super::vector_source::{VectorFile, VectorSource};
+use crate::error::{FormatError, FormatProblem};
+use crate::expansion::is_plausible_for_vectors;
+use crate::npy::{NpyHeader, NpyItem};
+use crate::read_at::{ReadAt, ReadFrom};
+
+/// The most arrays of an archive.
+const MOST_ARRAYS: usize = 10_000;
+
+struct NamedArray {
+    name: String,
+    header: NpyHeader,
+    entry: ZipEntry,
+}
+
+/// An archive of arrays.
+pub(super) struct Npz;
+
+impl VectorFormat for Npz {
+    fn ending(&self) -> Option<&'static str> {
+        Some("npz")
+    }
+
+    fn matches(&self, start: &[u8], _place: &VectorPlace) -> bool {
+        start.starts_with(b"PK")
+    }
+
+    /// Opens an archive with one array of vectors, and possibly one of labels.
+    fn open(
+        &self,
+        place: &VectorPlace,
+        name: &str,
+        options: &VectorOptions,
+    ) -> Result<VectorSource, FormatError> {
+        let file = Arc::new(place.open(name)?);
+        let path = file.path().to_owned();
+        let wrong = |problem: FormatProblem| FormatError::new(&path, problem);
+        let mut arrays = arrays(&file)?;
+        let is_vectors = |array: &NamedArray| {
+            matches!(array.header.item, NpyItem::Float(_)) && array.header.shape.len() >= 2
+        };
+        let labels = NAMES.iter().find_map(|name| arrays.iter().position(|array| array.name == *name));
+        let labels = labels.map(|index| arrays.swap_remove(index));
+        arrays.retain(is_vectors);
+        // `swap_remove` changes the order.
+        arrays.sort_by(|a, b| a.name.cmp(&b.name));
+        let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
+        let chosen = choose(&names, options.vector_column.as_deref(), "arrays").map_err(wrong)?;
+        let NamedArray { header, entry, .. } = arrays.swap_remove(chosen);
+        let shape = VectorShape::of_array(&header.shape).map_err(wrong)?;
+        let NpyItem::Float(number) = header.item else {
+            return Err(wrong(FormatProblem::Content("its numbers are not floating-point numbers".into())));
+        };
+        let labels = labels.map(|NamedArray { header, entry, .. }| {
+            let data = ArrayData::Zipped { entry, header: header.start };
+            ArrayLabels::new(&path, data, header.item, &header.shape, shape.rows)
+        });
+        let labels = labels.transpose()?;
+        let relative = name.to_owned();
+        let files = vec![VectorFile {
+            path: path.clone(),
+            relative,
+            length: file.length(),
+            rows: shape.rows,
+            start: 0,
+        }];
+        let data = ArrayData::Zipped { entry, header: header.start };
+        let arrays = vec![VectorArray { path, data, rows: shape.rows }];
+        let format = ArrayFormat { arrays, number, numbers: shape.numbers(), labels, metadata: None };
+        Ok(VectorSource::new(shape, files, None, format))
+    }
+}
+
+/// The arrays of an archive whose headers can be read; others may be anything, such as pickled objects.
+fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
+    let path = file.path();
+    let damaged = |error: zip::result::ZipError| {
+        FormatError::new(path, FormatProblem::Format(format!("not a whole zip archive: {error}")))
+            .hint("write it again")
+    };
+    let directory = BufReader::new(ReadFrom::whole(file));
+    let mut archive = ZipArchive::new(directory).map_err(damaged)?;
+    if archive.len() > MOST_ARRAYS {
+        let problem = format!("{} arrays, expected at most {MOST_ARRAYS}", archive.len());
+        return Err(FormatError::new(path, FormatProblem::Limit(problem)));
+    }
+    let mut arrays = Vec::new();
+    let mut refused = None;
+    for index in 0..archive.len() {
+        let member = archive.by_index_raw(index).map_err(damaged)?;
+        let member_name = member.name().map_err(damaged)?.into_owned();
+        if member_name.ends_with("data.pkl") {
+            return Err(pickle::refused(path));
+        }
+        let Some(name) = member_name.strip_suffix(".npy") else { continue };
+        let deflated = match member.compression() {
+            CompressionMethod::Stored => false,
+            // Named like this without the crate's own decoder.
+            CompressionMethod::DEFLATE => true,
+            other => {
+                let problem = FormatProblem::Format(format!("it is compressed by {other}"));
+                let error = FormatError::new(path, problem).at(format!("array {name}"));
+                return Err(error.hint("write it with numpy.savez_compressed"));
+            }
+        };
+        let entry = ZipEntry {
+            file: Arc::clone(file),
+            start: member.data_start().unwrap_or(u64::MAX),
+            packed: member.compressed_size(),
+            size: member.size(),
+            deflated,
+            checksum: member.crc32(),
+        };
+        match array(entry) {
+            Ok((header, entry)) => arrays.push(NamedArray { name: name.to_owned(), header, entry }),
+            Err(problem) => {
+                let error = FormatError::new(path, problem).at(format!("array {name}"));
+                // Without its labels, the dataset would be another one.
+                if NAMES.contains(&name) {
+                    return Err(error);
+                }
+                refused = Some(error);
+            }
+        }
+    }
+    // An array that cannot be read does not matter beside one that can.
+    match refused {
+        Some(error) if arrays.is_empty() => Err(error),
+        _ => Ok(arrays),
+    }
+}
+
+/// Reads the header of an array and checks that its items fill the entry.
+fn array(entry: ZipEntry) -> Result<(NpyHeader, ZipEntry), FormatProblem> {
+    let end = entry.start.checked_add(entry.packed);
+    if end.is_none_or(|end| end > entry.file.length()) {
+        return Err(FormatProblem::Format("the archive ends before the array".into()));
+    }
+    if !is_plausible_for_vectors(entry.packed, entry.size) {
+        let problem = format!("{} bytes that expand to {}: probably an attack", entry.packed, entry.size);
+        return Err(FormatProblem::Limit(problem));
+    }
+    let header = NpyHeader::read(&mut entry.reader())?;
+    if header.data_bytes().and_then(|bytes| bytes.checked_add(header.start)) != Some(entry.size) {
+        return Err(FormatProblem::Format(format!(
+            "{} bytes, but its header says another number",
+            entry.size
+        )));
+    }
+    Ok((header, entry))
+}

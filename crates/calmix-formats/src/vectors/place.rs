@@ -1,0 +1,50 @@
+//! The folder below which the files of a source lie.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{FormatError, FormatProblem};
+use crate::read_at::ReadAt;
+
+/// A folder, or one file in a folder; links are followed.
+#[derive(Debug)]
+pub struct VectorPlace {
+    /// The folder; canonical.
+    pub folder: PathBuf,
+    /// The file in it; `None` for the folder as a whole.
+    pub file: Option<String>,
+}
+
+impl VectorPlace {
+    /// Finds what the user named.
+    ///
+    /// # Errors
+    /// If there is nothing there, or its name is not UTF-8.
+    pub fn find(path: &Path) -> Result<Self, FormatError> {
+        let real = path.canonicalize().map_err(|error| FormatError::new(path, error))?;
+        if real.is_dir() {
+            return Ok(Self { folder: real, file: None });
+        }
+        let name = real.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let name = name.ok_or_else(|| {
+            let problem = FormatProblem::Content("its name is not UTF-8".into());
+            FormatError::new(path, problem).hint("rename it")
+        })?;
+        let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
+        Ok(Self { folder, file: Some(name) })
+    }
+
+    /// Opens a file by its path below the folder.
+    ///
+    /// # Errors
+    /// If it is not a regular file below the folder.
+    pub fn open(&self, name: &str) -> Result<ReadAt, FormatError> {
+        ReadAt::open(&self.folder, name)
+    }
+
+    /// Whether the name of the file ends in one of these, in any case.
+    pub fn has_ending(&self, endings: &[&str]) -> bool {
+        let ending = self.file.as_ref().and_then(|name| Path::new(name).extension());
+        let ending = ending.map(|ending| ending.to_string_lossy().to_lowercase());
+        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+    }
+}

@@ -1,0 +1,179 @@
+//! The rows of vectors of one source, in blocks, with the place of each.
+
+use std::path::{Path, PathBuf};
+
+use super::rows::{LARGEST_BLOCK, RowStream, VectorBlock, VectorRows};
+use super::shape::{VectorShape, too_long};
+use crate::element_type::ElementType;
+use crate::error::{FormatError, FormatProblem};
+
+/// Rows of vectors, open for reading.
+#[derive(Debug)]
+pub struct VectorSource {
+    shape: VectorShape,
+    files: Vec<VectorFile>,
+    /// How numbers are stored, if rows stand in the files one after the other and can be read in place.
+    in_place: Option<ElementType>,
+    /// Columns beside the vectors and the ids.
+    label_columns: Vec<String>,
+    opened: Box<dyn VectorRows>,
+}
+
+/// A file that holds rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VectorFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its path below the folder of the source, with `/`.
+    pub relative: String,
+    /// Its length in bytes.
+    pub length: u64,
+    /// How many rows it holds.
+    pub rows: u64,
+    /// Where the first row begins; 0 if rows are not in place.
+    pub start: u64,
+}
+
+impl VectorSource {
+    pub(super) fn new(
+        shape: VectorShape,
+        files: Vec<VectorFile>,
+        in_place: Option<ElementType>,
+        opened: impl VectorRows + 'static,
+    ) -> Self {
+        Self { shape, files, in_place, label_columns: Vec::new(), opened: Box::new(opened) }
+    }
+
+    pub(super) fn with_label_columns(self, label_columns: Vec<String>) -> Self {
+        Self { label_columns, ..self }
+    }
+
+    /// The columns of the file that can hold labels: those of text or whole numbers, without those of ids and groups. None in a format
+    /// without columns.
+    pub fn label_columns(&self) -> &[String] {
+        &self.label_columns
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.shape.rows
+    }
+
+    /// The length of a vector.
+    pub fn width(&self) -> usize {
+        self.shape.width
+    }
+
+    /// The number of vectors in a row: several views of one sample, usually one.
+    pub fn views(&self) -> usize {
+        self.shape.views
+    }
+
+    /// The files that hold the rows, in the order of the rows.
+    pub fn files(&self) -> &[VectorFile] {
+        &self.files
+    }
+
+    /// How numbers are stored, if rows can be read in place.
+    pub fn in_place(&self) -> Option<ElementType> {
+        self.in_place
+    }
+
+    /// Reads from row `first` to the last, at most `rows_per_block` rows at a time, and fewer if that many are too large for
+    /// a block. Ends with the first error, which names the file and the row.
+    pub fn blocks(
+        &self,
+        first: u64,
+        rows_per_block: usize,
+    ) -> impl Iterator<Item = Result<VectorBlock, FormatError>> {
+        VectorBlocks { is_finite: true, ..self.all_blocks(first, rows_per_block) }
+    }
+
+    /// As [`blocks`](Self::blocks), but a number that is not finite is not an error: the caller deals with its row.
+    pub fn unchecked_blocks(
+        &self,
+        first: u64,
+        rows_per_block: usize,
+    ) -> impl Iterator<Item = Result<VectorBlock, FormatError>> {
+        self.all_blocks(first, rows_per_block)
+    }
+
+    fn all_blocks(&self, first: u64, rows_per_block: usize) -> VectorBlocks<'_> {
+        let most = LARGEST_BLOCK / (8 * self.shape.numbers());
+        let rows_per_block = rows_per_block.clamp(1, most.max(1));
+        VectorBlocks { source: self, stream: None, next: first, rows_per_block, is_finite: false }
+    }
+
+    /// The file of a row, and its number in that file.
+    pub fn location(&self, row: u64) -> (&Path, u64) {
+        let mut row = row;
+        for file in &self.files {
+            if row < file.rows {
+                return (&file.path, row);
+            }
+            row -= file.rows;
+        }
+        (self.files.last().map_or(Path::new(""), |file| &file.path), row)
+    }
+}
+
+struct VectorBlocks<'a> {
+    source: &'a VectorSource,
+    stream: Option<Box<dyn RowStream + 'a>>,
+    next: u64,
+    rows_per_block: usize,
+    /// Whether every number must be finite.
+    is_finite: bool,
+}
+
+impl VectorBlocks<'_> {
+    fn read(&mut self) -> Result<VectorBlock, FormatError> {
+        let rows = (self.source.rows() - self.next).min(self.rows_per_block as u64) as usize;
+        let mut block = VectorBlock { first: self.next, ..VectorBlock::default() };
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(self.source.opened.stream(self.next)?),
+        };
+        stream.read(rows, &mut block)?;
+        let numbers = self.source.shape.numbers();
+        if block.vectors.len() != rows * numbers {
+            let (path, row) = self.source.location(self.next);
+            let problem = format!("{} numbers in {rows} rows of {numbers}", block.vectors.len());
+            return Err(FormatError::new(path, FormatProblem::Format(problem)).at(format!("row {row}")));
+        }
+        let is_bad = |number: &f32| self.is_finite && !number.is_finite();
+        if let Some(bad) = block.vectors.iter().position(is_bad) {
+            let (path, row) = self.source.location(self.next + (bad / numbers) as u64);
+            let number = block.vectors.get(bad).copied().unwrap_or_default();
+            let problem = format!("the number in column {} is {number}, which is not finite", bad % numbers);
+            return Err(FormatError::new(path, FormatProblem::Content(problem))
+                .at(format!("row {row}"))
+                .hint("remove the row, or compute its vector again"));
+        }
+        let width = self.source.shape.width;
+        let mut views = block.vectors.chunks_exact(width).enumerate().filter(|_| self.is_finite);
+        if let Some((view, problem)) = views.find_map(|(view, vector)| Some((view, too_long(vector)?))) {
+            let (path, row) = self.source.location(self.next + (view / self.source.shape.views) as u64);
+            return Err(FormatError::new(path, FormatProblem::Content(problem))
+                .at(format!("row {row}"))
+                .hint("remove the row, or divide all vectors by the same number"));
+        }
+        self.next += rows as u64;
+        Ok(block)
+    }
+}
+
+impl Iterator for VectorBlocks<'_> {
+    type Item = Result<VectorBlock, FormatError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.source.rows() {
+            return None;
+        }
+        let block = self.read();
+        if block.is_err() {
+            self.next = u64::MAX;
+        }
+        Some(block)
+    }
+}
