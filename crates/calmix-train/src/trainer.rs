@@ -56,7 +56,7 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::splits::same_list;
 use calmix_lifecycle::start::PreparedRun;
 use calmix_recipe::{Recipe, Resolved};
-use lifecycle::open_run::{NewRun, RankZeroRun, RunBroadcast};
+use lifecycle::opened_run::{NewRun, RankZeroRun, RunBroadcast};
 use ranks::collect_results::broadcast_result;
 use ranks::find_checkpoint::find_checkpoint;
 use ranks::layout::LocalProcesses;

@@ -14,18 +14,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix_io::safe_open;
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
-use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_onnx::error::OnnxError;
 use calmix_onnx::model::OnnxModel;
-use calmix_run::model_info::ModelInfo;
 use calmix_run::pretrained::config::CONFIG;
 use calmix_run::read;
 use calmix_run::run::RunFile;
 
 use self::card::Card;
 use self::example::ExampleInput;
-use self::metadata::metadata;
+use self::export_folder::MODEL;
+use self::metadata::{calibrator_of, metadata};
 use self::model_parts::ModelParts;
 use self::thresholds::thresholds;
 use crate::error::CliError;
@@ -35,8 +33,6 @@ use crate::output::format::shell_quoted;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::terminal::{print, warn};
 
-/// The name of the graph.
-pub(crate) const MODEL: &str = "model.onnx";
 /// The name of the model card.
 const CARD: &str = "README.md";
 
@@ -112,12 +108,6 @@ fn onnx(
         metadata,
     };
     model.to_bytes()
-}
-
-/// The calibrator of a model; the identity if it has none.
-fn calibrator_of(info: &ModelInfo) -> &Calibrator {
-    let fitted: Option<&FittedCalibrator> = info.calibration.as_ref();
-    fitted.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator)
 }
 
 /// Describes what was written.

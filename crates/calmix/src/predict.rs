@@ -24,3 +24,4 @@ pub mod row;
 mod row_file;
 #[doc(hidden)]
 pub mod vector_batches;
+pub mod written_rows;

@@ -3,5 +3,6 @@
 
 pub(crate) mod plan;
 mod results;
+pub(crate) mod sweep_file;
 mod sweep_run;
 mod worker;

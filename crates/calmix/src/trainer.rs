@@ -2,6 +2,7 @@
 //! gets its trainer here.
 
 mod heads;
+mod trainers;
 
 use std::path::Path;
 
@@ -16,11 +17,11 @@ use calmix_run::outcome::Outcome;
 use calmix_run::run::Build;
 
 pub use heads::Heads;
+pub use trainers::{FastestDevice, Trainers};
 
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::process::launched::Processes;
-use crate::process::runs_here::FastestDevice;
 use crate::process::stop::Stop;
 
 /// Trains and evaluates runs of one kind. Its errors are ready to be reported.
@@ -135,35 +136,4 @@ pub enum Evaluated {
     Done(EvalOutput),
     /// By a signal.
     Stopped(Exit),
-}
-
-/// The trainers of a program.
-#[derive(Clone, Copy)]
-pub struct Trainers<'a> {
-    networks: Option<&'a dyn Trainer>,
-    /// Finds the fastest device; asked if a folder of images is given without a recipe.
-    pub fastest: FastestDevice,
-}
-
-impl<'a> Trainers<'a> {
-    /// The trainer of heads alone.
-    pub fn of_heads(fastest: FastestDevice) -> Self {
-        Self { networks: None, fastest }
-    }
-
-    /// The trainers of heads and of whole networks.
-    pub fn of_both(networks: &'a dyn Trainer, fastest: FastestDevice) -> Self {
-        Self { networks: Some(networks), fastest }
-    }
-
-    /// The trainer of a recipe.
-    ///
-    /// # Errors
-    /// If the recipe trains a whole network, and this program does not.
-    pub fn of(&self, recipe: &Recipe) -> Result<&'a dyn Trainer, CliError> {
-        if recipe.has_head() || recipe.has_vectors() {
-            return Ok(&Heads);
-        }
-        self.networks.ok_or_else(|| CliError::failed("whole networks are trained by calmix-torch"))
-    }
 }

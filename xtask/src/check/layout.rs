@@ -11,17 +11,6 @@ use anyhow::{Result, bail};
 
 use crate::workspace;
 
-/// Crates whose files still import each other in circles, or fill folders beyond the limit.
-const UNFINISHED: &[&str] = &[
-    "calmix",
-    "calmix-data",
-    "calmix-formats",
-    "calmix-heads",
-    "calmix-torch",
-    "calmix-train",
-    "calmix-vectors",
-];
-
 /// Checks every rule and names every breach.
 pub(crate) fn check() -> Result<()> {
     let root = workspace::root();
@@ -45,9 +34,4 @@ pub(crate) fn check() -> Result<()> {
         bail!("the layout breaks its rules:\n  {}", breaches.join("\n  "));
     }
     Ok(())
-}
-
-/// Whether a crate need not keep the rules about circles and folders yet.
-fn unfinished(name: &str) -> bool {
-    UNFINISHED.contains(&name)
 }

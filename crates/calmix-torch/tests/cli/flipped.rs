@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use calmix::Model;
+use calmix::formats::image::Image;
 use calmix::heads::trainer;
 use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
-use calmix::formats::image::Image;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 

@@ -5,6 +5,7 @@ pub(super) mod checkpoint_files;
 pub(super) mod evaluation;
 pub(super) mod finish;
 pub(super) mod open_run;
+pub(crate) mod opened_run;
 pub(super) mod run_log;
 pub(super) mod save;
 pub(super) mod timer;

@@ -21,7 +21,7 @@ use calmix_train::trainer::{Outcome, Trainer, evaluate_run};
 
 use crate::made::{Bench, bytes, layers};
 
-fn evaluations(folder: &std::path::Path) -> Vec<Evaluation> {
+fn evaluations(folder: &Path) -> Vec<Evaluation> {
     let events = read::events(folder).unwrap();
     let found = events
         .into_iter()
@@ -47,7 +47,10 @@ fn split_of_a_run_is_drawn_once() {
     let table = prepared.dataset.folder().to_owned();
     fs::remove_file(&list).unwrap();
     second.write(&list).unwrap();
-    assert!(matches!(Trainer::new(RunRequest::new(&stop)).start_prepared(prepared).unwrap(), Outcome::Finished(_)));
+    assert!(matches!(
+        Trainer::new(RunRequest::new(&stop)).start_prepared(prepared).unwrap(),
+        Outcome::Finished(_)
+    ));
     let dataset = Dataset::open(&table, &bench.data()).unwrap();
     let split = LabelSplit::read(&bench.folder("run").join("split.json"), &dataset).unwrap();
     let mut kept = [split.labelled(), split.validation()].concat();
@@ -159,9 +162,9 @@ fn auto_settings_are_recorded_and_timing_is_separate() {
     assert!(recipe.value("train.device").unwrap().as_str().is_some_and(|device| device != "auto"));
     assert!(recipe.value("train.precision").unwrap().as_str().is_some_and(|precision| precision != "auto"));
     assert!(recipe.recipe.train.threads > 0);
-    let timing = std::fs::read_to_string(folder.join("timing.jsonl")).unwrap();
+    let timing = fs::read_to_string(folder.join("timing.jsonl")).unwrap();
     assert_eq!(timing.lines().count(), 3);
-    assert_eq!(std::fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);
     let steps = read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
     assert_eq!(steps, 3);
 }

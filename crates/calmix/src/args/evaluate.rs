@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use calmix_recipe::device::Device;
 use clap::Args;
 
-use crate::args::data::DataArgs;
-use crate::args::labelled::LabelledArgs;
+use crate::args::options::data::DataArgs;
+use crate::args::options::labelled::LabelledArgs;
 
 /// Evaluate the model of a run on its validation and test splits
 ///

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::source::SourceArgs;
+use super::options::source::SourceArgs;
 
 /// The long help; not a doc comment, in which rustdoc would take the folders for Rust.
 const ABOUT: &str = "\

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::process::ProcessArgs;
-use crate::args::recipe::RecipeArgs;
+use crate::args::options::process::ProcessArgs;
+use crate::args::options::recipe::RecipeArgs;
 
 /// Resume a stopped or killed run; bit-identical to an uninterrupted run
 ///

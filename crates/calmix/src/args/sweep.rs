@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::recipe::RecipeArgs;
+use crate::args::options::recipe::RecipeArgs;
 
 /// Train every run of a grid; restartable at any time, by any number of workers
 ///

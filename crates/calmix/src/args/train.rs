@@ -7,10 +7,10 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Layers, VECTORS_RECIPE, builtin, detect_source, is_own_format, recipe_for};
 use clap::Args;
 
-use crate::args::data::{absolute, existing, existing_dataset, on_file_system};
-use crate::args::process::ProcessArgs;
-use crate::args::recipe::RecipeArgs;
-use crate::args::source::SourceArgs;
+use crate::args::options::data::{absolute, existing, existing_dataset, on_file_system};
+use crate::args::options::process::ProcessArgs;
+use crate::args::options::recipe::RecipeArgs;
+use crate::args::options::source::SourceArgs;
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 use crate::process::input_shard::InputShard;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use calmix_run::run::{Run, RunFile};
 
 use crate::args::calibrate::CalibrateArgs;
-use crate::args::data::existing_labelled;
+use crate::args::options::data::existing_labelled;
 use crate::calibration::Calibration;
 use crate::error::exit::Exit;
 use crate::labelled::samples::scratch_folder;

@@ -7,8 +7,8 @@ use calmix_data::error::DataError;
 use calmix_io::shown::shown;
 use calmix_run::read::inspect;
 
-use crate::args::data::existing_labelled;
 use crate::args::evaluate::EvaluateArgs;
+use crate::args::options::data::existing_labelled;
 use crate::error::exit::Exit;
 use crate::evaluate::on_samples::EvaluationOn;
 use crate::evaluate::{changed_recipe, explained, show};

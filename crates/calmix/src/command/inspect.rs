@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod dataset;
+mod inspect_output;
 mod predictions;
 mod recipe;
 mod run;
@@ -12,22 +13,16 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_formats::vectors::VectorSource;
 use calmix_io::shown::shown;
-use serde_json::Value;
 
 pub(super) use dataset::document as dataset_json;
 
+use self::inspect_output::InspectOutput;
 use crate::args::inspect::InspectArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::output::run_files;
 use crate::output::run_list::runs_of_sweep;
 use crate::terminal::{print, print_json};
-
-/// The output of an inspection, as text and as JSON.
-struct InspectOutput {
-    text: String,
-    json: Value,
-}
 
 impl InspectArgs {
     pub fn run(self) -> Result<Exit> {

@@ -12,7 +12,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
 
 use super::inspect::dataset_json;
-use crate::args::data::{absolute, existing_dataset, on_file_system};
+use crate::args::options::data::{absolute, existing_dataset, on_file_system};
 use crate::args::prepare::PrepareArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;

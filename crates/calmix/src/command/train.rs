@@ -12,7 +12,7 @@ use calmix_recipe::{Resolved, VECTORS_RECIPE};
 use calmix_run::outcome::Outcome;
 
 use super::train_features::make_features;
-use crate::args::data::{existing_data, on_file_system};
+use crate::args::options::data::{existing_data, is_vector_file, on_file_system};
 use crate::args::train::TrainArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -25,7 +25,7 @@ use crate::output::run_summary::summary;
 use crate::output::start_notice::{chosen_backbone, chosen_recipe, start_context};
 use crate::process::cores::warn_if_oversubscribed;
 use crate::process::launched::{Processes, shard_of_launch};
-use crate::process::runs_here::{is_vector_file, names_vectors};
+use crate::process::runs_here::names_vectors;
 use crate::process::stop::Stop;
 use crate::process::supervise::supervise;
 use crate::terminal::progress::ProgressSink;

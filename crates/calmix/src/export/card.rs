@@ -11,7 +11,8 @@ use calmix_run::model_info::ModelInfo;
 use calmix_run::result::RunResult;
 use calmix_run::summary::RunSummary;
 
-use super::{MODEL, calibrator_of};
+use super::export_folder::MODEL;
+use super::metadata::calibrator_of;
 use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
 

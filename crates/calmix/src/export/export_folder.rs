@@ -11,6 +11,9 @@ use calmix_io::shown::shown;
 
 use crate::error::CliError;
 
+/// The name of the graph.
+pub(crate) const MODEL: &str = "model.onnx";
+
 /// The prefix of the scratch folder in which an export grows.
 const EXPORTING: &str = ".calmix-export-";
 /// What to do about a place that nothing can be written to.

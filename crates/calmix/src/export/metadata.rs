@@ -1,11 +1,12 @@
 //! The notes in an exported model: what it is, and what its thresholds guarantee.
 
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::{HeldOut, SetRule};
 use calmix_onnx::decision::Thresholds;
 use calmix_run::model_info::ModelInfo;
 use serde_json::{Value, json};
 
-use super::calibrator_of;
 use super::thresholds::thresholds;
 use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
@@ -70,4 +71,10 @@ fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::
         }
     }
     Ok(notes)
+}
+
+/// The calibrator of a model; the identity if it has none.
+pub(super) fn calibrator_of(info: &ModelInfo) -> &Calibrator {
+    let fitted: Option<&FittedCalibrator> = info.calibration.as_ref();
+    fitted.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator)
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use crate::args::labelled::LabelledArgs;
+use crate::args::options::labelled::LabelledArgs;
 use crate::labelled::samples::{self, unknown_class};
 use crate::predict::input_kind::InputKind;
 use crate::process::stop::Stop;

@@ -9,7 +9,7 @@ use calmix_data::dataset::Dataset;
 use calmix_head::parallel;
 use calmix_lifecycle::vector_shape::VectorShape;
 
-use crate::args::labelled::LabelledArgs;
+use crate::args::options::labelled::LabelledArgs;
 use crate::labelled::samples::{self, LabelledPredictions, class_numbers, unknown_class};
 use crate::model::vector_model::VectorModel;
 use crate::predict::input_kind::InputKind;

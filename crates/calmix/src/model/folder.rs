@@ -9,7 +9,7 @@ use calmix_run::read;
 use calmix_run::read::overview::is_run;
 use calmix_run::run::{Paths, RunFile};
 
-use crate::args::data::existing_folder;
+use crate::args::options::data::existing_folder;
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 use crate::output::run_files;

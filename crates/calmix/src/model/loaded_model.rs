@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
 
-use crate::args::labelled::LabelledArgs;
+use crate::args::options::labelled::LabelledArgs;
 use crate::export::example::{self, ExampleInput};
 use crate::labelled::samples::LabelledPredictions;
 use crate::labelled::{images, vectors};

@@ -6,7 +6,7 @@ use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_run::read::overview::{is_run, runs_in};
 
-use crate::args::data::existing_folder;
+use crate::args::options::data::existing_folder;
 use crate::error::CliError;
 use crate::output::run_files;
 

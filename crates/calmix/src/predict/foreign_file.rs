@@ -8,7 +8,7 @@ use calmix_io::safe_open;
 use calmix_io::shown::shown;
 use serde_json::Value;
 
-use super::output::beside;
+use super::out_path::beside;
 use crate::error::CliError;
 
 /// Bytes that are read of a file to recognise it.

@@ -1,6 +1,6 @@
 //! What `--out` may name, and the format of the rows there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calmix_data::cloud::CloudUrl;
 use calmix_io::shown::shown;
@@ -60,4 +60,11 @@ pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
     }
     let message = format!("{}: the folder {place} does not exist", shown(out.display()));
     Err(CliError::invalid(message).hint(format!("mkdir -p {}", shell_quoted(folder))))
+}
+
+/// A file beside an output, with its name and an ending.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
 }

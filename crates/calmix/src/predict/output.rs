@@ -5,7 +5,7 @@
 //! after the last complete one.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use calmix_data::cloud::{CloudUrl, RemoteOutput};
@@ -16,12 +16,13 @@ use calmix_io::shown::shown;
 use serde_json::Value;
 
 use super::foreign_file::refuse_foreign;
+use super::out_path::beside;
 use super::part_folder::PartFolder;
 use super::row::{PredictedRow, RowFormat};
 use super::row_file::RowFile;
+use super::written_rows::WrittenRows;
 use crate::args::predict::RowKind;
 use crate::error::CliError;
-use crate::output::format::grouped;
 use crate::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
@@ -40,31 +41,6 @@ enum RowPlace {
 pub struct RowOutput<'a> {
     format: &'a RowFormat<'a>,
     place: RowPlace,
-}
-
-/// The rows that an interrupted output already has.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct WrittenRows {
-    /// The number of complete rows.
-    pub rows: u64,
-    /// The beginning of the last row, which names its input.
-    pub last: String,
-}
-
-impl WrittenRows {
-    /// Checks that the last of the rows is about this input.
-    ///
-    /// # Errors
-    /// If the inputs have changed since the rows were written.
-    pub fn check_last(&self, format: &RowFormat<'_>, name: Option<&str>) -> Result<(), CliError> {
-        if name.is_some_and(|name| self.last.starts_with(&format.beginning(name))) {
-            return Ok(());
-        }
-        let input = format.input.word();
-        let message = format!("{input} {} is not the one that was predicted before", grouped(self.rows));
-        let hint = format!("the list of {input}s has changed: predict it into another file");
-        Err(CliError::invalid(message).hint(hint))
-    }
 }
 
 impl<'a> RowOutput<'a> {
@@ -192,13 +168,6 @@ impl<'a> RowOutput<'a> {
             RowPlace::Parts(mut parts) => parts.finish(self.format),
         }
     }
-}
-
-/// A file beside an output, with its name and an ending.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
-    path.with_file_name(name)
 }
 
 /// A file without rows, with its note and its first line.

@@ -17,10 +17,11 @@ use calmix_io::shown::shown;
 use calmix_run::model_info::ModelInfo;
 use serde::{Deserialize, Serialize};
 
-use super::output::{WrittenRows, beside};
+use super::out_path::beside;
 use super::parquet::ParquetRows;
 use super::row::{PredictedRow, RowFormat};
 use super::row_file::RowFile;
+use super::written_rows::WrittenRows;
 use crate::error::CliError;
 
 /// Bytes after which a part ends, however few its rows are: it is in memory until it is written.

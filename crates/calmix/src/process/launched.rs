@@ -6,7 +6,7 @@ use std::thread;
 
 use calmix_io::process::launch::LaunchInfo;
 
-use crate::args::process::ProcessArgs;
+use crate::args::options::process::ProcessArgs;
 use crate::error::CliError;
 use crate::process::input_shard::InputShard;
 

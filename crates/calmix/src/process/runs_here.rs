@@ -3,18 +3,15 @@
 
 use std::path::Path;
 
-use calmix_formats::vectors::VectorSource;
 use calmix_lifecycle::start::trains_head;
 use calmix_recipe::VECTORS_RECIPE;
-use calmix_recipe::device::Device;
 use calmix_run::read::inspect;
 
 use crate::args::Command;
+use crate::args::options::data::is_vector_file;
 use crate::args::train::TrainArgs;
-use crate::sweep::plan::has_only_heads;
-
-/// Finds the fastest device for a network; asked only if a folder of images is given and neither a recipe nor a device.
-pub type FastestDevice = fn() -> Device;
+use crate::sweep::sweep_file::has_only_heads;
+use crate::trainer::FastestDevice;
 
 /// Whether a command trains no network. The arguments decide it, for a sweep its file, and for a run that exists its recipe;
 /// never the data.
@@ -60,9 +57,4 @@ fn trains_head_here(args: &TrainArgs, fastest: FastestDevice) -> bool {
 /// Whether a run trains a head.
 fn has_head(run: &Path) -> bool {
     inspect::recipe(run).is_ok_and(|run| run.recipe.has_head())
-}
-
-/// Whether a path names a file that exists and has the extension of a vector file.
-pub(crate) fn is_vector_file(path: &Path) -> bool {
-    VectorSource::is_named(path) && path.is_file()
 }

@@ -7,8 +7,8 @@ mod address;
 mod proxy;
 mod redirect;
 mod tls;
+mod variable;
 
-use std::env;
 use std::time::Duration;
 
 use ureq::Agent;
@@ -19,25 +19,12 @@ pub(crate) use address::{is_same_server, read_address, warn_if_unencrypted};
 pub(crate) use proxy::proxy_for;
 pub(crate) use redirect::{location, redirected};
 pub(crate) use tls::tls_failure;
+pub(crate) use variable::{seconds, variable};
 
 use crate::error::CliError;
 
 /// Redirects that are followed for one request.
 pub(crate) const MAX_REDIRECTS: usize = 5;
-
-/// Reads the environment variable of a name, if it is set and not empty.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// Reads a time from the environment variable of a name, in whole seconds.
-pub(crate) fn seconds(name: &str, default: Duration) -> Result<Duration, CliError> {
-    match variable(name).map(|seconds| seconds.parse::<u32>()) {
-        None => Ok(default),
-        Some(Ok(seconds @ 1..)) => Ok(Duration::from_secs(seconds.into())),
-        Some(_) => Err(CliError::invalid(format!("{name} is not a number of seconds"))),
-    }
-}
 
 /// Begins the settings of all requests. `certificates` is the variable that names a PEM file of authorities.
 pub(crate) fn agent_config(certificates: &str) -> Result<ConfigBuilder<AgentScope>, CliError> {

@@ -1,16 +1,15 @@
 //! From the file of a sweep to its runs, and to a worker that trains them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use calmix_data::default_place::folder_for_output;
 use calmix_io::shown::shown;
 use calmix_io::wrapped::wrapped;
-use calmix_recipe::sweep::{Sweep, SweepCell};
-use calmix_recipe::{VECTORS_RECIPE, builtin_sweeps, must_match};
+use calmix_recipe::must_match;
+use calmix_recipe::sweep::SweepCell;
 use calmix_run::sweep_folder::SweepFolder;
 
-use crate::args::recipe::RecipeArgs;
+use crate::args::options::recipe::RecipeArgs;
 use crate::args::sweep::SweepArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -18,13 +17,11 @@ use crate::output::format::{counted, grouped};
 use crate::process::same_command::same_command;
 use crate::terminal::print;
 use crate::trainer::Trainers;
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use super::sweep_file::read;
 use super::sweep_run::SweepRun;
 use super::worker::SweepWorker;
-
-/// Bytes of the longest sweep file.
-const LONGEST: u64 = 1 << 20;
 
 /// Trains the runs of a sweep.
 ///
@@ -64,36 +61,6 @@ pub(crate) fn run(args: &SweepArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     worker.run()
 }
 
-/// Whether all runs of a sweep train heads, by what its file says, or it says nothing: either program reports that.
-pub(crate) fn has_only_heads(args: &SweepArgs) -> bool {
-    read(args).map_or(true, |sweep| sweep.cells.iter().all(|cell| trains_head(cell, &args.overrides)))
-}
-
-/// Whether a run of a sweep trains a head.
-fn trains_head(cell: &SweepCell, overrides: &RecipeArgs) -> bool {
-    let layers = || overrides.apply(cell.layers());
-    is_on_vectors(cell) || layers().is_ok_and(|layers| layers.word("network.train") == Some("head"))
-}
-
-/// Whether a run of a sweep is on vectors.
-pub(super) fn is_on_vectors(cell: &SweepCell) -> bool {
-    match cell.settings.get("dataset.source") {
-        Some(source) => source.as_str() == Some("vectors"),
-        None => cell.recipe == VECTORS_RECIPE,
-    }
-}
-
-/// Reads the sweep of a file, otherwise the built-in sweep of that name.
-fn read(args: &SweepArgs) -> Result<Sweep> {
-    let name = args.sweep.to_str().unwrap_or_default();
-    let builtin = builtin_sweeps().iter().find(|sweep| sweep.name == name && !args.sweep.exists());
-    let text = match builtin {
-        Some(sweep) => sweep.text.to_owned(),
-        None => read_text(&args.sweep)?,
-    };
-    Sweep::read(&args.sweep, &text).map_err(|error| CliError::invalid(error.to_string()).into())
-}
-
 /// Refuses an option that overrides a key in which runs differ: they would be the same runs under several names.
 fn refuse_same_runs(args: &SweepArgs, cells: &[SweepCell]) -> Result<()> {
     let mut overridden = args.overrides.overridden_keys();
@@ -128,24 +95,6 @@ fn record_overrides(planned: &mut SweepRun<'_>, overrides: &RecipeArgs) {
             planned.cell.settings.insert(key.to_owned(), value);
         }
     }
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    use std::io::Read;
-    let names: Vec<_> = builtin_sweeps().iter().map(|sweep| sweep.name).collect();
-    let file = std::fs::File::open(path).map_err(|error| {
-        let message = format!("{}: {error}", shown(path.display()));
-        CliError::invalid(message).hint(format!("name a file, or one of {}", names.join(", ")))
-    })?;
-    let mut text = String::new();
-    let read = file.take(LONGEST + 1).read_to_string(&mut text);
-    read.with_context(|| shown(path.display()))?;
-    if text.len() as u64 > LONGEST {
-        return Err(
-            CliError::invalid(format!("{}: longer than {LONGEST} bytes", shown(path.display()))).into()
-        );
-    }
-    Ok(text)
 }
 
 /// A line for each run, broken if it is long.

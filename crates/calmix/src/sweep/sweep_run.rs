@@ -14,9 +14,9 @@ use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::read;
 use calmix_run::read::inspect;
 
-use super::plan::is_on_vectors;
-use crate::args::data::{existing_data, existing_dataset};
-use crate::args::recipe::RecipeArgs;
+use super::sweep_file::is_on_vectors;
+use crate::args::options::data::{existing_data, existing_dataset};
+use crate::args::options::recipe::RecipeArgs;
 use crate::error::CliError;
 use crate::error::explained_error::explain_lifecycle;
 use crate::output::data_warnings::warn_about_labels;

@@ -14,7 +14,7 @@ use calmix_run::sweep_folder::{CellState, SweepFolder};
 
 use super::results::write_results;
 use super::sweep_run::SweepRun;
-use crate::args::recipe::RecipeArgs;
+use crate::args::options::recipe::RecipeArgs;
 use crate::error::exit::Exit;
 use crate::error::sentence;
 use crate::output::format::{counted, percent, rough_time, shell_quoted};

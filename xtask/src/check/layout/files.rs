@@ -6,8 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::unfinished;
-
 const LINE_LIMIT: usize = 500;
 /// Files that a reader still takes in at a glance.
 const FOLDER_LIMIT: usize = 20;
@@ -80,9 +78,7 @@ pub(super) fn folder_size(files: &[File]) -> Vec<String> {
     }
     let is_checked = |folder: &str| {
         let mut parts = folder.split('/');
-        parts.next() == Some("crates")
-            && parts.next().is_some_and(|name| !unfinished(name))
-            && parts.next() == Some("src")
+        parts.next() == Some("crates") && parts.nth(1) == Some("src")
     };
     let full = sizes.into_iter().filter(|(folder, size)| *size > FOLDER_LIMIT && is_checked(folder));
     full.map(|(folder, size)| {

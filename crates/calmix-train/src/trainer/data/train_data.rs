@@ -9,11 +9,11 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::cloud::CACHE_LIMIT;
 use calmix_data::error::DataError;
-use calmix_formats::error::FormatProblem;
 use calmix_data::loader::{
     EvalLoader, FileBlocks, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Training, Views,
 };
 use calmix_dist::ProcessGroup;
+use calmix_formats::error::FormatProblem;
 use calmix_lifecycle::LifecycleError;
 use calmix_lifecycle::run_images::RunImages;
 use calmix_lifecycle::run_samples::{BeganWith, RunSamples};

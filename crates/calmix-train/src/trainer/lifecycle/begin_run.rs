@@ -10,7 +10,7 @@ use calmix_run::events::Note;
 use calmix_run::run::Mark;
 
 use super::checkpoint_files::{self, RunProgress};
-use super::open_run::OpenedRun;
+use super::opened_run::OpenedRun;
 use super::run_log::RunLog;
 use super::save::CheckpointSaver;
 use super::train_loop::TrainLoop;

@@ -24,54 +24,12 @@ use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
+use super::opened_run::{NewRun, OpenedRun, RankZeroRun};
 use crate::trainer::Trainer;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::sync::RunFingerprint;
 use crate::trainer::threads;
-
-/// The run that rank 0 has opened, or found finished.
-pub(crate) enum RankZeroRun {
-    /// A run to train.
-    Run(Box<OpenedRun>),
-    /// A run that had finished before.
-    Finished(Finished),
-}
-
-/// The folder of a new run.
-pub(crate) enum NewRun<'a> {
-    /// In a folder that is empty or does not exist.
-    Folder(&'a Path),
-    /// In a folder that this process has locked, with its dataset open and split.
-    Prepared { run: Run, table: Box<(Dataset, LabelSplit)> },
-}
-
-/// What every process has opened.
-pub(crate) struct OpenedRun {
-    pub(crate) recipe: Resolved,
-    pub(crate) data: TrainData,
-    pub(crate) found: Option<FoundCheckpoint>,
-    pub(crate) run: Option<Run>,
-    pub(crate) notes: Vec<Note>,
-}
-
-/// What rank 0 broadcasts to the others to open.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct RunBroadcast {
-    pub(crate) recipe: String,
-    pub(crate) finished: Option<Finished>,
-}
-
-impl RunBroadcast {
-    pub(crate) fn of(lead: &RankZeroRun) -> Self {
-        match lead {
-            RankZeroRun::Finished(finished) => {
-                Self { recipe: String::new(), finished: Some(finished.clone()) }
-            }
-            RankZeroRun::Run(opened) => Self { recipe: opened.recipe.to_toml(), finished: None },
-        }
-    }
-}
 
 impl Trainer<'_> {
     /// Starts a run: its folder, its dataset, its split, its recipe.

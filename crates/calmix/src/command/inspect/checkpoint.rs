@@ -8,7 +8,7 @@ use calmix_run::checkpoint::Checkpoint;
 use calmix_run::error::RunError;
 use serde_json::json;
 
-use super::InspectOutput;
+use super::inspect_output::InspectOutput;
 use crate::error::CliError;
 use crate::output::format::{bytes, counted, shell_quoted};
 

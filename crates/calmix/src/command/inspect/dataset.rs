@@ -11,7 +11,7 @@ use calmix_recipe::Data;
 use calmix_recipe::detect_source;
 use serde_json::Value;
 
-use super::InspectOutput;
+use super::inspect_output::InspectOutput;
 use crate::output::format::shell_quoted;
 use crate::preparation::prepare_or_stop;
 use crate::process::stop::Stop;

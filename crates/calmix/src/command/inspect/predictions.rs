@@ -12,7 +12,7 @@ use calmix_run::read::inspect;
 use calmix_run::run::Paths;
 use serde_json::{Value, json};
 
-use super::InspectOutput;
+use super::inspect_output::InspectOutput;
 use crate::output::format::{counted, grouped, percent};
 
 /// Shows the predictions in a file of a run.

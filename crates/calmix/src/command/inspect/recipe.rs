@@ -8,7 +8,7 @@ use calmix_io::shown::shown;
 use calmix_recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 
-use super::InspectOutput;
+use super::inspect_output::InspectOutput;
 use crate::output::format::shell_quoted;
 
 /// Inspects a built-in recipe.

@@ -13,7 +13,7 @@ use calmix_run::read::{has_begun, latest_evaluations, model_info};
 use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use serde_json::json;
 
-use super::InspectOutput;
+use super::inspect_output::InspectOutput;
 use crate::error::CliError;
 use crate::output::format::{counted, grouped};
 use crate::output::head_table::heads;

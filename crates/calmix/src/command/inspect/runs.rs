@@ -9,7 +9,7 @@ use calmix_metrics::metrics::ENOUGH_FOR_ECE;
 use calmix_run::read::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
-use super::InspectOutput;
+use super::inspect_output::InspectOutput;
 use crate::output::format::{counted, grouped, percent, shell_quoted};
 
 /// A column of the table: its title, whether it holds numbers, and its cells.

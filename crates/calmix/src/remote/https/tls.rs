@@ -7,7 +7,7 @@ use std::sync::Arc;
 use calmix_io::shown::shown;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::variable;
+use super::variable::variable;
 use crate::error::CliError;
 
 /// Settings of TLS. The environment variable `certificates` may name a PEM file of authorities.

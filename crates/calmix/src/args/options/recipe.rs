@@ -7,7 +7,7 @@ use calmix_recipe::Layers;
 use calmix_recipe::device::Device;
 use clap::Args;
 
-use crate::args::data::DataArgs;
+use crate::args::options::data::DataArgs;
 
 /// Options that override keys of a recipe, and `--quiet`.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use calmix_data::cloud::CloudUrl;
+use calmix_formats::vectors::VectorSource;
 use calmix_io::shown::shown;
 use calmix_recipe::nearest;
 use clap::Args;
@@ -12,7 +13,6 @@ use clap::Args;
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 use crate::predict::input_kind::InputKind;
-use crate::process::runs_here::is_vector_file;
 
 /// The location of the dataset.
 #[derive(Debug, Args)]
@@ -171,4 +171,9 @@ pub fn absolute(path: &Path) -> Result<String> {
         CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", shown(absolute.display())))
     })?;
     Ok(text.to_owned())
+}
+
+/// Whether a path names a file that exists and has the extension of a vector file.
+pub(crate) fn is_vector_file(path: &Path) -> bool {
+    VectorSource::is_named(path) && path.is_file()
 }

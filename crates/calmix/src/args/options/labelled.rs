@@ -6,8 +6,8 @@ use anyhow::Result;
 use calmix_recipe::{Data, Layers, LayoutName, SourceName, detect_source};
 use clap::Args;
 
-use crate::args::data::{absolute, existing_dataset};
-use crate::args::source::{layouts, sources};
+use crate::args::options::data::{absolute, existing_dataset};
+use crate::args::options::source::{layouts, sources};
 use crate::error::CliError;
 use crate::output::recipe_warnings::warn_about_recipe;
 
