@@ -66,19 +66,21 @@ pub(super) fn circles(crates: &[CrateGraph]) -> Vec<String> {
     .collect()
 }
 
-/// One line for each crate: how many files it has, how they are tangled, and how high they are stacked.
+/// A table with a line for each crate: how its files are tangled, and how high they are stacked.
 pub(super) fn summary(crates: &[CrateGraph]) -> Vec<String> {
+    let header = format!("{:<24} files  circles  in circles  floors", "crate");
     let line = |CrateGraph { name, graph }: &CrateGraph| {
         let knots = graph.knots();
         let tangled: usize = knots.iter().map(Vec::len).sum();
+        let root = format!("{name}/src/{}", graph.files[0]);
         format!(
-            "{name:<16} {:>3} files, {} circles with {tangled} files, {} floors",
+            "{root:<24} {:>5}  {:>7}  {tangled:>10}  {:>6}",
             graph.files.len(),
             knots.len(),
             graph.floors(),
         )
     };
-    crates.iter().map(line).collect()
+    std::iter::once(header).chain(crates.iter().map(line)).collect()
 }
 
 #[cfg(test)]
@@ -101,6 +103,12 @@ mod tests {
         crates.expect("the crate is complete")
     }
 
+    /// The lines of the table without their spacing.
+    fn counts(crates: &[CrateGraph]) -> Vec<String> {
+        let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        summary(crates)[1..].iter().map(words).collect()
+    }
+
     #[test]
     fn circle_of_siblings_is_named_with_its_lines() {
         let crates = crate_of(&[
@@ -114,7 +122,7 @@ mod tests {
             circle.starts_with("crates/a/src: a.rs:3 → b.rs:2 → c.rs:1 → a.rs import each other;"),
             "{circle}"
         );
-        assert_eq!(summary(&crates), ["a                  4 files, 1 circles with 3 files, 1 floors"]);
+        assert_eq!(counts(&crates), ["a/src/lib.rs 4 1 3 1"]);
     }
 
     #[test]
@@ -139,7 +147,7 @@ mod tests {
             ("d.rs", "use crate::a::B;\npub struct D(B);"),
         ]);
         assert_eq!(circles(&crates), Vec::<String>::new());
-        assert_eq!(summary(&crates), ["a                  5 files, 0 circles with 0 files, 4 floors"]);
+        assert_eq!(counts(&crates), ["a/src/lib.rs 5 0 0 4"]);
     }
 
     #[test]
