@@ -22,7 +22,7 @@ use calmix::exit::Exit;
 use calmix::runs_here::runs_here;
 use calmix_engine::device;
 
-pub use calmix::{core, data, io, metrics, recipe, report, run};
+pub use calmix::{core, data, formats, io, metrics, recipe, report, run};
 pub use calmix_engine as engine;
 pub use calmix_train as train;
 

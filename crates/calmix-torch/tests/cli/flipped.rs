@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use calmix::Model;
 use calmix::model::ModelOptions;
 use calmix::vectors::head_trainer::HeadTrainer;
-use calmix_torch::data::image::Image;
+use calmix_torch::formats::image::Image;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 

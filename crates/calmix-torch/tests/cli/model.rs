@@ -3,7 +3,7 @@
 use std::fs;
 
 use calmix::Model;
-use calmix_torch::data::image::Image;
+use calmix_torch::formats::image::Image;
 use calmix_torch::metrics::fitted_calibrator::FittedCalibrator;
 use calmix_torch::metrics::held_out::HeldOut;
 

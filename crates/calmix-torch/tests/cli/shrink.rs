@@ -70,9 +70,9 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     }
 
     // The rule shows: without it, the same image is another one to the model.
-    let whole = calmix_torch::data::decode::decode(
+    let whole = calmix_torch::formats::decode::decode(
         &fs::read(workspace.path("photos/cat/3.png")).unwrap(),
-        &calmix_torch::data::decode::DecodeLimits::default(),
+        &calmix_torch::formats::decode::DecodeLimits::default(),
     );
     let options = calmix::model::ModelOptions { threads: Some(1), ..Default::default() };
     let model = calmix::Model::load_with(workspace.path("run"), &options).unwrap();
