@@ -70,6 +70,7 @@ fn on_same_device(one: &Path, other: &Path) -> bool {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::fs::File;
     use std::num::NonZeroUsize;
     use std::sync::Arc;
 

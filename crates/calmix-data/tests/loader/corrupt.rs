@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
 use calmix_data::loader::{
-    EvalBatch, EvalLoader, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training,
+    EvalBatch, EvalLoader, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch,
+    Training,
 };
-use calmix_data::tally::Tally;
 
 use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 
@@ -88,7 +88,7 @@ fn too_many_corrupt_samples_end_a_run_at_the_same_step_resumed_or_not() {
         }
     };
     let (whole, error) = run(0..1000, Tally::default(), 1);
-    assert!(matches!(&error, DataError::TooManyCorrupt { tally, .. } if tally.skipped >= 11), "{error}");
+    assert!(matches!(&error, DataError::TooManyCorrupt { skipped, .. } if *skipped >= 11), "{error}");
     assert!(error.to_string().contains("not a JPEG"), "{error}");
     let (last, _) = *whole.last().unwrap();
     for cut in [3, last / 2, last] {
