@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use calmix_data::dataset::Dataset;
-use calmix_data::split::LabelSplit;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
 use calmix_engine::precision;
@@ -18,10 +16,9 @@ use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
-use calmix_run::events::{Finished, Note};
+use calmix_run::events::Note;
 use calmix_run::read::inspect;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
-use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
 use super::opened_run::{NewRun, OpenedRun, RankZeroRun};
