@@ -78,7 +78,15 @@ impl Scene {
     }
 
     fn train(&self, run: &str) -> Ended {
-        let settings = ["network.folds=3", "evaluate.bootstrap=0", "network.dimensions=3", "train.steps=20"];
+        // Views, so that the head of a method is trained as well.
+        let settings = [
+            "network.folds=3",
+            "evaluate.bootstrap=0",
+            "network.dimensions=3",
+            "network.weak_views=2",
+            "network.strong_views=2",
+            "train.steps=20",
+        ];
         let settings = settings.into_iter().flat_map(|setting| ["--set", setting]);
         let arguments = ["train", "--data", "photos", "--run-dir", run, "--set", "network.weights=hub"];
         self.run(&arguments.into_iter().chain(settings).collect::<Vec<_>>())

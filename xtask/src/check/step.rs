@@ -206,7 +206,7 @@ pub(super) const TESTED: &[&str] = &[
     "calmix-fuzz",
     "--no-default-features",
     "--features",
-    "calmix/mlflow,calmix-torch/mlflow,calmix-torch/cloud",
+    "calmix/https,calmix-torch/https,calmix-torch/cloud",
 ];
 
 /// The packages that do not link libtorch: their tests take seconds.
@@ -231,9 +231,9 @@ const WITHOUT_LIBTORCH: &[&str] = &[
 /// The features that are off by default or by `--no-default-features`, except the allocator; the headers of NCCL come with
 /// PyTorch's package, on Linux only.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
-    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/mlflow,calmix-torch/raster,calmix-torch/nccl"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/https,calmix-torch/raster,calmix-torch/nccl"
 } else {
-    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/mlflow,calmix-torch/raster"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/cloud,calmix-torch/https,calmix-torch/raster"
 };
 
 /// Commands that compile, for the steps `clippy` and `tests`, what does not need libtorch; the rest fails silently.
