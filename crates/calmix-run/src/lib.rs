@@ -4,19 +4,19 @@
 //! | question | module |
 //! |---|---|
 //! | what is in a run folder, and which process may write there? | [`run`] |
-//! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`sample_files`] |
+//! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`tensor_files::sample_files`] |
 //! | what happened, step by step? | [`events`] |
 //! | where is a new run, and how did it end? | [`run_folder`], [`outcome`] |
 //! | how are events, predictions and files written while a run trains? | [`event_writer`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
-//! | what did a network predict for every sample of a split? | [`predictions_file`] |
+//! | what did a network predict for every sample of a split? | [`tensor_files::predictions_file`] |
 //! | how do several workers share the runs of a sweep? | [`sweep_folder`] |
-//! | which pretrained weights are available? | [`weights_folder`], each a [`weights_file`] with its [`pretrained_config`] |
-//! | what is the state of a run? | [`inspect`] |
-//! | which predictions are shown as examples? | [`examples`] |
+//! | which pretrained weights are available? | [`pretrained::weights_folder`], each a [`pretrained::weights_file`] with its [`pretrained::config`] |
+//! | what is the state of a run? | [`read::inspect`] |
+//! | which predictions are shown as examples? | [`tensor_files::examples`] |
 //! | how is a table written for spreadsheets? | [`csv_line`] |
-//! | which models of a finished run have metrics? | [`measured`] |
-//! | what was trained, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`overview`] |
+//! | which models of a finished run have metrics? | [`read::measured`] |
+//! | what was trained, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`read::overview`] |
 //!
 //! Whatever goes wrong is a [`RunError`](error::RunError), which says what to do about it.
 //!

@@ -22,7 +22,7 @@ pub struct LabelledFeatures<'a> {
     pub features: Matrix<'a>,
     /// The class of each.
     pub classes: &'a [u32],
-    /// Features of samples without a label: [`unlabelled_needed`] of them, or all if they are fewer.
+    /// Features of samples without a label: [`unlabelled_needed`](super::unlabelled_needed) of them, or all if they are fewer.
     pub unlabelled: Matrix<'a>,
     /// The mean of the features of all samples.
     pub mean: &'a [f32],
