@@ -7,7 +7,7 @@
 //! ```
 //! use calmix_core::rng::Seed;
 //! use calmix_data::augment::{Augment, Scratch};
-//! use calmix_data::image::Image;
+//! use calmix_formats::image::Image;
 //!
 //! let augment = Augment::usb(32);
 //! let image = Image::filled(32, 32, [200, 100, 50]);

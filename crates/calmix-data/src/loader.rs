@@ -10,7 +10,7 @@
 //! use calmix_core::rng::Seed;
 //! use calmix_data::error::DataError;
 //! use calmix_data::loader::{AsIs, ImageSource, Loader, ImageViews, SampleIds, SampleStream, Training, Workers};
-//! use calmix_data::image::Image;
+//! use calmix_formats::image::Image;
 //!
 //! struct Grey;
 //! impl ImageSource for Grey {
