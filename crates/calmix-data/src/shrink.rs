@@ -39,7 +39,7 @@ pub fn shrunk(image: Image, side: u32) -> Image {
 /// ([`decode_at_least`]).
 ///
 /// # Errors
-/// As [`decode`](crate::decode::decode).
+/// As [`decode`](calmix_formats::decode::decode).
 pub fn decode_shrunk(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DataError> {
     let at_least = if side == 0 { u32::MAX } else { side };
     Ok(shrunk(decode_at_least(bytes, limits, at_least)?, side))

@@ -7,7 +7,8 @@
 //! If samples are in [groups](crate::groups), whole groups are held out, and no other sample of these groups is trained on.
 //!
 //! ```
-//! //! use calmix_data::dataset::Dataset;
+//! use calmix_core::rng::Seed;
+//! use calmix_data::dataset::Dataset;
 //! use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 //! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 //!

@@ -8,8 +8,9 @@
 //! | Parquet: one file, or a folder of parts | `parquet` |
 //! | CSV with a column for each number | `csv_table` |
 //!
-//! Each is a [`VectorFormat`] in [`FORMATS`]; a new format is one more. A [`VectorSource`] gives the same rows for all of them, in blocks of bounded size: numbers as `f32`, checked to be
-//! finite, with the ids, labels and groups that the file itself has. Pickles are refused: loading one can run any code.
+//! Each is a `VectorFormat` in `FORMATS`; a new format is one more. A [`VectorSource`] gives the same rows for all of them, in
+//! blocks of bounded size: numbers as `f32`, checked to be finite, with the ids, labels and groups that the file itself has.
+//! Pickles are refused: loading one can run any code.
 
 mod array_data;
 mod array_format;

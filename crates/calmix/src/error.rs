@@ -137,14 +137,12 @@ fn show(message: &str, hint: Option<&str>) {
 
 /// The question about a folder or list that can be read in two ways: what was found, and one line per reading.
 fn question(error: &Error) -> Option<String> {
-    let data = error.downcast_ref::<DataError>()?;
-    let DataError::File(FormatError {
-        path,
-        place,
-        problem: FormatProblem::Ambiguous { what, readings },
-        ..
-    }) = data
-    else {
+    let file = match error.downcast_ref::<DataError>() {
+        Some(DataError::File(file)) => file,
+        Some(_) => return None,
+        None => error.downcast_ref::<FormatError>()?,
+    };
+    let FormatError { path, place, problem: FormatProblem::Ambiguous { what, readings }, .. } = file else {
         return None;
     };
     let place = place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
@@ -195,6 +193,7 @@ fn is_mistake(error: &Error) -> bool {
     let kinds = [
         error.downcast_ref().map(RunError::kind),
         error.downcast_ref().map(DataError::kind),
+        error.downcast_ref().map(FormatError::kind),
         error.downcast_ref().map(FileError::kind),
         error.downcast_ref().map(ReportError::kind),
         error.downcast_ref().map(RecipeError::kind),

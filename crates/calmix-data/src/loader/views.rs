@@ -8,7 +8,7 @@ use super::transform::{Transform, ViewKey};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// A source of decoded images: a prepared [`Dataset`], or [memory](InMemory).
+/// A source of decoded images: a prepared [`Dataset`], or [memory](super::InMemory).
 pub trait ImageSource: Send + Sync {
     /// Decodes a sample; the same id always gives the same image.
     ///

@@ -10,7 +10,7 @@ pub struct Workers {
     pub threads: NonZeroUsize,
     /// How many batches may be in progress or waiting.
     pub prefetch: NonZeroUsize,
-    /// How long the loader waits for a worker to finish a row before it gives up ([`DataError::Stalled`]).
+    /// How long the loader waits for a worker to finish a row before it gives up ([`DataError::Stalled`](crate::error::DataError::Stalled)).
     pub patience: Duration,
 }
 

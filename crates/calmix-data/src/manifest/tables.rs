@@ -26,7 +26,7 @@ pub struct SampleRecord {
     pub length: u32,
     /// CRC-32C of them.
     pub checksum: u32,
-    /// Its class, an index into [`Header::classes`], or [`NO_LABEL`].
+    /// Its class, an index into [`Header::classes`](super::Header::classes), or [`NO_LABEL`].
     pub label: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Vectors that users already have, as a dataset.
 //!
-//! The vectors are in any file that [`vectors`](crate::vectors) reads. Their labels are in the same file, or in a file of their
+//! The vectors are in any file that [`vectors`](calmix_formats::vectors) reads. Their labels are in the same file, or in a file of their
 //! own: a CSV, or a one-dimensional `.npy` of whole numbers. Rows of `.npy`, safetensors and clip-retrieval stay where they
 //! are; those of the other formats are unpacked once, as `f32`. The content of a sample is that of its numbers as `f32`, so
 //! the same vectors and labels have the same fingerprint in every format.
