@@ -14,7 +14,7 @@ use calmix_testkit::dataset_files::{self, Mat, pixel};
 use crate::read_back::ReadBack;
 
 /// What every reader must make of image `n`.
-pub fn expected(n: usize, side: usize) -> Image {
+fn expected(n: usize, side: usize) -> Image {
     let rows = (0..side).flat_map(|y| (0..side).map(move |x| (y, x)));
     let pixels = rows.flat_map(|(y, x)| [0, 1, 2].map(|c| pixel(n, c, y, x))).collect();
     Image::new(side as u32, side as u32, pixels).unwrap()

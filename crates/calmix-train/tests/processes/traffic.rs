@@ -1,8 +1,7 @@
 //! What processes send: as many bytes as the formula says, however many samples there are, in as few collectives as can
 //! be.
 
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_run::collectives::Collectives;
