@@ -2,16 +2,13 @@
 #![cfg(feature = "cloud")]
 #![allow(clippy::unwrap_used)] // in the servers and the functions that the tests share
 
-#[path = "servers/servers.rs"]
-mod servers;
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
-use servers::{Fault, FaultProxy, Faults, FileServer};
+use calmix_testkit::servers::{Fault, FaultProxy, Faults, FileServer};
 use tempfile::TempDir;
 
 /// Bytes of the shards of these tests, which differ.

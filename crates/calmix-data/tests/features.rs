@@ -16,13 +16,8 @@ use calmix_data::features::{
 use calmix_data::loader::{ImageSource, ViewKey, Views};
 use calmix_formats::error::FormatProblem;
 use calmix_formats::image::Image;
-
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
-use python::interpreter;
+use calmix_testkit::python::interpreter;
+use calmix_testkit::tier;
 
 const BYTES: usize = 6;
 

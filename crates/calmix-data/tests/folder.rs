@@ -2,12 +2,8 @@
 // Clippy spares functions marked as tests, not those that read for them.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::path::Path;
 
@@ -16,6 +12,7 @@ use calmix_data::prepare::Findings;
 use calmix_data::source::SourceSpec;
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
+use calmix_testkit::{photos, tier};
 
 use scene::{Scene, subsets};
 
@@ -135,7 +132,7 @@ fn groups_with_a_single_class_are_asked_about() {
 
 #[test]
 fn unreadable_images_are_left_out_and_listed() {
-    let golden = golden::Golden::load();
+    let golden = photos::Golden::load();
     let jpeg = golden.image("jpeg-orientation-1");
     let mut flipped = golden.image("png-rgb").to_vec();
     let middle = flipped.len() / 2;

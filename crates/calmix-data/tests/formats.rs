@@ -6,15 +6,9 @@
 mod golden;
 #[path = "formats/hostile.rs"]
 mod hostile;
-#[path = "formats/made.rs"]
-mod made;
-#[path = "../../calmix-formats/tests/measure/memory.rs"]
-mod memory;
 #[path = "formats/published.rs"]
 mod published;
 #[path = "formats/read_back.rs"]
 mod read_back;
 #[path = "formats/refused.rs"]
 mod refused;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;

@@ -1,7 +1,5 @@
 //! Lists of labels: what is read, and what each likely mistake says.
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 

@@ -5,10 +5,6 @@
     reason = "clippy spares functions marked as tests, not those that make their inputs"
 )]
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
-#[path = "../../calmix-formats/tests/measure/memory.rs"]
-mod memory;
 #[path = "golden/scene.rs"]
 mod scene;
 
@@ -19,8 +15,9 @@ use calmix_data::error::DataError;
 use calmix_data::manifest::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
+use calmix_testkit::memory;
+use calmix_testkit::photos::Golden;
 
-use golden::Golden;
 use scene::Scene;
 
 const MIB: u64 = 1 << 20;

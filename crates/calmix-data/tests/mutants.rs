@@ -7,27 +7,19 @@
 // Clippy spares functions marked as tests, not those that make their inputs; what became of the mutants is printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "mutants/kinds.rs"]
 mod kinds;
-#[allow(dead_code, reason = "other tests use the rest")]
-#[path = "formats/made.rs"]
-mod made;
-#[path = "../../calmix-formats/tests/measure/memory.rs"]
-mod memory;
 #[path = "mutants/mutate.rs"]
 mod mutate;
 #[path = "mutants/repair.rs"]
 mod repair;
 #[path = "mutants/stage.rs"]
 mod stage;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use calmix_core::rng::{Domain, Seed};
+use calmix_testkit::{memory, tier};
 
 use kinds::Kind;
 use stage::{Outcome, Stage};

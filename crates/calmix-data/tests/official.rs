@@ -1,7 +1,5 @@
 //! ImageNet and WebVision in small.
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 

@@ -2,8 +2,6 @@
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 
@@ -19,29 +17,24 @@ use calmix_data::shrink::shrunk;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_formats::decode::{DecodeLimits, decode};
+use calmix_testkit::png_file::{Pixels, png};
 
 use scene::Scene;
 
 const SIDE: u32 = 32;
 
 /// A PNG whose every pixel differs from its neighbours.
-fn png(width: u32, height: u32, seed: u32) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    let pixels: Vec<u8> =
-        (0..width * height * 3).map(|n| (n.wrapping_mul(seed * 2 + 37) >> 3) as u8).collect();
-    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
-    bytes
+fn image(width: u32, height: u32, seed: u32) -> Vec<u8> {
+    png(Pixels::Rgb, [width, height], |place| ((place as u32).wrapping_mul(seed * 2 + 37) >> 3) as u8)
 }
 
 /// Ten large and two small images.
 fn photos() -> Scene {
     let scene = Scene::new();
     for n in 0..10 {
-        scene.file(&format!("cat/{n}.png"), &png(90 + n, 60, n));
+        scene.file(&format!("cat/{n}.png"), &image(90 + n, 60, n));
     }
-    scene.file("dog/small.png", &png(40, SIDE, 1)).file("dog/tall.png", &png(20, 300, 2));
+    scene.file("dog/small.png", &image(40, SIDE, 1)).file("dog/tall.png", &image(20, 300, 2));
     scene
 }
 

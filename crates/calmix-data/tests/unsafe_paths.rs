@@ -2,18 +2,15 @@
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::time::{Duration, Instant};
 
 use calmix_data::error::DataError;
 use calmix_data::manifest::Prepared;
 use calmix_data::source::{labels_csv, webdataset, webvision};
+use calmix_testkit::tier;
 
 use scene::Scene;
 

@@ -1,8 +1,6 @@
 //! WebDataset shards.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../calmix-formats/tests/golden/photos.rs"]
-mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
 
@@ -18,8 +16,8 @@ use calmix_data::manifest::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::webdataset::{self, WebdatasetOptions};
 use calmix_data::split::UnlabelledSet;
+use calmix_testkit::photos::{Golden, crc32};
 
-use golden::{Golden, crc32};
 use scene::{Scene, subsets};
 
 /// Names and bytes.

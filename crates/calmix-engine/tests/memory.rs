@@ -3,14 +3,10 @@
 //! One test, for both halves measure the whole process.
 #![allow(clippy::expect_used)] // in the functions that the tests share
 
-#[path = "../../calmix-formats/tests/measure/memory.rs"]
-mod measure;
 #[path = "training/methods.rs"]
 mod methods;
 #[path = "training/run.rs"]
 mod run;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
@@ -18,6 +14,7 @@ use calmix_core::rng::Seed;
 use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_recipe::step_kind::StepKind;
+use calmix_testkit::{memory, tier};
 
 use methods::{calibratemix, plain, softmatch};
 use run::{Rows, Run, Views, settings};
@@ -25,7 +22,7 @@ use run::{Rows, Run, Views, settings};
 #[test]
 fn step_memory_is_bounded_and_released() {
     calmix_engine::device::set_threads(1);
-    if measure::now().is_none() {
+    if memory::now().is_none() {
         return tier::skipped("this system does not report the memory of a process");
     }
     // First, while no freed memory waits to be used again.
@@ -54,9 +51,9 @@ fn kept_for_the_gradient() {
     // The first pass brings in what libtorch keeps for good.
     for rows in [8, IMAGES] {
         let views = Views::at(0, Rows { labelled: rows, unlabelled: 0 }, &settings);
-        let before = measure::now().unwrap_or(0);
+        let before = memory::now().unwrap_or(0);
         let observed = engine.observe(&method, &views.batch(), false).expect("an observation");
-        kept = measure::now().unwrap_or(0).saturating_sub(before) as f64;
+        kept = memory::now().unwrap_or(0).saturating_sub(before) as f64;
         let plan = StepPlan::default().into();
         engine.learn(&ProcessGroup::alone(), &method, observed, &plan, 0.01).expect("a step");
     }
@@ -71,12 +68,12 @@ fn nothing_stays_behind(step: StepKind, steps: usize) {
     let settings = Settings { step, ..settings(4) };
     let mut run = Run::new(settings, calibratemix(softmatch()), Rows { labelled: 2, unlabelled: 2 });
     run.steps(200);
-    let early = measure::now().unwrap_or(0);
+    let early = memory::now().unwrap_or(0);
     // By hundreds, for what the steps tell is kept as long as they run.
     for _ in 2..steps / 100 {
         run.steps(100);
     }
-    let late = measure::now().unwrap_or(0);
+    let late = memory::now().unwrap_or(0);
     // What the allocator keeps comes and goes by a megabyte. 4,000 bytes per step show after a thousand steps, 2,000 do not always.
     assert!(late < early + (512 << 10), "{step:?}: from {early} to {late} bytes");
 }

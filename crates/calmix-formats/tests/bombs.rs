@@ -4,13 +4,11 @@
     reason = "clippy spares functions marked as tests, not those that make their inputs"
 )]
 
-#[path = "measure/memory.rs"]
-mod memory;
-
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use calmix_formats::decode::{DecodeLimits, DecodeProblem, decode};
+use calmix_testkit::memory;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 

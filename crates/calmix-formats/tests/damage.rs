@@ -1,14 +1,9 @@
 //! Ten thousand damaged images: an error or an image, never a panic, never much memory.
 
-#[path = "golden/photos.rs"]
-mod golden;
-#[path = "measure/memory.rs"]
-mod memory;
-
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_formats::decode::{DecodeLimits, decode};
-
-use golden::Golden;
+use calmix_testkit::memory;
+use calmix_testkit::photos::Golden;
 
 /// Small, so that a claim to be large shows as an error and not as minutes of decoding.
 const LIMITS: DecodeLimits = DecodeLimits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };

@@ -1,13 +1,9 @@
 //! Decoding against Pillow, and what is refused.
 
-#[path = "golden/photos.rs"]
-mod golden;
-
 use std::collections::BTreeMap;
 
 use calmix_formats::decode::{DecodeLimits, DecodeProblem, FileKind, decode, decode_at_least, size};
-
-use golden::Golden;
+use calmix_testkit::photos::Golden;
 
 /// Largest and mean difference.
 fn difference(left: &[u8], right: &[u8]) -> (u8, f64) {

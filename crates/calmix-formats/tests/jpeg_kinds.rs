@@ -1,18 +1,14 @@
 //! JPEGs of all kinds and many sizes against Pillow: decoded to the same pixels, or refused, never something else.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)] // what became of each kind is printed
 
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calmix_formats::decode::{DecodeLimits, DecodeProblem, decode, size};
-use python::interpreter;
+use calmix_testkit::python::interpreter;
+use calmix_testkit::tier;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

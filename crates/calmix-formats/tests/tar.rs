@@ -1,15 +1,11 @@
 //! Tar archives: the list of Python's tarfile, or a refusal.
 #![allow(clippy::unwrap_used)]
 
-#[path = "golden/photos.rs"]
-mod golden;
-
 use std::fmt::Write as _;
 use std::io::Cursor;
 
 use calmix_formats::tar::{TarMembers, TarProblem};
-
-use golden::{Golden, Listing, Mutant, crc32};
+use calmix_testkit::photos::{Golden, Listing, Mutant, crc32};
 
 fn list(bytes: &[u8]) -> Result<Listing, TarProblem> {
     let members = TarMembers::new(Cursor::new(bytes)).unwrap().collect::<Result<Vec<_>, _>>()?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_formats::error::FormatError;
 use calmix_formats::vectors::{VectorOptions, VectorSource};
+use calmix_testkit::npy_file;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/vectors").join(name)
@@ -160,8 +161,7 @@ fn tables_without_vectors_are_refused() {
 /// An `.npy` as `numpy.save` writes it.
 fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
-    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
-    [b"\x93NUMPY\x01\0", length.as_slice(), header.as_bytes(), data].concat()
+    [&npy_file::with_header(&header), data].concat()
 }
 
 /// A zip archive of one stored member, with the size that its directory says.

@@ -15,17 +15,9 @@ mod image_copies;
 mod listed;
 #[path = "images/made.rs"]
 mod made;
-#[path = "../../calmix-ort/tests/fixture/network_weights.rs"]
-mod network_weights;
 #[path = "images/pretrained_layer.rs"]
 mod pretrained_layer;
 #[path = "images/refused.rs"]
 mod refused;
-#[path = "fixture/run_bytes.rs"]
-mod run_bytes;
 #[path = "images/runtime.rs"]
 mod runtime;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-#[path = "fixture/tiny_images.rs"]
-mod tiny_images;

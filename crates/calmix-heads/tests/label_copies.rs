@@ -17,6 +17,7 @@ use calmix_recipe::Layers;
 use calmix_run::events::Event;
 use calmix_run::read;
 use calmix_run::run_folder::RunPlace;
+use calmix_testkit::npy_file;
 
 const ROWS: usize = 300;
 const LABELS: usize = 60;
@@ -52,13 +53,7 @@ fn made(folder: &Path, has_groups: bool) {
             writeln!(labels, "{row},{class}").unwrap();
         }
     }
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({ROWS}, {WIDTH}), }}");
-    let header = format!("{header:<117}\n");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.bytes());
-    file.extend(vectors().iter().flat_map(|number| number.to_le_bytes()));
-    fs::write(folder.join("vectors.npy"), file).unwrap();
+    fs::write(folder.join("vectors.npy"), npy_file::floats(&[ROWS, WIDTH], vectors())).unwrap();
     fs::write(folder.join("labels.csv"), labels).unwrap();
 }
 

@@ -17,6 +17,7 @@ use calmix_recipe::Layers;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
 use calmix_run::run_folder::RunPlace;
+use calmix_testkit::npy_file;
 
 const ROWS: usize = 300;
 const WIDTH: usize = 16;
@@ -39,14 +40,8 @@ fn made(folder: &Path, views: usize) {
             writeln!(labels, "{row},{}", CLASSES[class]).unwrap();
         }
     }
-    let shape = if views == 1 { format!("({ROWS}, {WIDTH})") } else { format!("({ROWS}, {views}, {WIDTH})") };
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    let header = format!("{header:<117}\n");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.bytes());
-    file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    fs::write(folder.join("vectors.npy"), file).unwrap();
+    let shape = if views == 1 { vec![ROWS, WIDTH] } else { vec![ROWS, views, WIDTH] };
+    fs::write(folder.join("vectors.npy"), npy_file::floats(&shape, numbers)).unwrap();
     fs::write(folder.join("labels.csv"), labels).unwrap();
 }
 

@@ -1,11 +1,6 @@
 //! Calibrators, prediction sets and abstention in a graph: onnxruntime answers as the library does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "runtime/onnxruntime.rs"]
-mod onnxruntime;
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
-
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +15,7 @@ use calmix_onnx::decision::Thresholds;
 use calmix_onnx::error::OnnxError;
 use calmix_onnx::model::{ModelBody, OnnxModel};
 use calmix_onnx::tensor::Tensor;
-use onnxruntime::{compare, is_near};
+use calmix_testkit::onnxruntime::{compare, is_near};
 
 const WIDTH: usize = 20;
 const ROWS: usize = 1_500;

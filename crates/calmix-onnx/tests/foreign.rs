@@ -1,9 +1,6 @@
 //! Foreign models: what is read, what is chosen, what an encoder contains.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixture/foreign_model.rs"]
-mod foreign_model;
-
 use calmix_io::protobuf::Message;
 use calmix_onnx::foreign::ForeignModel;
 use calmix_onnx::foreign::encoder_file::EncoderFile;
@@ -13,7 +10,9 @@ use calmix_onnx::foreign::number_type::NumberType;
 use calmix_onnx::foreign::problem::ForeignProblem;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
-use foreign_model::{Contents, FLOAT, INT64, Parts, SIDE, empty_tensor, external_tensor, node, port};
+use calmix_testkit::foreign_model::{
+    Contents, FLOAT, INT64, Parts, SIDE, empty_tensor, external_tensor, node, port,
+};
 
 fn read(bytes: &[u8]) -> Result<ForeignModel<'_>, ForeignProblem> {
     ForeignModel::read(bytes, &mut |name| Err(format!("there is no {name}")))

@@ -1,13 +1,6 @@
 //! Models that the package `onnx` made: onnxruntime computes the same features by calmix's encoder as by the original.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "runtime/onnxruntime.rs"]
-mod onnxruntime;
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
 use std::path::Path;
 use std::{env, fs};
 
@@ -24,7 +17,8 @@ use calmix_onnx::model::{ModelBody, OnnxModel};
 use calmix_onnx::tensor::Tensor;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
-use onnxruntime::{compare, is_near, run};
+use calmix_testkit::onnxruntime::{compare, is_near, run};
+use calmix_testkit::{python, tier};
 
 const SIDE: usize = 16;
 const ROWS: usize = 9;

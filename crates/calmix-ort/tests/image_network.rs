@@ -1,11 +1,6 @@
 //! Networks on images: the same bits whatever the threads and the batches, and files that are not theirs are refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixture/network_weights.rs"]
-mod network_weights;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
 use std::thread;
 
 use calmix_ort::error::OrtError;
@@ -14,8 +9,8 @@ use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::weights::WeightsProblem;
-use network_weights::{every_family, pixels, spec, weights};
-use tier::is_exhaustive;
+use calmix_testkit::network_weights::{every_family, pixels, spec, weights};
+use calmix_testkit::tier::is_exhaustive;
 
 const CLASSES: usize = 7;
 const ROWS: usize = 19;

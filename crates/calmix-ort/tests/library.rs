@@ -7,11 +7,7 @@
 mod cached;
 #[path = "library/child.rs"]
 mod child;
-#[path = "fixture/network_weights.rs"]
-mod network_weights;
 #[path = "library/planted.rs"]
 mod planted;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 #[path = "library/versions.rs"]
 mod versions;

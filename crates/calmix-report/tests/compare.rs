@@ -1,9 +1,6 @@
 //! Settings side by side: grouping, pairing, statistics, and the three ways to write them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
 use std::fs;
 use std::process::Command;
 
@@ -13,6 +10,7 @@ use calmix_metrics::metrics::Metrics;
 use calmix_metrics::predictions::EvalSet;
 use calmix_report::compare::{ComparedRun, Comparison, Measure, PairOutcome};
 use calmix_run::result::HeadName;
+use calmix_testkit::tier;
 
 /// A run of FixMatch on CIFAR-10 with 4 labels, and `more` settings.
 fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {

@@ -5,8 +5,6 @@
 mod damage;
 #[path = "checkpoint/faults.rs"]
 mod faults;
-#[path = "checkpoint/faulty.rs"]
-mod faulty;
 #[path = "checkpoint/forgetful.rs"]
 mod forgetful;
 #[path = "checkpoint/journal.rs"]
@@ -19,5 +17,3 @@ mod power_failure;
 mod retention;
 #[path = "checkpoint/state.rs"]
 mod state;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;

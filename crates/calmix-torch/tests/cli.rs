@@ -30,8 +30,6 @@ mod folder_contents;
 mod folder_layouts;
 #[path = "cli/formulas.rs"]
 mod formulas;
-#[path = "../../calmix/tests/cli/golden.rs"]
-mod golden;
 #[path = "cli/head.rs"]
 mod head;
 #[cfg(target_os = "linux")]
@@ -82,8 +80,6 @@ mod moved_dataset;
 mod near;
 #[path = "cli/one_clean_view.rs"]
 mod one_clean_view;
-#[path = "../../calmix-onnx/tests/runtime/onnxruntime.rs"]
-mod onnxruntime;
 #[path = "cli/outage.rs"]
 mod outage;
 #[path = "cli/parquet.rs"]
@@ -111,8 +107,6 @@ mod program;
 #[cfg(feature = "https")]
 #[path = "cli/push.rs"]
 mod push;
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
 #[path = "cli/report.rs"]
 mod report;
 #[cfg(target_os = "linux")]
@@ -127,8 +121,6 @@ mod shrink;
 mod signals;
 #[path = "cli/sweep.rs"]
 mod sweep;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 #[path = "cli/together.rs"]
 mod together;
 #[path = "cli/train.rs"]

@@ -10,16 +10,10 @@ mod moto;
 mod moto_server;
 #[path = "cli/program.rs"]
 mod program;
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
 #[path = "cloud/scale.rs"]
 mod scale;
-#[path = "../../calmix-cloud/tests/servers/servers.rs"]
-mod servers;
 #[path = "cloud/shards.rs"]
 mod shards;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 #[path = "cloud/tls.rs"]
 mod tls;
 #[path = "cloud/web.rs"]

@@ -1,13 +1,6 @@
 //! Networks as graphs: onnxruntime computes the logits that libtorch computes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "../../calmix-ort/tests/fixture/network_weights.rs"]
-mod network_weights;
-#[path = "../../calmix-onnx/tests/runtime/onnxruntime.rs"]
-mod onnxruntime;
-#[path = "../../calmix-core/tests/tier/python.rs"]
-mod python;
-
 use std::fs;
 
 use calmix_engine::predictor::{Predictor, PredictorSettings};
@@ -15,8 +8,8 @@ use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_onnx::model::{ModelBody, OnnxModel};
 use calmix_onnx::tensor::Tensor;
 use calmix_recipe::device::Device;
-use network_weights::{every_family, pixels, weights};
-use onnxruntime::{compare, is_near};
+use calmix_testkit::network_weights::{every_family, pixels, weights};
+use calmix_testkit::onnxruntime::{compare, is_near};
 
 const CLASSES: usize = 7;
 const ROWS: usize = 9;

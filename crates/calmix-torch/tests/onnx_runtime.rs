@@ -1,9 +1,6 @@
 //! Networks on ONNX Runtime compute what libtorch computes in f32.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "../../calmix-ort/tests/fixture/network_weights.rs"]
-mod network_weights;
-
 use std::time::Instant;
 
 use calmix_engine::predictor::{Predictor, PredictorSettings};
@@ -12,7 +9,7 @@ use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
-use network_weights::{every_family, pixels, spec, weights};
+use calmix_testkit::network_weights::{every_family, pixels, spec, weights};
 
 const CLASSES: usize = 7;
 

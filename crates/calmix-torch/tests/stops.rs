@@ -12,14 +12,13 @@ mod harness;
 mod made;
 #[path = "cli/program.rs"]
 mod program;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use calmix_testkit::{run_bytes, tier};
 use calmix_torch::run::checkpoint::newest;
 use calmix_torch::run::events::Event;
 use calmix_torch::run::read;
@@ -119,7 +118,7 @@ fn stopped_run_ends_in_the_same_bytes() {
         };
         let ways = |stop: u32| WAYS[(survived + stop) as usize % WAYS.len()];
         survived += stop_until_done(&command, (&whole, &stopped), round, stops.min(12), &ways, &mut check);
-        assert_eq!(made::differing(&whole, &stopped), Vec::<String>::new(), "round {round}");
+        assert_eq!(run_bytes::differing(&whole, &stopped), Vec::<String>::new(), "round {round}");
         if survived >= stops {
             break;
         }

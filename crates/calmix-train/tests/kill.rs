@@ -7,8 +7,6 @@ mod harness;
 #[allow(dead_code)]
 #[path = "training/made.rs"]
 mod made;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_lifecycle::request::RunRequest;
 use calmix_run::read;
+use calmix_testkit::{run_bytes, tier};
 use calmix_train::trainer::Trainer;
 
 /// Every method with CalibrateMix, which is the recipe's default.
@@ -68,7 +67,7 @@ fn kill_9_at_any_moment_changes_nothing() {
         let killed = bench.folder(&format!("killed-{round}"));
         let (runs, kill) = ((whole.as_path(), killed.as_path()), |_| harness::Way::Kill);
         survived += harness::stop_until_done(&command, runs, round as u64, most, &kill, &mut |_, _, _| {});
-        assert_eq!(made::differing(&whole, &killed), Vec::<String>::new(), "round {round}");
+        assert_eq!(run_bytes::differing(&whole, &killed), Vec::<String>::new(), "round {round}");
         if survived >= kills {
             return;
         }

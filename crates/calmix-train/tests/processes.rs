@@ -8,21 +8,19 @@ mod all_reduce;
 mod crew;
 #[path = "processes/faults.rs"]
 mod faults;
-#[path = "../../calmix-dist/tests/processes/hosts.rs"]
-mod hosts;
 #[allow(dead_code)]
 #[path = "training/made.rs"]
 mod made;
 #[path = "processes/step_kinds.rs"]
 mod step_kinds;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 #[path = "processes/torchrun.rs"]
 mod torchrun;
 #[path = "processes/traffic.rs"]
 mod traffic;
 #[path = "processes/two_nodes.rs"]
 mod two_nodes;
+
+use calmix_testkit::{run_bytes, tier};
 
 use crew::Crew;
 
@@ -107,7 +105,7 @@ fn same_bits(method: usize) {
             let other = crew(run);
             other.train(size);
             assert_eq!(
-                made::differing(&one.run, &other.run),
+                run_bytes::differing(&one.run, &other.run),
                 Vec::<String>::new(),
                 "{name}, {cut}, {size} processes"
             );
@@ -117,7 +115,11 @@ fn same_bits(method: usize) {
         Crew { until: Some(plan.stops[0]), ..changing.clone() }.train(4);
         Crew { until: Some(plan.stops[1]), ..changing.clone() }.train(3);
         changing.train(1);
-        assert_eq!(made::differing(&one.run, &changing.run), Vec::<String>::new(), "{name}, {cut}, changing");
+        assert_eq!(
+            run_bytes::differing(&one.run, &changing.run),
+            Vec::<String>::new(),
+            "{name}, {cut}, changing"
+        );
         let mixed = calmix_run::read::events(&one.run).unwrap();
         let mixes = |event: &calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
         let mixed = mixed.iter().filter(|event| mixes(event)).count();
@@ -156,7 +158,7 @@ fn uneven_sizes_have_the_same_bits_too() {
     for size in [2, 3, 6] {
         let other = Crew::new(&bench, &format!("on-{size}"), &settings);
         other.train(size);
-        assert_eq!(made::differing(&one.run, &other.run), Vec::<String>::new(), "{size} processes");
+        assert_eq!(run_bytes::differing(&one.run, &other.run), Vec::<String>::new(), "{size} processes");
     }
 }
 
@@ -176,7 +178,7 @@ fn the_released_code_has_the_same_bits() {
     one.train(1);
     let two = Crew::new(&bench, "two", &settings);
     two.train(2);
-    assert_eq!(made::differing(&one.run, &two.run), Vec::<String>::new());
+    assert_eq!(run_bytes::differing(&one.run, &two.run), Vec::<String>::new());
     let events = calmix_run::read::events(&one.run).unwrap();
     let mixes = |event: &&calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
     assert!(events.iter().filter(mixes).count() > 5, "the mixup is on");

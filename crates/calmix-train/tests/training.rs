@@ -1,8 +1,6 @@
 //! Whole runs on a dataset of a few hundred tiny images.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
-#[path = "../../calmix-run/tests/checkpoint/faulty.rs"]
-mod faulty;
 #[path = "training/left_out.rs"]
 mod left_out;
 #[path = "training/made.rs"]
@@ -19,7 +17,5 @@ mod refused;
 mod result;
 #[path = "training/stopped.rs"]
 mod stopped;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 #[path = "training/trouble.rs"]
 mod trouble;

@@ -3,18 +3,17 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../calmix-onnx/tests/fixture/foreign_model.rs"]
-mod foreign_model;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use foreign_model::{FLOAT, INT64, Parts, external_tensor, integers_attribute, node, port, tensor};
+use calmix_testkit::foreign_model::{
+    FLOAT, INT64, Parts, external_tensor, integers_attribute, node, port, tensor,
+};
+use calmix_testkit::png_file::{Pixels, png};
+use calmix_testkit::tier;
 
 /// How soon a hostile model is refused or ended, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -63,10 +62,8 @@ impl Scene {
     fn write_image(&self, name: &str, shade: u8, number: u8) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut encoder = png::Encoder::new(File::create(path).unwrap(), 10, 9);
-        encoder.set_color(png::ColorType::Grayscale);
-        let pixels: Vec<u8> = (0..90).map(|place| shade + number * 5 + place % (number + 2)).collect();
-        encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+        let pixel = |place: usize| shade + number * 5 + place as u8 % (number + 2);
+        fs::write(path, png(Pixels::Grey, [10, 9], pixel)).unwrap();
     }
 
     fn run(&self, arguments: &[&str]) -> Ended {

@@ -5,8 +5,6 @@
 
 #[path = "vectors/planted.rs"]
 mod planted;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,6 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use calmix_testkit::tier;
 use planted::{write_labels, write_npy};
 use tempfile::TempDir;
 

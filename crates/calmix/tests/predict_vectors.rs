@@ -16,6 +16,7 @@ use calmix::metrics::held_out::HeldOut;
 use calmix_head::model::HeadModel;
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
+use calmix_testkit::npy_file;
 use serde_json::Value;
 
 use model_files::write_model;
@@ -111,16 +112,7 @@ impl Scene {
 
 /// Vectors as numpy saves them.
 fn npy(vectors: &[f32], width: usize) -> Vec<u8> {
-    let rows = vectors.len() / width;
-    let mut header =
-        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}").into_bytes();
-    header.resize((header.len() + 11).next_multiple_of(64) - 11, b' ');
-    header.push(b'\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header);
-    file.extend(vectors.iter().flat_map(|number| number.to_le_bytes()));
-    file
+    npy_file::floats(&[vectors.len() / width, width], vectors.iter().copied())
 }
 
 #[test]

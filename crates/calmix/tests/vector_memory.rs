@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
+use calmix_testkit::npy_file;
 
 use model_files::write_model;
 
@@ -33,10 +34,7 @@ fn write_run(folder: &Path) {
     let size = |name: &str| fs::metadata(run.join(name)).unwrap().len();
     assert!(size("model.safetensors") + size("projection.safetensors") < 9_000_000);
 
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {FEATURES}), }}");
-    let mut vector = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-    vector.extend(format!("{header:<117}\n").bytes());
-    vector.extend((0..FEATURES).flat_map(|n| ((n % 5) as f32).to_le_bytes()));
+    let vector = npy_file::floats(&[1, FEATURES], (0..FEATURES).map(|n| (n % 5) as f32));
     fs::write(folder.join("vector.npy"), vector).unwrap();
 }
 

@@ -8,14 +8,13 @@
 mod interrupted;
 #[path = "vectors/model_files.rs"]
 mod model_files;
-#[path = "../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 
 use std::fs;
 use std::path::Path;
 
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
+use calmix_testkit::tier;
 use tempfile::TempDir;
 
 use interrupted::{Running, found_below, write_labels, write_many, write_vectors};

@@ -2,8 +2,6 @@
 #![cfg(all(feature = "https", target_os = "linux"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../calmix-onnx/tests/fixture/foreign_model.rs"]
-mod foreign_model;
 #[path = "weights_get/hub_server.rs"]
 mod hub_server;
 #[path = "weights_get/interrupted.rs"]
@@ -21,7 +19,7 @@ use std::process::Command;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::weights::statistics_names;
 use calmix_recipe::network::{Architecture, FirstBlock};
-use foreign_model::{FLOAT, Parts, external_tensor};
+use calmix_testkit::foreign_model::{FLOAT, Parts, external_tensor};
 use hub_server::{COMMIT, Hosted, Hub, Server, respond};
 use serde_json::{Value, json};
 

@@ -1,13 +1,5 @@
 //! Writes valid files of every format into `corpus/`, as seeds for the targets.
 
-#[path = "../../../crates/calmix-onnx/tests/fixture/foreign_model.rs"]
-mod foreign_model;
-#[path = "../../../crates/calmix-formats/tests/golden/photos.rs"]
-mod golden;
-#[allow(dead_code, reason = "the tests use the rest")]
-#[path = "../../../crates/calmix-data/tests/formats/made.rs"]
-mod made;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,9 +21,9 @@ use calmix_run::model_info::ModelInfo;
 use calmix_run::result::RunResult;
 use calmix_run::tensor_files::predictions_file;
 use calmix_run::tensor_files::sample_files::{write_labelled, write_shard};
-
-use golden::Golden;
-use made::Mat;
+use calmix_testkit::dataset_files::Mat;
+use calmix_testkit::photos::Golden;
+use calmix_testkit::{dataset_files, foreign_model};
 
 fn main() -> std::io::Result<()> {
     let golden = Golden::load();
@@ -64,14 +56,14 @@ fn main() -> std::io::Result<()> {
         put("vectors", name, &[vec![kind as u8], bytes].concat())?;
     }
 
-    let record = [vec![3, 99], made::planes(0, 32)].concat();
+    let record = [vec![3, 99], dataset_files::planes(0, 32)].concat();
     put("cifar", "images", &[vec![0], record.clone(), record].concat())?;
     let names: String = (0..100).map(|class| format!("class {class}\n")).collect();
     put("cifar", "names", &[&[1], names.as_bytes()].concat())?;
 
-    let images = made::idx(&[2, 2, 1], &[1, 2, 3, 4]);
-    let labels = made::idx(&[2], &[7, 9]);
-    let packed = [made::gzip(&images), made::gzip(&labels)];
+    let images = dataset_files::idx(&[2, 2, 1], &[1, 2, 3, 4]);
+    let labels = dataset_files::idx(&[2], &[7, 9]);
+    let packed = [dataset_files::gzip(&images), dataset_files::gzip(&labels)];
     for (which, bytes) in [images, labels].iter().chain(&packed).enumerate() {
         put("idx", &which.to_string(), &[&[which as u8], bytes.as_slice()].concat())?;
     }

@@ -70,9 +70,10 @@ fn on_same_device(one: &Path, other: &Path) -> bool {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::fs::File;
     use std::num::NonZeroUsize;
     use std::sync::Arc;
+
+    use calmix_testkit::png_file::{Pixels, png};
 
     use super::*;
     use crate::augment::Augment;
@@ -108,8 +109,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["1.png", "2.png"].map(|name| folder.path().join(name));
         for path in &paths {
-            let mut encoder = png::Encoder::new(File::create(path).unwrap(), 4, 4).write_header().unwrap();
-            encoder.write_image_data(&[7; 16]).unwrap();
+            fs::write(path, png(Pixels::Grey, [4, 4], |_| 7)).unwrap();
         }
         let [one, two] = paths;
         let list = || ImageList::of_paths(vec![one.clone(), BAD.into(), two.clone()]).collect::<Vec<_>>();

@@ -7,10 +7,18 @@ use calmix_data::manifest::PixelLayout;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
 use calmix_data::source::{cifar, idx, stl10, svhn};
+use calmix_formats::image::Image;
 use calmix_formats::source_dir::Count;
+use calmix_testkit::dataset_files::{self, Mat, pixel};
 
-use crate::made::{self, Mat, expected, pixel};
 use crate::read_back::ReadBack;
+
+/// What every reader must make of image `n`.
+fn expected(n: usize, side: usize) -> Image {
+    let rows = (0..side).flat_map(|y| (0..side).map(move |x| (y, x)));
+    let pixels = rows.flat_map(|(y, x)| [0, 1, 2].map(|c| pixel(n, c, y, x))).collect();
+    Image::new(side as u32, side as u32, pixels).unwrap()
+}
 
 fn cifar_of(root: &Path, variant: Variant) -> ReadBack {
     let out = tempfile::tempdir().unwrap();
@@ -41,7 +49,7 @@ fn cifar10_from_the_folder_and_from_its_parent() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("cifar-10-batches-bin");
     fs::create_dir(&folder).unwrap();
-    made::cifar10(&folder);
+    dataset_files::cifar10(&folder);
     for (root, first) in
         [(folder.as_path(), "data_batch_1.bin"), (parent.path(), "cifar-10-batches-bin/data_batch_1.bin")]
     {
@@ -62,7 +70,7 @@ fn cifar10_from_the_folder_and_from_its_parent() {
 #[test]
 fn cifar100_with_either_label() {
     let folder = tempfile::tempdir().unwrap();
-    made::cifar100(folder.path());
+    dataset_files::cifar100(folder.path());
     let (fine, coarse) =
         (cifar_of(folder.path(), Variant::Cifar100Fine), cifar_of(folder.path(), Variant::Cifar100Coarse));
     assert_eq!((fine.header.classes.len(), coarse.header.classes.len()), (100, 20));
@@ -80,7 +88,7 @@ fn idx_plain_and_under_gzip() {
     let mut fingerprints = Vec::new();
     for packed in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        made::mnist(folder.path(), packed, width, height);
+        dataset_files::mnist(folder.path(), packed, width, height);
         let target = folder.path().join("prepared");
         idx::prepare(folder.path(), &target, Classes::Digits).unwrap();
         let back = ReadBack::open(folder.path(), &target);
@@ -105,7 +113,7 @@ fn stl10_with_and_without_labels() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("stl10_binary");
     fs::create_dir(&folder).unwrap();
-    made::stl10(&folder);
+    dataset_files::stl10(&folder);
     let target = parent.path().join("prepared");
     stl10::prepare(parent.path(), &target, Count::Any).unwrap();
     let back = ReadBack::open(parent.path(), &target);
@@ -170,9 +178,9 @@ fn svhn_in_either_order_of_bytes_and_with_doubles_stored_as_bytes() {
 #[test]
 fn readers_of_the_same_images_agree() {
     let folder = tempfile::tempdir().unwrap();
-    made::cifar10(folder.path());
-    made::stl10(folder.path());
-    made::mnist(folder.path(), true, 32, 32);
+    dataset_files::cifar10(folder.path());
+    dataset_files::stl10(folder.path());
+    dataset_files::mnist(folder.path(), true, 32, 32);
     let cifar = cifar_of(folder.path(), Variant::Cifar10);
     let svhn = svhn_of(&golden("packed_x_y_uint8"));
     let (stl_target, idx_target) = (folder.path().join("stl"), folder.path().join("idx"));
@@ -194,7 +202,7 @@ fn readers_of_the_same_images_agree() {
 
 #[test]
 fn the_golden_images_tell_layouts_apart() {
-    let planes = made::planes(0, 32);
+    let planes = dataset_files::planes(0, 32);
     assert_ne!(PixelLayout::PlanesByColumn.image(32, 32, &planes), Some(expected(0, 32)));
     let exchanged = [&planes[2048..], &planes[1024..2048], &planes[..1024]].concat();
     assert_ne!(PixelLayout::Planes.image(32, 32, &exchanged), Some(expected(0, 32)));

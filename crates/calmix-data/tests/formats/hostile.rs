@@ -8,9 +8,9 @@ use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
 use calmix_data::source::{cifar, idx, stl10, svhn};
 use calmix_formats::source_dir::Count;
+use calmix_testkit::dataset_files::{self, Mat};
+use calmix_testkit::memory;
 
-use crate::made::{self, Mat};
-use crate::memory;
 use crate::refused::svhn_said;
 
 /// Cuts `file` at every byte from its end and expects every attempt to be refused.
@@ -34,20 +34,20 @@ fn files_cut_at_every_byte() {
     let mut made = 0..;
     let mut target = || out.path().join(made.next().map_or_else(String::new, |n: u32| n.to_string()));
 
-    made::cifar100(folder);
+    dataset_files::cifar100(folder);
     // One sample, so that no cut falls between two: a cut there is what `Count::Official` is for.
-    fs::write(folder.join("train.bin"), [vec![0, 0], made::planes(0, 32)].concat()).unwrap();
+    fs::write(folder.join("train.bin"), [vec![0, 0], dataset_files::planes(0, 32)].concat()).unwrap();
     let hundred = target();
     cut_everywhere(folder, "train.bin", || {
         cifar::prepare(folder, &hundred, Variant::Cifar100Fine, Count::Any).is_err()
     });
-    made::stl10(folder);
+    dataset_files::stl10(folder);
     let stl = target();
     cut_everywhere(folder, "train_y.bin", || stl10::prepare(folder, &stl, Count::Any).is_err());
     let stl = target();
     cut_everywhere(folder, "test_X.bin", || stl10::prepare(folder, &stl, Count::Any).is_err());
     for packed in [true, false] {
-        made::mnist(folder, packed, 5, 3);
+        dataset_files::mnist(folder, packed, 5, 3);
         for file in ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"] {
             let file = if packed { format!("{file}.gz") } else { file.to_owned() };
             let digits = target();
@@ -183,13 +183,13 @@ fn bombs() {
     let (honest, hidden) = (mat.file(&[honest, labels.clone()]), mat.file(&[hidden, labels]));
     let images = samples * 3072 / 784;
     let (honest_idx, hidden_idx) =
-        (gzip(&made::idx(&[images, 28, 28], &[])), gzip(&made::idx(&[3, 4, 5], &[])));
+        (gzip(&dataset_files::idx(&[images, 28, 28], &[])), gzip(&dataset_files::idx(&[3, 4, 5], &[])));
 
     let (before, start) = (memory::peak().unwrap(), std::time::Instant::now());
     assert!(svhn_said(&honest).contains("bytes that claim to unpack to 134"));
     assert!(svhn_said(&hidden).contains("bytes after the matrix"));
     let folder = tempfile::tempdir().unwrap();
-    made::mnist(folder.path(), true, 5, 4);
+    dataset_files::mnist(folder.path(), true, 5, 4);
     let out = tempfile::tempdir().unwrap();
     let digits = |images: &[u8]| {
         fs::write(folder.path().join("train-images-idx3-ubyte.gz"), images).unwrap();
@@ -201,7 +201,7 @@ fn bombs() {
     assert!(digits(&hidden_idx).contains("more than the 60 values that its header declares"));
     // An image that would be held in memory; the file is a hole of a gigabyte.
     let wide = folder.path().join("train-images-idx3-ubyte");
-    fs::write(&wide, made::idx(&[3, 1 << 15, 1 << 13], &[])).unwrap();
+    fs::write(&wide, dataset_files::idx(&[3, 1 << 15, 1 << 13], &[])).unwrap();
     fs::OpenOptions::new().write(true).open(&wide).unwrap().set_len(16 + (3 << 28)).unwrap();
     assert!(digits(&hidden_idx).contains("images of 8192×32768 pixels, expected 1 to 4096 per side"));
     // Five refusals of a tenth of a second each at most; other tests keep the machine busy meanwhile.

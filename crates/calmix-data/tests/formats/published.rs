@@ -6,9 +6,9 @@ use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
 use calmix_data::source::{cifar, idx};
 use calmix_formats::source_dir::Count;
+use calmix_testkit::tier;
 
 use crate::read_back::ReadBack;
-use crate::tier;
 
 fn dataset(name: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CALMIX_DATASETS") else {

@@ -10,8 +10,7 @@ use calmix_data::source::idx::Classes;
 use calmix_data::source::{cifar, idx, stl10, svhn};
 use calmix_formats::mat::MatFile;
 use calmix_formats::source_dir::Count;
-
-use crate::made::{self, Mat};
+use calmix_testkit::dataset_files::{self, Mat};
 
 /// The sentence with the folder cut out; nothing may be left where the dataset would stand.
 fn said(folder: &Path, prepare: impl Fn(&Path, &Path) -> Result<Prepared, DataError>) -> String {
@@ -49,7 +48,7 @@ fn cifar() {
          data_batch_5.bin, test_batch.bin is here or in cifar-10-batches-bin; \
          pass the folder that contains these files, unpacked"
     );
-    made::cifar10(folder.path());
+    dataset_files::cifar10(folder.path());
     let official =
         |root: &Path, target: &Path| cifar::prepare(root, target, Variant::Cifar10, Count::Official);
     assert_eq!(
@@ -72,7 +71,7 @@ fn cifar() {
     assert_eq!(said(folder.path(), cifar10), "data_batch_2.bin: not a regular file");
 
     let hundred = tempfile::tempdir().unwrap();
-    made::cifar100(hundred.path());
+    dataset_files::cifar100(hundred.path());
     overwrite(&hundred.path().join("test.bin"), 3074, 20);
     for variant in [Variant::Cifar100Fine, Variant::Cifar100Coarse] {
         let said = said(hundred.path(), |root, target| cifar::prepare(root, target, variant, Count::Any));
@@ -83,7 +82,7 @@ fn cifar() {
 #[test]
 fn lists_of_names() {
     let folder = tempfile::tempdir().unwrap();
-    made::cifar10(folder.path());
+    dataset_files::cifar10(folder.path());
     let names = folder.path().join("batches.meta.txt");
     for (text, problem) in [
         ("a\nb\n", "expected 10 class names, found 2"),
@@ -104,7 +103,7 @@ fn lists_of_names() {
 #[test]
 fn a_link_out_of_the_folder() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    made::cifar10(folder.path());
+    dataset_files::cifar10(folder.path());
     let (inside, outside) = (folder.path().join("test_batch.bin"), elsewhere.path().join("secret"));
     fs::rename(&inside, &outside).unwrap();
     std::os::unix::fs::symlink(&outside, &inside).unwrap();
@@ -114,7 +113,7 @@ fn a_link_out_of_the_folder() {
 #[test]
 fn stl10_files() {
     let folder = tempfile::tempdir().unwrap();
-    made::stl10(folder.path());
+    dataset_files::stl10(folder.path());
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     write("train_y.bin", &[1, 11]);
     assert!(said(folder.path(), stl).starts_with("train_y.bin, byte 1: label 11, expected 1 to 10"));
@@ -128,35 +127,35 @@ fn stl10_files() {
 fn idx_files() {
     let folder = tempfile::tempdir().unwrap();
     assert!(said(folder.path(), digits).contains("t10k-labels-idx1-ubyte.gz is here or in MNIST/raw"));
-    made::mnist(folder.path(), true, 4, 3);
+    dataset_files::mnist(folder.path(), true, 4, 3);
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     let (labels, images) = ("train-labels-idx1-ubyte", "train-images-idx3-ubyte");
     // A plain file is preferred to one under gzip.
     for (bytes, problem) in [
-        (made::idx(&[3], &[0, 1, 10]), ", byte 10: label 10, expected 0 to 9"),
-        (made::idx(&[2], &[0, 1]), ": 2 labels for 3 images"),
-        (made::idx(&[3], &[0, 1]), ", byte 8: its header declares 11 bytes, but the file has 10"),
-        (made::idx(&[3, 1], &[0, 1, 2]), ", byte 4: expected 00 00 08 01, found [00, 00, 08, 02]"),
+        (dataset_files::idx(&[3], &[0, 1, 10]), ", byte 10: label 10, expected 0 to 9"),
+        (dataset_files::idx(&[2], &[0, 1]), ": 2 labels for 3 images"),
+        (dataset_files::idx(&[3], &[0, 1]), ", byte 8: its header declares 11 bytes, but the file has 10"),
+        (dataset_files::idx(&[3, 1], &[0, 1, 2]), ", byte 4: expected 00 00 08 01, found [00, 00, 08, 02]"),
     ] {
         write(labels, &bytes);
         let said = said(folder.path(), digits);
         assert!(said.starts_with(&format!("{labels}{problem}")), "{said}");
     }
-    write("train-labels-idx1-ubyte.gz", &made::gzip(&made::idx(&[3], &[0, 10, 1])));
+    write("train-labels-idx1-ubyte.gz", &dataset_files::gzip(&dataset_files::idx(&[3], &[0, 10, 1])));
     fs::remove_file(folder.path().join(labels)).unwrap();
     assert!(said(folder.path(), digits).contains(".gz, byte 9 when unpacked: label 10"));
-    made::mnist(folder.path(), true, 4, 3);
+    dataset_files::mnist(folder.path(), true, 4, 3);
     for (bytes, problem) in [
         (
-            made::idx(&[3, 4, 3], &[0; 36]),
+            dataset_files::idx(&[3, 4, 3], &[0; 36]),
             "t10k-images-idx3-ubyte.gz: images of 4×3 pixels, but the others have 3×4",
         ),
         (
-            made::idx(&[3, 0, 3], &[]),
+            dataset_files::idx(&[3, 0, 3], &[]),
             "train-images-idx3-ubyte: images of 3×0 pixels, expected 1 to 4096 per side",
         ),
-        (made::idx(&[0, 3, 4], &[]), "train-images-idx3-ubyte: the file has no images"),
-        (made::idx(&[u32::MAX; 3], &[]), "train-images-idx3-ubyte, byte 16: the dimensions"),
+        (dataset_files::idx(&[0, 3, 4], &[]), "train-images-idx3-ubyte: the file has no images"),
+        (dataset_files::idx(&[u32::MAX; 3], &[]), "train-images-idx3-ubyte, byte 16: the dimensions"),
     ] {
         write(images, &bytes);
         let said = said(folder.path(), digits);

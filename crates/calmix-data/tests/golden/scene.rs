@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use calmix_data::error::DataError;
 use calmix_data::manifest::Prepared;
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
-
-use super::golden::Golden;
+use calmix_testkit::photos;
+use calmix_testkit::photos::Golden;
 
 pub struct Scene {
     folder: tempfile::TempDir,
@@ -52,7 +52,7 @@ impl Scene {
         let chunk = [b"teXt", name.as_bytes()].concat();
         let (image, end) = self.image.split_at(self.image.len() - 12);
         let length = (name.len() as u32).to_be_bytes();
-        let sum = super::golden::crc32(&chunk).to_be_bytes();
+        let sum = photos::crc32(&chunk).to_be_bytes();
         [image, &length, &chunk, &sum, end].concat()
     }
 

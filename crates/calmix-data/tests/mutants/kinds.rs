@@ -13,9 +13,9 @@ use calmix_data::source::{
 use calmix_formats::decode::DecodeLimits;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::source_dir::Count;
+use calmix_testkit::dataset_files::{self, Mat};
+use calmix_testkit::photos::Golden;
 
-use crate::golden::Golden;
-use crate::made::{self, Mat};
 use crate::mutate::mutate;
 use crate::repair;
 
@@ -305,7 +305,7 @@ fn made_tar(members: &[(&str, u8, &[u8])]) -> Vec<u8> {
 
 /// CIFAR-100. Pixels cannot be wrong: only lengths and labels can.
 fn cifar() -> Kind {
-    let record = |n: usize| [vec![n as u8, 99 - n as u8], made::planes(n, 32)].concat();
+    let record = |n: usize| [vec![n as u8, 99 - n as u8], dataset_files::planes(n, 32)].concat();
     Kind {
         name: "cifar",
         file: "train.bin",
@@ -325,8 +325,8 @@ fn cifar() -> Kind {
 /// The images of Fashion-MNIST's like, under gzip. Half of them are damaged before they are packed.
 fn idx() -> Kind {
     let values = |count: u8| (0..count).map(|n| n.wrapping_mul(37)).collect::<Vec<u8>>();
-    let labels = made::gzip(&made::idx(&[3], &[0, 9, 4]));
-    let images = made::gzip(&made::idx(&[3, 4, 5], &values(60)));
+    let labels = dataset_files::gzip(&dataset_files::idx(&[3], &[0, 9, 4]));
+    let images = dataset_files::gzip(&dataset_files::idx(&[3, 4, 5], &values(60)));
     let others = [
         ("train-labels-idx1-ubyte.gz", labels.clone()),
         ("t10k-images-idx3-ubyte.gz", images.clone()),
@@ -349,9 +349,9 @@ fn idx() -> Kind {
             if stream.index(2) == 0 {
                 return bytes;
             }
-            let mut values = made::idx(&[3, 4, 5], &(0..60).collect::<Vec<u8>>());
+            let mut values = dataset_files::idx(&[3, 4, 5], &(0..60).collect::<Vec<u8>>());
             mutate(&mut values, &bytes, &[b"\0\0\x08\x03", b"\0\0\0\x04", b"\0\0\0\x05"], stream);
-            made::gzip(&values)
+            dataset_files::gzip(&values)
         },
         prepare: |root, target| idx::prepare(root, target, Classes::Fashion),
     }

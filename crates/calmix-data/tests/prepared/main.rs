@@ -8,6 +8,4 @@ mod reading;
 mod real;
 mod report;
 mod splits;
-#[path = "../../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 mod tiny;

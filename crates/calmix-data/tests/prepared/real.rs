@@ -7,13 +7,14 @@ use calmix_data::dataset::Dataset;
 use calmix_data::prepare::{Report, prepare};
 use calmix_data::source::SourceSpec;
 use calmix_data::split::{LabelSplit, Rule, SplitPlan};
+use calmix_testkit::tier;
 use tempfile::TempDir;
 
 /// Prepares a dataset and opens it; none, and the test is skipped, if it is not available.
 fn prepared(name: &str, source: &SourceSpec) -> Option<(TempDir, Report, Dataset)> {
     let root = std::env::var_os("CALMIX_DATASETS").map(|datasets| PathBuf::from(datasets).join(name));
     let Some(root) = root.filter(|root| root.is_dir()) else {
-        crate::tier::skipped(&format!("CALMIX_DATASETS has no {name}"));
+        tier::skipped(&format!("CALMIX_DATASETS has no {name}"));
         return None;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -12,10 +12,7 @@
 
 mod crew;
 mod failures;
-mod hosts;
 mod network;
 mod operations;
 mod rank;
-#[path = "../../../calmix-core/tests/tier/tier.rs"]
-mod tier;
 mod torchrun;

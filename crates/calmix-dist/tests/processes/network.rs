@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use calmix_testkit::hosts::Hosts;
+
 use crate::crew::{Crew, Member};
-use crate::hosts::Hosts;
 
 #[test]
 fn processes_on_two_hosts_find_each_other() {

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use calmix_testkit::tier;
+
 use crate::crew::{ENTRY, free_port, program};
-use crate::tier;
 
 /// The output of ranks started by `torchrun` with these options.
 fn torchrun(task: &str, options: &[&str]) -> Option<String> {

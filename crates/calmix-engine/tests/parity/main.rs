@@ -17,5 +17,3 @@ mod timm;
 mod methods;
 #[path = "../training/run.rs"]
 mod run;
-#[path = "../../../calmix-core/tests/tier/tier.rs"]
-mod tier;

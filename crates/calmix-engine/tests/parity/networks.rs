@@ -5,12 +5,12 @@ use calmix_engine::engine::Settings;
 use calmix_engine::optimiser::Sgd;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::{BottleneckStride, FirstBlock};
+use calmix_testkit::tier;
 
 use crate::case::Case;
 use crate::methods::plain;
 use crate::peer::Peer;
 use crate::run::{Rows, settings};
-use crate::tier;
 
 /// What one pass and its gradient may differ by, in f32, relative to each tensor.
 const TOLERANCE: f64 = 1e-4;

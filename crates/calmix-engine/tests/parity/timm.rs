@@ -11,6 +11,7 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings, Weights};
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::BottleneckStride;
+use calmix_testkit::tier;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
@@ -124,7 +125,7 @@ fn ask(packages: &Path, questions: &[Question]) -> (TempDir, Vec<Answer>) {
 fn named(variable: &str) -> Option<PathBuf> {
     let folder = env::var_os(variable).map(PathBuf::from);
     if folder.is_none() {
-        crate::tier::skipped(&format!("{variable} is not set"));
+        tier::skipped(&format!("{variable} is not set"));
     }
     folder
 }

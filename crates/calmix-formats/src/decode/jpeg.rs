@@ -192,16 +192,14 @@ fn damaged(what: &str) -> DecodeProblem {
 }
 
 #[cfg(test)]
-#[path = "../../tests/golden/photos.rs"]
-mod golden;
-
-#[cfg(test)]
 mod tests {
+    use calmix_testkit::photos::Golden;
+
     use super::*;
 
     #[test]
     fn vector_instructions_change_nothing() {
-        let golden = golden::Golden::load();
+        let golden = Golden::load();
         for case in golden.images.iter().filter(|case| case.name.starts_with("jpeg")) {
             let bytes = golden.bytes(case.file);
             let head = Jpeg.head(bytes).unwrap();

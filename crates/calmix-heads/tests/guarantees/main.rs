@@ -4,9 +4,6 @@
 //! evaluated on new vectors and on the unlabelled ones that it was trained on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "../../../calmix-core/tests/tier/tier.rs"]
-mod tier;
-
 mod outcome;
 mod world;
 
@@ -18,6 +15,7 @@ use calmix_head::fit::Candidate;
 use calmix_heads::vector_classifier::{LabelledVectors, VectorClassifier, recipe};
 use calmix_metrics::held_out::HeldOut;
 use calmix_recipe::Layers;
+use calmix_testkit::tier;
 
 use outcome::{COVERAGE, Outcome, PRECISION};
 use world::{DIMENSIONS, LabelCounts, VIEWS, World};

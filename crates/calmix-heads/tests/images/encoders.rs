@@ -10,8 +10,7 @@ use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
 use calmix_recipe::encoder_spec::EncoderSpec;
 use calmix_run::pretrained::weights_folder::WeightsFolder;
-
-use crate::tier::skipped;
+use calmix_testkit::tier::skipped;
 
 /// The folder of the encoders.
 const FOLDER: &str = "CALMIX_ENCODERS";

@@ -12,10 +12,10 @@ use calmix_lifecycle::LifecycleError;
 use calmix_lifecycle::request::RunRequest;
 use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_testkit::run_bytes::differing;
 
 use crate::head::heads;
 use crate::made::Bench;
-use crate::run_bytes::differing;
 
 /// The files below a cache whose name begins or ends so.
 pub(crate) fn files(cache: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {

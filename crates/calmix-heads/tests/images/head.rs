@@ -19,9 +19,9 @@ use calmix_run::outcome::Outcome;
 use calmix_run::read;
 use calmix_run::result::HeadName;
 use calmix_run::sink::{Sink, WorkProgress};
+use calmix_testkit::run_bytes::differing;
 
 use crate::made::{Bench, resume};
-use crate::run_bytes::differing;
 
 /// A bench, and the settings of heads that share a cache.
 pub(crate) fn heads() -> (Bench, Vec<String>) {

@@ -1,6 +1,6 @@
 //! A run of a head on a folder of images with a list of unlabelled samples, through everything that `calmix train` decides.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -11,6 +11,7 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::{Draft, RunPlace, StartContext, prepare_run};
 use calmix_recipe::device::Device;
 use calmix_run::outcome::Outcome;
+use calmix_testkit::png_file::{Pixels, png};
 
 use crate::made::Bench;
 
@@ -20,11 +21,9 @@ fn photos(folder: &Path) {
         let images = folder.join(class);
         fs::create_dir_all(&images).unwrap();
         for number in 0..12_u8 {
-            let file = File::create(images.join(format!("{number:02}.png"))).unwrap();
-            let mut encoder = png::Encoder::new(file, 8, 8);
-            encoder.set_color(png::ColorType::Grayscale);
-            let pixels: Vec<u8> = (0..64).map(|place| shade + number * 7 + place % (number + 2)).collect();
-            encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+            let pixel = |place: usize| shade + number * 7 + place as u8 % (number + 2);
+            let image = png(Pixels::Grey, [8, 8], pixel);
+            fs::write(images.join(format!("{number:02}.png")), image).unwrap();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use calmix_data::prepare::prepare;
 use calmix_heads::HeadsError;
@@ -14,13 +14,10 @@ use calmix_lifecycle::splits::draw_split;
 use calmix_lifecycle::start::{PreparedRun, RunFolder, RunPlace};
 use calmix_lifecycle::table::open_table;
 use calmix_recipe::{Layers, Resolved};
-use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
 use calmix_run::outcome::Outcome;
-use calmix_run::sink::Sink;
-
-use crate::network_weights::{spec, weights};
-use crate::tiny_images::dataset;
+use calmix_testkit::network_weights::{spec, weights};
+use calmix_testkit::sinks::StopAt;
+use calmix_testkit::tiny_images::dataset;
 
 /// A folder of its own for a test, with a dataset and a backbone in it.
 pub(crate) struct Bench {
@@ -132,27 +129,4 @@ pub(crate) fn prepared(resolved: Resolved, folder: &Path) -> Result<PreparedRun,
 
 pub(crate) fn resume(folder: &Path) -> Result<Outcome, HeadsError> {
     trainer::resume(RunRequest::new(&AtomicBool::new(false)), folder, None)
-}
-
-/// Requests a run to stop after a number of logged steps.
-struct StopAt<'a> {
-    steps: u64,
-    stop: &'a AtomicBool,
-}
-
-impl Sink for StopAt<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), RunError> {
-        if matches!(event, Event::Step(step) if step.step >= self.steps) {
-            self.stop.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
-        Ok(())
-    }
 }

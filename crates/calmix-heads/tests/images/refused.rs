@@ -11,9 +11,9 @@ use calmix_io::error::ErrorKind;
 use calmix_lifecycle::LifecycleError;
 use calmix_lifecycle::request::RunRequest;
 use calmix_run::error::RunError;
+use calmix_testkit::run_bytes::bytes;
 
 use crate::made::{Bench, resume};
-use crate::run_bytes::bytes;
 
 fn refused(bench: &Bench, name: &str, settings: &[&str]) -> String {
     let stop = AtomicBool::new(false);

@@ -4,12 +4,12 @@ use std::fs;
 
 use calmix_recipe::precision::Precision;
 use calmix_run::read;
+use calmix_testkit::run_bytes::differing;
 use serde_json::Value;
 
 use crate::feature_cache::{files, is_page, train};
 use crate::head::heads;
 use crate::made::Bench;
-use crate::run_bytes::differing;
 
 #[test]
 fn run_names_runtime_and_version() {

@@ -9,8 +9,7 @@ use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::library;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
-
-use crate::network_weights::{pixels, spec, weights};
+use calmix_testkit::network_weights::{pixels, spec, weights};
 
 /// The file that the child writes.
 const ANSWER: &str = "CALMIX_ORT_TEST_ANSWER";

@@ -5,8 +5,9 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use calmix_testkit::tier::skipped;
+
 use crate::child::child;
-use crate::tier::skipped;
 
 /// Where a planted library leaves its mark, and folders to plant it in.
 struct Scene {

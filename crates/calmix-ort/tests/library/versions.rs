@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use calmix_testkit::tier::skipped;
+
 use crate::cached::library;
 use crate::child::child;
-use crate::tier::skipped;
 
 const VERSIONS: [&str; 2] = ["1.31.1", "1.23.2"];
 

@@ -14,8 +14,8 @@ use calmix_io::transient::BackOff;
 use calmix_run::checkpoint::{CheckpointContents, Committed};
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run, RunFile};
+use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
 
-use crate::faulty::{Fault, FaultyDisk};
 use crate::state::{copy, found, identity, names, place, run_with, save, scratches};
 
 /// Every call of a save that also removes an old checkpoint.

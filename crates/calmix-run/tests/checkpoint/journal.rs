@@ -8,12 +8,12 @@ use std::sync::Arc;
 use calmix_run::events::{Event, Loss, Note, Step};
 use calmix_run::read;
 use calmix_run::run::{Journal, Mark, Run};
+use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
+use calmix_testkit::tier;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::faulty::{Fault, FaultyDisk};
 use crate::state::run_with;
-use crate::tier;
 
 /// What happens to a journal.
 #[derive(Debug, Clone)]

@@ -8,11 +8,11 @@ use calmix_io::disk::Disk;
 use calmix_run::checkpoint::{Committed, newest};
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run, RunFile};
+use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
+use calmix_testkit::tier;
 
-use crate::faulty::{Fault, FaultyDisk};
 use crate::forgetful::{ForgetfulDisk, Survives};
 use crate::state::{State, check, copy, identity, names, place, run_with, save};
-use crate::tier;
 
 /// Does `act` on a copy of `base`, in a folder called `run`, and lets the power fail before each of its calls and after
 /// the last. `holds` gets the folder after the failure, and what `act` returned before it.

@@ -9,8 +9,8 @@ use calmix_io::error::FileProblem;
 use calmix_run::checkpoint::{CheckpointFiles, Checkpoints, newest};
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
+use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
 
-use crate::faulty::{Fault, FaultyDisk};
 use crate::state::{check, found, identity, names, place, run_with, save};
 
 #[test]

@@ -8,8 +8,7 @@ use calmix_run::checkpoint::{
 };
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
-
-use crate::faulty::FaultyDisk;
+use calmix_testkit::faulty_disk::FaultyDisk;
 
 /// Two pages of weights, more than 64 KiB of margins, two small files of one length.
 #[derive(Debug, PartialEq)]

@@ -7,6 +7,4 @@ mod lines;
 mod made;
 mod predictions;
 mod progress;
-#[path = "../../../calmix-core/tests/tier/python.rs"]
-mod python;
 mod tensorboard;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use calmix_run::events::Event;
 use calmix_run::sink::{Hyperparameter, Sink, TensorBoard};
+use calmix_testkit::python::interpreter;
 use serde_json::{Value, json};
 
 use crate::made;
-use crate::python::interpreter;
 
 /// Tag → step → value.
 type Scalars = BTreeMap<String, Vec<(u64, f32)>>;

@@ -3,8 +3,6 @@
 use std::fs;
 
 use crate::fixture::Fixture;
-use crate::golden::{self, golden};
-use crate::tier;
 use crate::workspace::Workspace;
 
 /// When a line is typed into a process of its own.
@@ -17,6 +15,8 @@ enum Typed {
     Nightly,
 }
 use Typed::{Nightly, Usual};
+use calmix_testkit::golden::{self, golden};
+use calmix_testkit::tier;
 
 const LINES: &[(Typed, &str)] = &[
     (Usual, "trainn"),

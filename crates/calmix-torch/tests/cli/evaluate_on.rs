@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use calmix_testkit::npy_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
@@ -115,10 +116,8 @@ fn in_order(workspace: &Workspace, document: &dyn Fn(&[&str]) -> Value) {
     fs::write(workspace.path("named.csv"), &named).unwrap();
     let plain = named.lines().map(|line| format!("{}\n", line.split_once(',').unwrap().1));
     fs::write(workspace.path("plain.csv"), plain.collect::<Vec<_>>().concat()).unwrap();
-    // The header that numpy.save writes.
     let npy = |rows: usize| {
-        let header = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, 2), }}");
-        let start = [b"\x93NUMPY\x01\0\x76\0", format!("{header:<117}\n").as_bytes()].concat();
+        let start = npy_file::header("<i8", &[rows, 2]);
         let numbers = (0..rows).flat_map(counts).flat_map(i64::to_le_bytes).collect::<Vec<_>>();
         fs::write(workspace.path("votes.npy"), [start, numbers].concat()).unwrap();
     };

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use calmix_testkit::onnxruntime::{compare, is_near, run};
 use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::head::train;
-use crate::onnxruntime::{compare, is_near, run};
 use crate::predict::rows;
 use crate::workspace::Workspace;
 

@@ -3,8 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use calmix_testkit::npy_file;
+use calmix_testkit::onnxruntime::{compare, run};
+
 use crate::fixture::Fixture;
-use crate::onnxruntime::{compare, run};
 use crate::report::python;
 use crate::workspace::Workspace;
 
@@ -57,11 +59,7 @@ fn check(workspace: &Workspace, run_folder: &str) {
 
 /// Forty vectors of six numbers around two places, ten of them with a label.
 fn write_vectors(workspace: &Workspace) {
-    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (40, 6), }";
-    let header = format!("{header:<117}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
-    bytes.extend(header.as_bytes());
+    let mut bytes = npy_file::header("<f4", &[40, 6]);
     for row in 0..40_u16 {
         let place = f32::from(row % 2);
         let numbers = (0..6_u16).map(|n| place + f32::from((row * 7 + n * 5) % 11) / 11.0);

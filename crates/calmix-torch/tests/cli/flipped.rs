@@ -10,12 +10,12 @@ use calmix::formats::image::Image;
 use calmix::heads::trainer;
 use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
+use calmix_testkit::tier;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 
 use crate::fixture::{Fixture, copy_folder, files};
 use crate::head;
-use crate::tier;
 
 /// Flips of each file with `CALMIX_EXHAUSTIVE=1`, which are all bytes of most files; `CALMIX_FLIPS` sets another number.
 const MOST: u32 = 4_096;

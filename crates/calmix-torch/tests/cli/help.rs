@@ -1,6 +1,7 @@
 //! What the binary prints about itself. Its own tests compare every help text, without a process for each.
 
-use crate::golden::golden;
+use calmix_testkit::golden::golden;
+
 use crate::workspace::Workspace;
 
 #[test]

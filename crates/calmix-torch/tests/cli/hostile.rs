@@ -4,11 +4,12 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use calmix_testkit::tier;
+
 use crate::fixture::change_checkpoint;
 use crate::hostile_scene::{KINDS, Reader, Scene};
 use crate::library::Library;
 use crate::measured::{MOST, measured};
-use crate::tier;
 
 /// Every name in a run's folder that a command opens, reads, writes or lists.
 const PLACES: &[&str] = &[

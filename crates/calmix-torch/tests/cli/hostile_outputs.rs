@@ -6,10 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use calmix_testkit::tier;
+
 use crate::fixture::{Fixture, copy_folder};
 use crate::hostile_scene::{KINDS, outside_of, put};
 use crate::measured::{Ended, Worst, measured};
-use crate::tier;
 use crate::workspace::{TINY, Workspace};
 
 /// Files and folders below a folder, by their names from there; of several pages, only the first.

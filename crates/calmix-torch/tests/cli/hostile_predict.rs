@@ -8,13 +8,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use calmix::Model;
+use calmix_testkit::tier;
 use calmix_torch::run::model_info::ModelInfo;
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 use crate::library::Library;
 use crate::measured::{Ended, Worst, measured, watched};
-use crate::tier;
 use crate::workspace::Workspace;
 
 /// Bytes that a model of the largest images may take.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use calmix_testkit::golden::golden;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
-use crate::golden::golden;
 use crate::workspace::{CommandOutput, Workspace};
 
 fn document(output: &CommandOutput) -> Value {

@@ -7,9 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
+use calmix_testkit::tier;
 use calmix_torch::run::read;
 
-use crate::tier;
 use crate::together::{contents, is_same};
 use crate::workspace::{CommandOutput, Workspace};
 

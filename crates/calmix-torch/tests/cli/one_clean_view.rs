@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use calmix_testkit::npy_file;
 use calmix_torch::run::read;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
@@ -73,11 +74,7 @@ fn export(workspace: &Workspace, run: &Path) {
     }
     fs::write(workspace.path("labels.csv"), lines).unwrap();
     let width = rows[0].1.len() / 2;
-    let shape = format!("{{'descr': '<f2', 'fortran_order': False, 'shape': ({}, {width}), }}", rows.len());
-    let shape = format!("{shape:<117}\n");
-    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
-    npy.extend((shape.len() as u16).to_le_bytes());
-    npy.extend(shape.bytes());
+    let mut npy = npy_file::header("<f2", &[rows.len(), width]);
     npy.extend(rows.into_iter().flat_map(|(_, vector)| vector));
     fs::write(workspace.path("vectors.npy"), npy).unwrap();
 }

@@ -9,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::tier;
+
 use crate::signals::Running;
-use crate::tier;
 use crate::workspace::{TINY, Workspace};
 
 /// Seconds of EIO: long enough that a person hears of it.

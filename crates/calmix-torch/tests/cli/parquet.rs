@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use calmix_testkit::python::interpreter;
+use calmix_testkit::tier;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::predict::{predict, rows};
-use crate::python::interpreter;
 use crate::workspace::Workspace;
 
 /// Every row of the parts in the order of their names, as JSON lines with the fields of `--format jsonl`.
@@ -162,7 +163,7 @@ fn a_killed_folder_goes_on_after_its_last_part() {
 #[test]
 fn folder_of_parts_survives_a_power_failure() {
     if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return crate::tier::skipped("there is no strace (Debian: strace)");
+        return tier::skipped("there is no strace (Debian: strace)");
     }
     let workspace = Fixture::Photos.copy();
     let mut command = Command::new("strace");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use calmix_testkit::png_file::{Pixels, png};
+
 use crate::fixture::Fixture;
 use crate::predict::{predict, shard};
 use crate::workspace::Workspace;
@@ -10,18 +12,12 @@ use crate::workspace::Workspace;
 /// An image of noise as PNG, which does not compress: some 12 kB.
 pub(crate) fn noise(seed: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
-    let mut pixels = Vec::new();
-    for _ in 0..64 * 64 * 3 {
+    png(Pixels::Rgb, [64, 64], |_| {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
-        pixels.push(state as u8);
-    }
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, 64, 64);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
-    bytes
+        state as u8
+    })
 }
 
 /// Predicts, and returns the bytes that the process read.

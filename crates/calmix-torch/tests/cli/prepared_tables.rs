@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use calmix_testkit::tier;
+
 use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
@@ -168,7 +170,7 @@ fn resuming_without_its_table() {
 #[test]
 fn table_is_synchronised_around_its_rename() {
     if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return crate::tier::skipped("there is no strace (Debian: strace)");
+        return tier::skipped("there is no strace (Debian: strace)");
     }
     let workspace = Workspace::new().with_photos();
     let mut command = Command::new("strace");

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::tier;
+use calmix_testkit::tier;
+
 use crate::workspace::Workspace;
 
 #[test]

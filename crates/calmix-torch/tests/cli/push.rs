@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::tier;
 use serde_json::Value;
 
 use crate::workspace::Workspace;
@@ -138,7 +139,7 @@ fn copy(from: &Path, to: &Path) {
 #[allow(clippy::print_stderr)] // How many kills and points counted.
 fn every_number_arrives_once() {
     let Some(python) = std::env::var_os("CALMIX_MLFLOW_PYTHON") else {
-        return crate::tier::skipped("CALMIX_MLFLOW_PYTHON is not set");
+        return tier::skipped("CALMIX_MLFLOW_PYTHON is not set");
     };
     let workspace = Workspace::new().with_garments();
     let server = Server::start(python, &workspace.path("server"));

@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use calmix_testkit::python::environment;
+use calmix_testkit::tier;
+
 use crate::fixture::Fixture;
-use crate::python::environment;
 use crate::workspace::Workspace;
 
 /// The folder of calmix-report's scripts.
@@ -202,9 +204,7 @@ fn a_page_is_kept_current() {
 #[test]
 fn a_browser_shows_it_well() {
     if std::env::var_os("CALMIX_BROWSER_MODULES").is_none() {
-        return crate::tier::skipped(
-            "CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core",
-        );
+        return tier::skipped("CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core");
     }
     let workspace = Workspace::new().with_garments();
     for run in ["first", "a-run-with-a-name-that-is-longer-than-a-legend-has-room-for"] {

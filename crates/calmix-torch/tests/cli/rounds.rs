@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use calmix_testkit::python::interpreter;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::predict::{predict, rows, shard};
 use crate::predict_shards::noise;
-use crate::python::interpreter;
 use crate::workspace::{TINY, Workspace};
 
 /// Runs every query in the current folder, and prints the rows of the lists that they write.

@@ -5,8 +5,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use calmix_testkit::tier;
+
 use crate::fixture::Fixture;
-use crate::tier;
 use crate::workspace::{CommandOutput, Workspace};
 
 /// A command as another user, who can read what root can read (libtorch may be in root's home) and write what is the user's.

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use calmix_testkit::tier;
+
 use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
@@ -302,7 +304,7 @@ fn waiting_for_a_rank_hears_sigterm() {
 #[test]
 fn writing_a_checkpoint_hears_sigterm() {
     if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return crate::tier::skipped("there is no strace (Debian: strace)");
+        return tier::skipped("there is no strace (Debian: strace)");
     }
     let workspace = Workspace::new().with_garments();
     let calmix = workspace.training(MANY, &["--run-dir", "first"]);

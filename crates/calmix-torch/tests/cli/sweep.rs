@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::tier;
 use serde_json::Value;
 
-use crate::tier;
 use crate::workspace::{TINY, Workspace};
 
 /// A sweep of two methods and the given seeds, with short runs.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
+use calmix_testkit::tier;
+
 use crate::fixture::{Fixture, copy_folder, files};
-use crate::tier;
 use crate::workspace::{CommandOutput, Workspace};
 
 /// Everything below a folder but what depends on the clock.

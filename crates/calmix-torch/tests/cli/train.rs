@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::golden::golden;
+use calmix_testkit::golden::golden;
+
 use crate::workspace::{LAST_SCREEN, TINY, Workspace};
 
 /// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the metrics, and

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use calmix_testkit::png_file::{Pixels, png};
 use tempfile::TempDir;
 
 /// A temporary folder in which tests run commands.
@@ -93,11 +94,9 @@ impl Workspace {
         let folder = self.path(folder);
         fs::create_dir_all(&folder).unwrap();
         for number in 0..count {
-            let file = fs::File::create(folder.join(format!("{number}.png"))).unwrap();
-            let mut encoder = png::Encoder::new(file, width, height);
-            encoder.set_color(png::ColorType::Rgb);
-            let pixels: Vec<u8> = (0..3 * width * height).map(|i| shade ^ (i * number % 31) as u8).collect();
-            encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+            let pixel = |place: usize| shade ^ (place * number as usize % 31) as u8;
+            let image = png(Pixels::Rgb, [width, height], pixel);
+            fs::write(folder.join(format!("{number}.png")), image).unwrap();
         }
     }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
+use calmix_testkit::servers::{Fault, FaultProxy, Faults};
+
 use crate::moto_server::{Moto, at};
-use crate::servers::{Fault, FaultProxy, Faults};
 use crate::shards::{IMAGES, assert_same, training, workspace};
 use crate::workspace::Workspace;
 

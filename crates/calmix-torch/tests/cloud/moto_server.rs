@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::python::environment;
+use calmix_testkit::python::environment;
+use calmix_testkit::tier;
+
 use crate::tls::Serving;
 
 /// The interpreter of an environment with moto.
@@ -28,7 +30,7 @@ impl Moto {
     /// Starts a server; `None`, after the test was counted as skipped, without moto.
     pub(crate) fn start(folder: &Path) -> Option<Self> {
         let Some(python) = python() else {
-            crate::tier::skipped("moto is not installed: `cargo xtask setup` does it");
+            tier::skipped("moto is not installed: `cargo xtask setup` does it");
             return None;
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
+use calmix_testkit::servers::{Fault, FaultProxy, Faults, FileServer};
+use calmix_testkit::tier;
+
 use crate::moto_server::{Moto, at};
-use crate::servers::{Fault, FaultProxy, Faults, FileServer};
 use crate::shards::{assert_same, training, workspace_of};
-use crate::tier;
 use crate::workspace::Workspace;
 
 const NAMES: &str = "{train-{000..099},test-000}.tar";

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use calmix_testkit::png_file::{Pixels, png};
+
 use crate::workspace::{TINY, Workspace};
 
 /// Images of a shard.
@@ -33,20 +35,15 @@ fn tar(shard: u32, images: u32) -> Vec<u8> {
     for n in 0..images {
         let class = (shard * 7 + n * 5) % 3 % 2;
         let shade = (class * 128 + (shard * 31 + n * 17) % 100) as u8;
-        add(&mut bytes, &format!("{n:04}.png"), &png(shade, n as u8));
+        add(&mut bytes, &format!("{n:04}.png"), &image(shade, n as u8));
         add(&mut bytes, &format!("{n:04}.cls"), class.to_string().as_bytes());
     }
     bytes.extend([0; 1024]);
     bytes
 }
 
-fn png(shade: u8, mark: u8) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, 8, 8);
-    encoder.set_color(png::ColorType::Grayscale);
-    let pixels: Vec<u8> = (0..64).map(|at| shade.wrapping_add(at % 8 * (mark % 5))).collect();
-    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
-    bytes
+fn image(shade: u8, mark: u8) -> Vec<u8> {
+    png(Pixels::Grey, [8, 8], |place| shade.wrapping_add(place as u8 % 8 * (mark % 5)))
 }
 
 /// Adds a member in the format of POSIX.

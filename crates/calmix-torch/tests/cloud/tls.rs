@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use calmix_testkit::tier;
+
 use crate::shards::{assert_same, training, workspace};
 
 /// Serves the folder `shards`: Python's own server, which states no ETag and ignores ranges.
@@ -44,7 +46,7 @@ fn is_missing(program: &str, argument: &str) -> bool {
 #[test]
 fn https_server_with_own_authority() {
     if is_missing("openssl", "version") || is_missing("python3", "--version") {
-        return crate::tier::skipped("openssl or python3 is not installed");
+        return tier::skipped("openssl or python3 is not installed");
     }
     let workspace = workspace(4);
     let make = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use crate::servers::{Fault, Faults, FileServer};
+use calmix_testkit::servers::{Fault, Faults, FileServer};
+
 use crate::shards::{assert_same, training, workspace};
 
 /// The name of 12 shards for training and one for testing.

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use calmix_dist::LaunchInfo;
 use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::Resolved;
+use calmix_testkit::sinks;
 use calmix_train::trainer::{Outcome, StepPhase, TrainError, Trainer};
 
 use crate::made;
@@ -149,7 +150,7 @@ pub(crate) fn one_of_them() {
         Some(until) => made::stopping(until.parse().unwrap(), stop),
         None => RunRequest::new(stop),
     };
-    let mut trainer = Trainer::new(request.sink(made::Notes(&mut notes)));
+    let mut trainer = Trainer::new(request.sink(sinks::Notes(&mut notes)));
     if let Some(fault) = variable("CALMIX_TEST_FAULT")
         .filter(|_| variable("TORCHELASTIC_RESTART_COUNT").is_none_or(|n| n == "0"))
     {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use calmix_testkit::run_bytes::differing;
+use calmix_testkit::tiny_images;
 use calmix_train::trainer::StepPhase;
 
 use crate::crew::{Crew, Fault, What, free_port, said};
-use crate::made::{Bench, differing};
+use crate::made::Bench;
 
 const SHORT: [&str; 6] = [
     "train.shards=4",
@@ -85,7 +87,7 @@ fn data_lost_by_one_rank_stops_all_with_state_saved() {
     for rank in 0..2 {
         let crew = Crew::new(&bench, &format!("run-{rank}"), &settings);
         let own = bench.folder(&format!("own-{rank}"));
-        crate::made::dataset(&own);
+        tiny_images::dataset(&own);
         let fault = Some(Fault { rank, moment: StepPhase::Learn, step: 5, what: What::LosesData });
         let port = free_port();
         let command = |of: usize| {
@@ -148,7 +150,7 @@ fn slow_rank_is_named_within_twenty_steps() {
 fn rank_of_another_run_is_refused_at_start() {
     let bench = Bench::new();
     let other_data = bench.folder("other");
-    crate::made::dataset(&other_data);
+    tiny_images::dataset(&other_data);
     let images = other_data.join("train-images-idx3-ubyte");
     let mut bytes = std::fs::read(&images).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use calmix_testkit::{run_bytes, tier};
+
 use crate::crew::Crew;
-use crate::{CUTS, METHODS, made, tier};
+use crate::{CUTS, METHODS, made};
 
 const KINDS: [&str; 3] = ["train.step=concat", "train.step=joint", "train.step=lean"];
 
@@ -87,7 +89,7 @@ fn every_kind_of_step_has_the_same_bits() {
         let runs: Vec<_> = comparison.processes.iter().map(|&size| (size, train(size))).collect();
         let (_, first) = &runs[0];
         for (size, run) in &runs[1..] {
-            let differing = made::differing(first, run);
+            let differing = run_bytes::differing(first, run);
             assert_eq!(differing, Vec::<String>::new(), "{name}, {kind}, {cut}, {size} processes");
         }
         // 120 samples less ten labelled ones.

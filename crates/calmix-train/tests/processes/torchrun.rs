@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use calmix_testkit::run_bytes::differing;
+use calmix_testkit::tier;
 use calmix_train::trainer::StepPhase;
 
 use crate::crew::{Crew, ENTRY, Fault, What};
-use crate::made::{Bench, differing};
-use crate::tier;
+use crate::made::Bench;
 
 const SETTINGS: [&str; 5] =
     ["train.groups=2", "train.shards=2", "train.batch=8", "checkpoint.every=4", "method.base=softmatch"];

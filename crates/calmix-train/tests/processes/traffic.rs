@@ -1,13 +1,13 @@
 //! What processes send: as many bytes as the formula says, however many samples there are, in as few collectives as can
 //! be.
 
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_run::collectives::Collectives;
 use calmix_run::events::{Exchange, Pace};
 use calmix_run::run::Paths;
+use calmix_testkit::png_file::{Pixels, png};
 use calmix_train::trainer::StepTraffic;
 
 use crate::crew::Crew;
@@ -106,10 +106,7 @@ fn images(data: &Path, classes: usize, samples: usize) {
     for sample in 0..samples {
         let class: PathBuf = data.join("train").join(format!("class-{}", sample % classes));
         fs::create_dir_all(&class).unwrap();
-        let file = BufWriter::new(File::create(class.join(format!("{sample}.png"))).unwrap());
-        let mut encoder = png::Encoder::new(file, 8, 8);
-        encoder.set_color(png::ColorType::Grayscale);
-        let pixels: Vec<u8> = (0..64).map(|at| (37 * (sample % classes) + at + sample % 5) as u8).collect();
-        encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+        let pixel = |place| (37 * (sample % classes) + place + sample % 5) as u8;
+        fs::write(class.join(format!("{sample}.png")), png(Pixels::Grey, [8, 8], pixel)).unwrap();
     }
 }

@@ -4,10 +4,12 @@ use std::fs::{File, read_link, read_to_string};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use calmix_testkit::hosts::{ADDRESSES, Hosts};
+use calmix_testkit::run_bytes::differing;
+use calmix_testkit::tier;
+
 use crate::crew::{Crew, ENTRY};
-use crate::hosts::{ADDRESSES, Hosts};
-use crate::made::{Bench, differing};
-use crate::tier;
+use crate::made::Bench;
 use crate::torchrun::torchrun;
 
 /// An agent, which ends its workers when it is terminated.

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use calmix_run::checkpoint::{CheckpointContents, Identity, newest};
 use calmix_run::run::Run;
+use calmix_testkit::run_bytes::differing;
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 use serde_json::Value;
 
-use crate::made::{Bench, checkpoint, differing, resume};
+use crate::made::{Bench, checkpoint, resume};
 
 /// The step that the run was stopped after.
 const STOPPED: u64 = 7;

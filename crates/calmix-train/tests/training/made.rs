@@ -1,23 +1,13 @@
-//! A dataset, recipes for it, and what can be compared of two runs.
+//! A dataset, and recipes for it.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::{Layers, Resolved};
-use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
-use calmix_run::sink::Sink;
+use calmix_testkit::sinks::StopAt;
+use calmix_testkit::tiny_images::dataset;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
-
-#[path = "../../../calmix-heads/tests/fixture/run_bytes.rs"]
-mod run_bytes;
-#[path = "../../../calmix-heads/tests/fixture/tiny_images.rs"]
-mod tiny_images;
-
-#[allow(unused_imports, reason = "not every test uses both")]
-pub(crate) use run_bytes::{bytes, differing};
-pub(crate) use tiny_images::dataset;
 
 /// A folder of its own for a test, with a dataset in it.
 pub(crate) struct Bench {
@@ -111,47 +101,4 @@ pub(crate) fn stopping(steps: u64, stop: &AtomicBool) -> RunRequest<'_> {
 /// The checkpoint of a step.
 pub(crate) fn checkpoint(folder: &Path, step: u64) -> PathBuf {
     folder.join(format!("checkpoints/step-{step:09}"))
-}
-
-/// Requests a run to stop after a number of logged steps.
-struct StopAt<'a> {
-    steps: u64,
-    stop: &'a AtomicBool,
-}
-
-impl Sink for StopAt<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), RunError> {
-        if matches!(event, Event::Step(step) if step.step >= self.steps) {
-            self.stop.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
-        Ok(())
-    }
-}
-
-/// Remembers notes.
-pub(crate) struct Notes<'a>(pub(crate) &'a mut Vec<String>);
-
-impl Sink for Notes<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), RunError> {
-        if let Event::Note(note) = event {
-            self.0.push(note.text.clone());
-        }
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
-        Ok(())
-    }
 }

@@ -2,8 +2,9 @@
 
 use calmix_run::events::{Event, Step};
 use calmix_run::read;
+use calmix_testkit::run_bytes::differing;
 
-use crate::made::{Bench, differing};
+use crate::made::Bench;
 
 fn steps(folder: &std::path::Path) -> Vec<Step> {
     let events = read::events(folder).unwrap();

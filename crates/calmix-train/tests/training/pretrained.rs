@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_lifecycle::request::RunRequest;
+use calmix_testkit::run_bytes::differing;
 use calmix_train::trainer::{Outcome, Trainer};
 use safetensors::SafeTensors;
 
-use crate::made::{Bench, differing, resume};
+use crate::made::{Bench, resume};
 
 #[test]
 fn pretrained_backbone_is_copied_into_the_run() {

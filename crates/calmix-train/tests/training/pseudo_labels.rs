@@ -7,8 +7,9 @@ use calmix_data::split::LabelSplit;
 use calmix_run::events::{Event, Step};
 use calmix_run::read;
 use calmix_run::tensor_files::predictions_file;
+use calmix_testkit::run_bytes::bytes;
 
-use crate::made::{Bench, bytes};
+use crate::made::Bench;
 
 fn steps(folder: &Path) -> Vec<Step> {
     let events = read::events(folder).unwrap().into_iter();

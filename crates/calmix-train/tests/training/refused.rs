@@ -10,11 +10,13 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::{Draft, RunPlace, StartContext, prepare_run};
 use calmix_recipe::device::Device;
 use calmix_run::error::RunError;
+use calmix_testkit::run_bytes::{bytes, differing};
+use calmix_testkit::tiny_images::dataset;
 use calmix_train::train_folder;
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
 use serde_json::Value;
 
-use crate::made::{Bench, bytes, dataset, differing, layers, resume};
+use crate::made::{Bench, layers, resume};
 
 /// Whether the samples of the run are not those it began with, in a certain way.
 fn is_of_samples(error: &TrainError, is_so: impl Fn(&LifecycleError) -> bool) -> bool {

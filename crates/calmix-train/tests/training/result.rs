@@ -17,9 +17,10 @@ use calmix_run::events::Event;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::read;
 use calmix_run::read::inspect;
+use calmix_testkit::run_bytes::bytes;
 use calmix_train::trainer::{Outcome, Trainer, evaluate_run};
 
-use crate::made::{Bench, bytes, layers};
+use crate::made::{Bench, layers};
 
 fn evaluations(folder: &Path) -> Vec<Evaluation> {
     let events = read::events(folder).unwrap();

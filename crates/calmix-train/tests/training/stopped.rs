@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::Resolved;
+use calmix_testkit::run_bytes::{bytes, differing};
+use calmix_testkit::sinks::Notes;
+use calmix_testkit::tier;
 use calmix_train::trainer::{Outcome, StepPhase, Trainer};
 
-use crate::made::{Bench, Notes, bytes, checkpoint, differing, resume};
-use crate::tier;
+use crate::made::{Bench, checkpoint, resume};
 
 #[test]
 fn resume_is_bit_identical_for_every_method() {

@@ -12,10 +12,12 @@ use calmix_run::events::{Event, Pace};
 use calmix_run::read;
 use calmix_run::read::inspect;
 use calmix_run::sink::Sink;
+use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
+use calmix_testkit::run_bytes::differing;
+use calmix_testkit::sinks::Notes;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
-use crate::faulty::{Fault, FaultyDisk};
-use crate::made::{Bench, Notes, checkpoint, differing, resume};
+use crate::made::{Bench, checkpoint, resume};
 
 /// A learning rate that no network survives.
 const RUIN: [&str; 2] = ["optimiser.lr=1e30", "train.steps=30"];

@@ -1,9 +1,7 @@
 //! Tests of what the command line itself prints, word for word: help texts and refusals. They run in this process, because
 //! a process for each would spend its time on loading libtorch.
 
-#[path = "../../tests/cli/golden.rs"]
-mod golden;
-
+use calmix_testkit::golden;
 use clap::{CommandFactory, Error};
 
 use super::Calmix;

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::npy_file;
+
 /// The most that a test waits for the event before the signal.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The most from the signal to the end. On an idle machine it is less than 2 s; other tests may run beside this one.
@@ -94,17 +96,10 @@ pub(crate) fn found_below(folder: &Path, name: &str) -> bool {
     entries.into_iter().any(|entry| entry.file_name() == name || found_below(&entry.path(), name))
 }
 
-fn header(rows: usize, width: usize) -> Vec<u8> {
-    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
-    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-    bytes.extend(format!("{text:<117}\n").bytes());
-    bytes
-}
-
 /// Writes noise as an `.npy` of f32.
 pub(crate) fn write_vectors(path: &Path, rows: usize, width: usize) {
     let mut file = BufWriter::new(File::create(path).unwrap());
-    file.write_all(&header(rows, width)).unwrap();
+    file.write_all(&npy_file::header("<f4", &[rows, width])).unwrap();
     let mut state = 1_u32;
     for _ in 0..rows * width {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -116,7 +111,7 @@ pub(crate) fn write_vectors(path: &Path, rows: usize, width: usize) {
 /// Writes many vectors within a moment: the same thousand again and again.
 pub(crate) fn write_many(path: &Path, thousands: usize, width: usize) {
     let mut file = File::create(path).unwrap();
-    file.write_all(&header(1_000 * thousands, width)).unwrap();
+    file.write_all(&npy_file::header("<f4", &[1_000 * thousands, width])).unwrap();
     let numbers: Vec<u8> = (0..1_000 * width).flat_map(|n| ((n % 251) as f32).to_le_bytes()).collect();
     for _ in 0..thousands {
         file.write_all(&numbers).unwrap();

@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use calmix_testkit::npy_file;
+
 pub(crate) const WIDTH: usize = 16;
 pub(crate) const CLASSES: [&str; 3] = ["ant", "bee", "cow"];
 
@@ -29,13 +31,8 @@ fn vector(row: usize) -> Vec<f32> {
 
 /// Writes rows as an `.npy` of `f32`, or of `f64`.
 pub(crate) fn write_npy(path: &Path, rows: Range<usize>, is_double: bool) {
-    let number = if is_double { "f8" } else { "f4" };
-    let header =
-        format!("{{'descr': '<{number}', 'fortran_order': False, 'shape': ({}, {WIDTH}), }}", rows.len());
-    let header = format!("{header:<117}\n");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.bytes());
+    let element = if is_double { "<f8" } else { "<f4" };
+    let mut file = npy_file::header(element, &[rows.len(), WIDTH]);
     for number in rows.flat_map(vector) {
         if is_double {
             file.extend(f64::from(number).to_le_bytes());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use calmix_formats::error::FormatError;
 use calmix_io::transient::BackOff;
+use calmix_testkit::png_file::{Pixels, png};
 
 use super::*;
 use crate::manifest::Encoding;
@@ -14,11 +15,7 @@ const EIO: i32 = 5;
 const EACCES: i32 = 13;
 
 fn grey_png(side: u32, grey: u8) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = png::Encoder::new(&mut bytes, side, side).write_header().unwrap();
-    writer.write_image_data(&vec![grey; (side * side) as usize]).unwrap();
-    writer.finish().unwrap();
-    bytes
+    png(Pixels::Grey, [side, side], |_| grey)
 }
 
 /// Scans three images and a file that is not one, reading them by `read_bytes`.

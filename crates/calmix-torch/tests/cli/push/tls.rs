@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use calmix_testkit::tier;
+
 use super::tracking_server::TrackingServer;
 use super::{in_lines, push, trained};
 
@@ -48,7 +50,7 @@ fn start(folder: &Path, name: &str) -> (TrackingServer, Encrypting) {
 #[test]
 fn https_needs_known_authority() {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        return crate::tier::skipped("openssl is not installed");
+        return tier::skipped("openssl is not installed");
     }
     let workspace = trained();
     let folder = workspace.path("");

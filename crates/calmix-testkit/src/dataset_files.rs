@@ -4,35 +4,27 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use calmix_formats::image::Image;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
 /// Channel `c` of the pixel in column `x` and row `y` of image `n`: no two directions have the same slope, so an
 /// image that is turned, mirrored or has its channels exchanged differs.
-pub(crate) fn pixel(n: usize, c: usize, y: usize, x: usize) -> u8 {
+pub fn pixel(n: usize, c: usize, y: usize, x: usize) -> u8 {
     ((3 * x + 11 * y + 67 * c + 29 * n) % 256) as u8
 }
 
-/// What every reader must make of image `n`.
-pub(crate) fn expected(n: usize, side: usize) -> Image {
-    let rows = (0..side).flat_map(|y| (0..side).map(move |x| (y, x)));
-    let pixels = rows.flat_map(|(y, x)| [0, 1, 2].map(|c| pixel(n, c, y, x))).collect();
-    Image::new(side as u32, side as u32, pixels).unwrap()
-}
-
 /// Three planes, row by row.
-pub(crate) fn planes(n: usize, side: usize) -> Vec<u8> {
+pub fn planes(n: usize, side: usize) -> Vec<u8> {
     (0..3).flat_map(|c| (0..side).flat_map(move |y| (0..side).map(move |x| pixel(n, c, y, x)))).collect()
 }
 
 /// Three planes, column by column.
-pub(crate) fn planes_by_column(n: usize, side: usize) -> Vec<u8> {
+pub fn planes_by_column(n: usize, side: usize) -> Vec<u8> {
     (0..3).flat_map(|c| (0..side).flat_map(move |x| (0..side).map(move |y| pixel(n, c, y, x)))).collect()
 }
 
 /// CIFAR-10: two images in each of six files; image n has label n mod 10.
-pub(crate) fn cifar10(folder: &Path) {
+pub fn cifar10(folder: &Path) {
     let names = (1..=5).map(|n| format!("data_batch_{n}.bin")).chain(["test_batch.bin".to_owned()]);
     for (file, name) in names.enumerate() {
         let record = |n: usize| [vec![(n % 10) as u8], planes(n, 32)].concat();
@@ -41,14 +33,14 @@ pub(crate) fn cifar10(folder: &Path) {
 }
 
 /// CIFAR-100: three training images and two to test; image n has coarse label n + 3 and fine label 99 − n.
-pub(crate) fn cifar100(folder: &Path) {
+pub fn cifar100(folder: &Path) {
     let record = |n: usize| [vec![n as u8 + 3, 99 - n as u8], planes(n, 32)].concat();
     fs::write(folder.join("train.bin"), (0..3).flat_map(record).collect::<Vec<u8>>()).unwrap();
     fs::write(folder.join("test.bin"), (3..5).flat_map(record).collect::<Vec<u8>>()).unwrap();
 }
 
 /// STL-10: two images to train on, one to test, one without a label; image n has class n.
-pub(crate) fn stl10(folder: &Path) {
+pub fn stl10(folder: &Path) {
     let images = |ids: &[usize]| ids.iter().flat_map(|&n| planes_by_column(n, 96)).collect::<Vec<u8>>();
     fs::write(folder.join("train_X.bin"), images(&[0, 1])).unwrap();
     fs::write(folder.join("train_y.bin"), [1, 2]).unwrap();
@@ -58,13 +50,13 @@ pub(crate) fn stl10(folder: &Path) {
 }
 
 /// An idx file.
-pub(crate) fn idx(dims: &[u32], values: &[u8]) -> Vec<u8> {
+pub fn idx(dims: &[u32], values: &[u8]) -> Vec<u8> {
     let dims_bytes = dims.iter().flat_map(|dim| dim.to_be_bytes());
     [0, 0, 8, dims.len() as u8].into_iter().chain(dims_bytes).chain(values.iter().copied()).collect()
 }
 
 /// MNIST-like: the red channels of images of `width`×`height`; image n has label n.
-pub(crate) fn mnist(folder: &Path, packed: bool, width: usize, height: usize) {
+pub fn mnist(folder: &Path, packed: bool, width: usize, height: usize) {
     let put = |name: &str, bytes: Vec<u8>| {
         let (name, bytes) =
             if packed { (format!("{name}.gz"), gzip(&bytes)) } else { (name.to_owned(), bytes) };
@@ -80,13 +72,13 @@ pub(crate) fn mnist(folder: &Path, packed: bool, width: usize, height: usize) {
     }
 }
 
-pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-pub(crate) fn zlib(bytes: &[u8]) -> Vec<u8> {
+pub fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
@@ -94,18 +86,18 @@ pub(crate) fn zlib(bytes: &[u8]) -> Vec<u8> {
 
 /// Writes MATLAB files in either order of bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Mat {
-    pub(crate) big: bool,
+pub struct Mat {
+    pub big: bool,
 }
 
 impl Mat {
-    pub(crate) const LITTLE: Self = Self { big: false };
+    pub const LITTLE: Self = Self { big: false };
 
     fn u32(self, number: u32) -> [u8; 4] {
         if self.big { number.to_be_bytes() } else { number.to_le_bytes() }
     }
 
-    pub(crate) fn file(self, elements: &[Vec<u8>]) -> Vec<u8> {
+    pub fn file(self, elements: &[Vec<u8>]) -> Vec<u8> {
         let mut header = b"MATLAB 5.0 MAT-file, made by hand".to_vec();
         header.resize(124, b' ');
         header.extend(if self.big { *b"\x01\x00MI" } else { *b"\x00\x01IM" });
@@ -113,7 +105,7 @@ impl Mat {
     }
 
     /// An element without padding.
-    pub(crate) fn element(self, kind: u32, bytes: &[u8]) -> Vec<u8> {
+    pub fn element(self, kind: u32, bytes: &[u8]) -> Vec<u8> {
         [&self.u32(kind), &self.u32(bytes.len() as u32), bytes].concat()
     }
 
@@ -124,25 +116,25 @@ impl Mat {
     }
 
     /// An array of `class` whose values are stored as `kind`.
-    pub(crate) fn matrix(self, name: &str, class: u32, dims: &[u32], kind: u32, data: &[u8]) -> Vec<u8> {
+    pub fn matrix(self, name: &str, class: u32, dims: &[u32], kind: u32, data: &[u8]) -> Vec<u8> {
         let flags = [self.u32(class), [0; 4]].concat();
         let dims: Vec<u8> = dims.iter().flat_map(|&dim| self.u32(dim)).collect();
         let parts = [self.padded(6, &flags), self.padded(5, &dims), self.padded(1, name.as_bytes())];
         self.element(14, &[parts.concat(), self.padded(kind, data)].concat())
     }
 
-    pub(crate) fn compressed(self, element: &[u8]) -> Vec<u8> {
+    pub fn compressed(self, element: &[u8]) -> Vec<u8> {
         self.element(15, &zlib(element))
     }
 
     /// SVHN's X of images 0 to `n` − 1.
-    pub(crate) fn images(self, n: usize) -> Vec<u8> {
+    pub fn images(self, n: usize) -> Vec<u8> {
         let data: Vec<u8> = (0..n).flat_map(|n| planes_by_column(n, 32)).collect();
         self.matrix("X", 9, &[32, 32, 3, n as u32], 2, &data)
     }
 
     /// SVHN's y, stored as bytes.
-    pub(crate) fn labels(self, labels: &[u8]) -> Vec<u8> {
+    pub fn labels(self, labels: &[u8]) -> Vec<u8> {
         self.matrix("y", 9, &[labels.len() as u32, 1], 2, labels)
     }
 }

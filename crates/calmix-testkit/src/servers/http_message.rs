@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What happens to a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It comes late.
     Late,
     /// It is an error of the server.
@@ -23,18 +23,18 @@ pub(crate) enum Fault {
 
 /// The faults of a server: of every `every` requests, the next one of the list.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     every: usize,
     kinds: Vec<Fault>,
     requests: AtomicUsize,
     /// Requests by method and path, such as `GET /a.tar`.
-    pub(crate) counts: Mutex<HashMap<String, usize>>,
+    pub counts: Mutex<HashMap<String, usize>>,
     /// Faults that happened.
-    pub(crate) happened: AtomicUsize,
+    pub happened: AtomicUsize,
 }
 
 impl Faults {
-    pub(crate) fn new(every: usize, kinds: &[Fault]) -> Self {
+    pub fn new(every: usize, kinds: &[Fault]) -> Self {
         Self { every, kinds: kinds.to_vec(), ..Self::default() }
     }
 
@@ -49,7 +49,7 @@ impl Faults {
     }
 
     /// Bodies that were requested of each path.
-    pub(crate) fn gets(&self) -> HashMap<String, usize> {
+    pub fn gets(&self) -> HashMap<String, usize> {
         let counts = self.counts.lock().unwrap();
         let gets =
             counts.iter().filter_map(|(request, &n)| Some((request.strip_prefix("GET ")?.to_owned(), n)));
@@ -59,13 +59,13 @@ impl Faults {
 
 /// A request with its body.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) method: String,
+pub(super) struct Request {
+    pub method: String,
     /// Without a query.
-    pub(crate) path: String,
+    pub path: String,
     /// The request line and the headers, without the empty line.
-    pub(crate) head: Vec<String>,
-    pub(crate) body: Vec<u8>,
+    pub head: Vec<String>,
+    pub body: Vec<u8>,
 }
 
 impl Request {
@@ -105,7 +105,7 @@ impl Request {
 }
 
 /// Answers each connection in a thread of its own, as long as the process runs, and says at which address.
-pub(crate) fn listen(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+pub(super) fn listen(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let answer = Arc::new(answer);
@@ -119,7 +119,7 @@ pub(crate) fn listen(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> Stri
 }
 
 /// Writes a response, or what a fault makes of it, and ends the connection.
-pub(crate) fn respond(stream: &mut TcpStream, request: &Request, head: &str, body: &[u8], faults: &Faults) {
+pub(super) fn respond(stream: &mut TcpStream, request: &Request, head: &str, body: &[u8], faults: &Faults) {
     let end = |stream: &TcpStream| drop(stream.shutdown(Shutdown::Both));
     let mut body = body;
     match faults.next(request) {

@@ -1,13 +1,12 @@
 //! The memory of this process, if the system reports it.
-#![allow(dead_code, reason = "not every test asks for both")]
 
 /// Bytes now.
-pub(crate) fn now() -> Option<u64> {
+pub fn now() -> Option<u64> {
     status("VmRSS:")
 }
 
 /// Bytes at most, ever.
-pub(crate) fn peak() -> Option<u64> {
+pub fn peak() -> Option<u64> {
     status("VmHWM:")
 }
 

@@ -1,6 +1,4 @@
 //! Reads the golden files that `photos.py` writes.
-// Each test uses its part of it.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::io::Read;
 
@@ -59,8 +57,9 @@ pub struct Span(usize, usize);
 
 impl Golden {
     pub fn load() -> Self {
-        let mut golden: Self = serde_json::from_str(include_str!("photos.json")).unwrap();
-        let packed: &[u8] = include_bytes!("photos.zlib");
+        let mut golden: Self =
+            serde_json::from_str(include_str!("../../calmix-formats/tests/golden/photos.json")).unwrap();
+        let packed: &[u8] = include_bytes!("../../calmix-formats/tests/golden/photos.zlib");
         flate2::read::ZlibDecoder::new(packed).read_to_end(&mut golden.bytes).unwrap();
         golden
     }

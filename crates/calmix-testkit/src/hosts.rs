@@ -1,18 +1,18 @@
-//! Two hosts: two network namespaces joined by a cable. calmix-train's tests use them too.
+//! Two hosts: two network namespaces joined by a cable.
 
 use std::process::Command;
 
 use crate::tier;
 
 /// Two namespaces, removed in the end.
-pub(crate) struct Hosts([String; 2]);
+pub struct Hosts([String; 2]);
 
 /// Their addresses.
-pub(crate) const ADDRESSES: [&str; 2] = ["10.83.0.1", "10.83.0.2"];
+pub const ADDRESSES: [&str; 2] = ["10.83.0.1", "10.83.0.2"];
 
 impl Hosts {
     /// Skips the test if they cannot be made.
-    pub(crate) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         Self::made()
             .inspect_err(|why| {
                 tier::skipped(&format!("no two hosts can be made, which takes root and iproute2: {why}"));
@@ -36,7 +36,7 @@ impl Hosts {
     }
 
     /// The same command on a host, whose peers only reach it by the cable.
-    pub(crate) fn command(&self, host: usize, inner: &Command) -> Command {
+    pub fn command(&self, host: usize, inner: &Command) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0[host]]).arg(inner.get_program()).args(inner.get_args());
         for (name, value) in inner.get_envs() {
@@ -46,8 +46,7 @@ impl Hosts {
     }
 
     /// The processes of a host.
-    #[allow(dead_code)]
-    pub(crate) fn processes(&self, host: usize) -> Vec<u32> {
+    pub fn processes(&self, host: usize) -> Vec<u32> {
         let listed = ip(&format!("netns pids {}", self.0[host])).unwrap();
         listed.lines().map(|process| process.trim().parse().unwrap()).collect()
     }

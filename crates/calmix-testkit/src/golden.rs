@@ -4,18 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The path of a golden file.
-pub(crate) fn path(name: &str) -> PathBuf {
+pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix/tests/cli/golden").join(name)
 }
 
 /// Whether golden files are rewritten: `CALMIX_BLESS=1`.
-pub(crate) fn is_rewritten() -> bool {
+pub fn is_rewritten() -> bool {
     std::env::var_os("CALMIX_BLESS").is_some()
 }
 
 /// Compares a text with a golden file, or rewrites the file.
 #[track_caller]
-pub(crate) fn golden(name: &str, text: &str) {
+pub fn golden(name: &str, text: &str) {
     let path = path(name);
     // Without the spaces that clap leaves at the end of lines.
     let text = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<Vec<_>>().concat();

@@ -9,20 +9,19 @@ use super::http_message::{Faults, Request, listen, respond};
 
 /// A server that ends with the process.
 #[derive(Debug)]
-pub(crate) struct FileServer {
-    pub(crate) address: String,
-    pub(crate) faults: Arc<Faults>,
+pub struct FileServer {
+    pub address: String,
+    pub faults: Arc<Faults>,
 }
 
 impl FileServer {
     /// Serves the files of `folder`.
-    pub(crate) fn start(folder: &Path, faults: Faults) -> Self {
+    pub fn start(folder: &Path, faults: Faults) -> Self {
         Self::serving(folder, faults, true)
     }
 
     /// The same, without ETags and ranges, as Python's own server.
-    #[allow(dead_code, reason = "each test uses some of the servers")]
-    pub(crate) fn start_plain(folder: &Path, faults: Faults) -> Self {
+    pub fn start_plain(folder: &Path, faults: Faults) -> Self {
         Self::serving(folder, faults, false)
     }
 

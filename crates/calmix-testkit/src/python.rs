@@ -1,12 +1,10 @@
-//! The Python environments that `cargo xtask setup` creates. The tests of several crates use this file.
-#![allow(dead_code, reason = "no test uses all of it")]
-#![allow(clippy::panic)]
+//! The Python environments that `cargo xtask setup` creates.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
 /// The folder of the environment with a package, if it is complete.
-pub(crate) fn environment(package: &str) -> Option<PathBuf> {
+pub fn environment(package: &str) -> Option<PathBuf> {
     let cache = env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
     let xdg = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let cache = cache.or_else(|| Some(xdg?.join("calmix")));
@@ -21,7 +19,7 @@ pub(crate) fn environment(package: &str) -> Option<PathBuf> {
 }
 
 /// The interpreter with a package: the one that the variable names, or that of the environment.
-pub(crate) fn interpreter(package: &str, variable: &str) -> PathBuf {
+pub fn interpreter(package: &str, variable: &str) -> PathBuf {
     if let Some(named) = env::var_os(variable) {
         return named.into();
     }

@@ -8,15 +8,14 @@ use super::http_message::{Faults, Request, listen, respond};
 
 /// A proxy that ends with the process.
 #[derive(Debug)]
-pub(crate) struct FaultProxy {
-    pub(crate) address: String,
-    pub(crate) faults: Arc<Faults>,
+pub struct FaultProxy {
+    pub address: String,
+    pub faults: Arc<Faults>,
 }
 
 impl FaultProxy {
     /// Passes requests on to `backend`, a host with its port.
-    #[allow(dead_code, reason = "each test uses some of the servers")]
-    pub(crate) fn start(backend: &str, faults: Faults) -> Self {
+    pub fn start(backend: &str, faults: Faults) -> Self {
         let faults = Arc::new(faults);
         let shared = Arc::clone(&faults);
         let backend = backend.to_owned();

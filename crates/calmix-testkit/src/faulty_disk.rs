@@ -13,7 +13,7 @@ use calmix_io::disk::{Disk, RealDisk};
 
 /// How it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// That one call fails; if it writes, after half of it.
     Once(io::ErrorKind),
     /// Nothing happens from that call on, as if the process had been killed there.
@@ -23,7 +23,7 @@ pub(crate) enum Fault {
 }
 
 #[derive(Debug)]
-pub(crate) struct FaultyDisk {
+pub struct FaultyDisk {
     fault: Fault,
     at: usize,
     until: usize,
@@ -32,28 +32,27 @@ pub(crate) struct FaultyDisk {
 
 impl FaultyDisk {
     /// Fails at the call number `at`, from zero.
-    pub(crate) fn new(fault: Fault, at: usize) -> Self {
+    pub fn new(fault: Fault, at: usize) -> Self {
         Self { fault, at, until: at.saturating_add(1), calls: Mutex::new(Vec::new()) }
     }
 
     /// What happens once happens at every call before this one.
-    #[allow(dead_code)]
-    pub(crate) fn until(self, until: usize) -> Self {
+    pub fn until(self, until: usize) -> Self {
         Self { until, ..self }
     }
 
     /// One that never fails.
-    pub(crate) fn sound() -> Arc<Self> {
+    pub fn sound() -> Arc<Self> {
         Arc::new(Self::new(Fault::Killed, usize::MAX))
     }
 
     /// What was called.
-    pub(crate) fn calls(&self) -> Vec<&'static str> {
+    pub fn calls(&self) -> Vec<&'static str> {
         self.calls.lock().unwrap().clone()
     }
 
     /// The call at which it failed.
-    pub(crate) fn struck(&self) -> &'static str {
+    pub fn struck(&self) -> &'static str {
         self.calls()[self.at]
     }
 
