@@ -37,6 +37,7 @@ impl FaultyDisk {
     }
 
     /// What happens once happens at every call before this one.
+    #[must_use]
     pub fn until(self, until: usize) -> Self {
         Self { until, ..self }
     }

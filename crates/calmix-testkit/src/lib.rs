@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 // The lints of the workspace except tests from these; what is here is a part of tests.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::unwrap_used)]
-#![allow(clippy::missing_errors_doc, clippy::missing_panics_doc, missing_docs)]
+#![allow(clippy::missing_panics_doc, missing_docs)]
 
 pub mod dataset_files;
 pub mod faulty_disk;
