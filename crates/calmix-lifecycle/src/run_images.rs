@@ -90,6 +90,9 @@ impl RunImages {
     }
 
     /// Small grey images of some samples, without those that cannot be read.
+    ///
+    /// # Errors
+    /// [`LifecycleError::Stopped`] if `stop` becomes true, or the storage does not answer.
     pub fn grey_thumbnails(
         &self,
         ids: &[u64],

@@ -105,6 +105,6 @@ fn explained(error: TrainError) -> Error {
         TrainError::Recipe(error) => error.into(),
         TrainError::Lifecycle(error) => explain_lifecycle(*error),
         TrainError::Heads(error) => explain(*error),
-        error => refused(error.kind(), error.into(), None),
+        error => refused(error.kind(), &error.into(), None),
     }
 }

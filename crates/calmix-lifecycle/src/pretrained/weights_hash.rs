@@ -7,6 +7,9 @@ use calmix_io::error::{FileError, FileProblem};
 use crate::error::LifecycleError;
 
 /// Refuses a file with another hash than the one that the recipe names.
+///
+/// # Errors
+/// If it has.
 pub fn check_hash(path: &Path, hash: &str, wanted: &str) -> Result<(), LifecycleError> {
     if wanted.is_empty() || wanted == hash {
         return Ok(());

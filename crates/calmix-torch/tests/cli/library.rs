@@ -102,7 +102,7 @@ fn called(command: &str, folder: &Path) -> Result<(), String> {
         "evaluate" => drop(evaluate_run(folder, None, None).map_err(text)?),
         "report" => drop(RunsReport::read(&[folder], true).map_err(text)?),
         "resume" => {
-            drop(Trainer::new(RunRequest::new(&AtomicBool::new(false))).resume(folder, None).map_err(text)?)
+            drop(Trainer::new(RunRequest::new(&AtomicBool::new(false))).resume(folder, None).map_err(text)?);
         }
         "predict" => {
             let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };

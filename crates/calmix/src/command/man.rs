@@ -1,11 +1,9 @@
 //! `calmix man`: manual pages, only in builds with the feature `man`.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
+use clap::CommandFactory as _;
 
-use super::Calmix;
+use crate::args::Calmix;
 use crate::args::man::ManArgs;
 use crate::error::exit::Exit;
 use crate::process::version::VERSION;

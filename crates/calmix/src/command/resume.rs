@@ -59,10 +59,11 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     let training = Training { request, stop: &stop, launch, asked: None };
     let resumed = ResumedRecipe { resolved, is_changed: !args.recipe.is_empty() };
     let train = || trainer.resume(training, &args.run, resumed);
-    let outcome = match trainer.has_checkpoints() {
-        true => train(),
+    let outcome = if trainer.has_checkpoints() {
+        train()
+    } else {
         // There is nothing to wait for.
-        false => stop.ending_soon(|| show_stopped(&args.run, &recipe), train),
+        stop.ending_soon(|| show_stopped(&args.run, &recipe), train)
     };
     if !processes.leads() {
         return silent_exit(outcome, stop);

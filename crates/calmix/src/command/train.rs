@@ -139,9 +139,10 @@ impl Asked<'_> {
             asked: Some(self.hash),
         };
         let train = || trainer.start(training, prepared);
-        let outcome = match trainer.has_checkpoints() {
-            true => train(),
-            false => stop.ending_soon(|| show_stopped(&run, &recipe), train),
+        let outcome = if trainer.has_checkpoints() {
+            train()
+        } else {
+            stop.ending_soon(|| show_stopped(&run, &recipe), train)
         };
         show_outcome(outcome, &run, stop, |recipe| next_resume(&run, recipe, launch))
     }

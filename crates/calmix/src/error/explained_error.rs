@@ -31,7 +31,7 @@ pub fn explained(error: Error) -> Error {
 pub fn explain(error: HeadsError) -> Error {
     match error {
         HeadsError::Lifecycle(error) => explain_lifecycle(error),
-        error => refused(error.kind(), error.into(), None),
+        error => refused(error.kind(), &error.into(), None),
     }
 }
 
@@ -50,13 +50,13 @@ pub fn explain_lifecycle(error: LifecycleError) -> Error {
         LifecycleError::Data(error) => error.into(),
         LifecycleError::Run(error) => error.into(),
         LifecycleError::Recipe(error) => error.into(),
-        error => refused(error.kind(), error.into(), hint),
+        error => refused(error.kind(), &error.into(), hint),
     }
 }
 
 /// A sentence with an exit code that says whether the user has to correct something.
-pub fn refused(kind: ErrorKind, error: Error, hint: Option<String>) -> Error {
-    let message = sentence(&error);
+pub fn refused(kind: ErrorKind, error: &Error, hint: Option<String>) -> Error {
+    let message = sentence(error);
     let refusal =
         if kind == ErrorKind::Mistake { CliError::invalid(message) } else { CliError::failed(message) };
     match hint {
