@@ -63,8 +63,8 @@ fn evaluate(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Er
     rows.sort_by_cached_key(|&row| Seed(split).stream(Domain::Split, n as u64, row as u64).next_u64());
     let (calibrating, evaluating) = rows.split_at(n.min(rows.len()));
     let some = chosen(all, calibrating);
-    let fitted = FittedCalibrator::fit(&some, FittedOn::Later)?;
-    let held_out = held_out::cross_fitted(&some, &fitted, &[])?;
+    let fitted = FittedCalibrator::fit(&some, FittedOn::Later, &|| false)?;
+    let held_out = held_out::score_cross_fitted(&some, &fitted, &[], &|| false)?;
     let map = fitted.calibrator;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
     let threshold = held_out.answer_threshold(PRECISION)?;

@@ -71,8 +71,8 @@ fn each_run(runs: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
 
 fn evaluate(run: &Path) -> Result<Kept, Box<dyn Error>> {
     let (labels, test) = (predictions(run, "-out-of-fold-ema")?, predictions(run, "-test-ema")?);
-    let fitted = FittedCalibrator::fit_out_of_fold(&labels)?;
-    let held_out = held_out::cross_fitted(&labels, &fitted, &[])?;
+    let fitted = FittedCalibrator::fit_out_of_fold(&labels, &|| false)?.0;
+    let held_out = held_out::score_cross_fitted(&labels, &fitted, &[], &|| false)?;
     let sets = held_out.sets(SetRule::Lac, COVERAGE)?;
     let thresholds = [held_out.answer_threshold(PRECISIONS[0])?, held_out.answer_threshold(PRECISIONS[1])?];
     let (mut covered, mut size, mut answered) = (0.0, 0.0, [(0.0, 0.0); 2]);

@@ -43,12 +43,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let heads: Vec<_> = LABELS.iter().map(|n| format!(" n = {n} | likeliest |")).collect();
     println!("| run | raw |{}\n|---|---|{}", heads.concat(), "---|---|".repeat(LABELS.len()));
     for run in std::env::args().skip(1) {
-        let said = LabelledRows::of_test(Path::new(&run))?;
-        let raw = said.said(Temperature::IDENTITY)?;
+        let rows = LabelledRows::of_test(Path::new(&run))?;
+        let raw = rows.confidences(Temperature::IDENTITY)?;
         let mut line = Vec::new();
         for n in LABELS {
-            for fit in [Temperature::fit_cautiously::<f32>, Temperature::fit::<f32>] {
-                let Outcome { ece, worse } = outcome(&said, &raw, n, fit)?;
+            for fit in [Temperature::fit_penalised::<f32>, Temperature::fit::<f32>] {
+                let Outcome { ece, worse } = outcome(&rows, &raw, n, fit)?;
                 line.push(format!(" {:.1} ({:.1}%) |", 100.0 * ece, 100.0 * worse));
             }
         }
@@ -60,16 +60,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn outcome(
-    said: &LabelledRows,
+    rows: &LabelledRows,
     raw: &TopLabel,
     n: usize,
     fit: fn(Matrix<'_>, &[u32]) -> Result<Temperature, MetricsError>,
 ) -> Result<Outcome, Box<dyn Error>> {
     let (mut after, mut worse) = (0.0, 0);
     for draw in 0..DRAWS {
-        let (drawn, is_drawn) = said.draw(n, draw)?;
+        let (drawn, is_drawn) = rows.draw(n, draw)?;
         let temperature = fit(drawn.matrix()?, &drawn.labels)?;
-        let (before, now) = (ece_of(raw, &is_drawn)?, ece_of(&said.said(temperature)?, &is_drawn)?);
+        let (before, now) = (ece_of(raw, &is_drawn)?, ece_of(&rows.confidences(temperature)?, &is_drawn)?);
         after += now;
         worse += u64::from(now > before + 0.01);
     }
@@ -77,10 +77,11 @@ fn outcome(
 }
 
 /// The ECE of all predictions but those that are left out.
-fn ece_of(said: &TopLabel, left_out: &[bool]) -> Result<f64, MetricsError> {
+fn ece_of(predictions: &TopLabel, left_out: &[bool]) -> Result<f64, MetricsError> {
     let evaluate = |row: &usize| !left_out[*row];
-    let confidence = (0..said.len()).filter(evaluate).map(|row| said.confidence()[row]).collect();
-    let correct = (0..said.len()).filter(evaluate).map(|row| said.correct()[row]).collect();
+    let confidence =
+        (0..predictions.len()).filter(evaluate).map(|row| predictions.confidence()[row]).collect();
+    let correct = (0..predictions.len()).filter(evaluate).map(|row| predictions.correct()[row]).collect();
     Ok(ece(&reliability_bins(&TopLabel::new(confidence, correct)?, Binning::default())))
 }
 
@@ -91,8 +92,8 @@ impl LabelledRows {
         let is_test = |path: &std::path::PathBuf| path.to_string_lossy().ends_with("-test-ema.safetensors");
         let last =
             names.filter(is_test).max().ok_or_else(|| format!("{}: no test predictions", run.display()))?;
-        let said = predictions_file::from_bytes(&fs::read(last)?)?;
-        Ok(Self::new(said.classes.len(), said.logits, said.labels)?)
+        let test = predictions_file::from_bytes(&fs::read(last)?)?;
+        Ok(Self::new(test.classes.len(), test.logits, test.labels)?)
     }
 
     fn new(width: usize, logits: Vec<f32>, labels: Vec<u32>) -> Result<Self, MetricsError> {
@@ -112,7 +113,7 @@ impl LabelledRows {
     }
 
     /// The confidences at a temperature.
-    fn said(&self, temperature: Temperature) -> Result<TopLabel, MetricsError> {
+    fn confidences(&self, temperature: Temperature) -> Result<TopLabel, MetricsError> {
         // The system's exp is several times as fast as the one of calmix-core, and as good for a table of one digit.
         let beta = 1.0 / temperature.value();
         let winner = |row: &[f64]| 1.0 / row.iter().map(|z| (beta * z).exp()).sum::<f64>();

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
 use calmix_core::rng::Seed;
-use calmix_data::prepare::prepare as prepare_table;
+use calmix_data::prepare::prepare as prepare_dataset;
 use calmix_engine::engine::{Engine, Settings};
-use calmix_heads::images::PageShard;
+use calmix_heads::images::PagePart;
 use calmix_heads::trainer;
 use calmix_lifecycle::request::RunRequest;
 use calmix_ort::image_network::ImageNetwork;
@@ -20,7 +20,6 @@ use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{Sink, Work, WorkProgress};
 
 use crate::step::settings;
@@ -28,7 +27,7 @@ use crate::step::settings;
 /// Views of a repetition, as in xtask/src/bench/catalogue.rs.
 const VIEWS: usize = 640;
 /// A clean one, two weak and two strong ones.
-const VIEWS_OF_IMAGE: usize = 5;
+const VIEWS_PER_IMAGE: usize = 5;
 /// Images with a label, one of a class; none of them is drawn among the others too.
 const LABELLED: usize = 10;
 /// Of ONNX Runtime.
@@ -36,7 +35,7 @@ const THREADS: usize = 2;
 const NETWORK: &str = "tf_efficientnet_lite0";
 const SIZE: u32 = 160;
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
 /// One repetition; what is returned is the number of views.
 pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>> {
@@ -64,16 +63,16 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
     let root = PathBuf::from(folder);
     let mut repetition = 0;
     let first = recipe(&root, &table, &file, &temp.path().join("0"))?.recipe;
-    prepare_table(&first.dataset.source_spec(), &root, &table)?;
+    prepare_dataset(&first.dataset.source_spec(), &root, &table)?;
     Ok(Box::new(move || {
         repetition += 1;
         let cache = temp.path().join(repetition.to_string());
         let recipe = recipe(&root, &table, &file, &cache)?;
         let mut views = 0;
         trainer::make_features(
-            RunRequest::new(&NEVER).sink(ViewCount(&mut views)),
+            RunRequest::new(&NEVER_STOP).sink(ViewCount(&mut views)),
             &recipe,
-            PageShard::WHOLE,
+            PagePart::ALL,
         )?;
         ensure!(views == VIEWS as u64, "made {views} views, expected {VIEWS}");
         Ok(VIEWS)
@@ -89,7 +88,7 @@ fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Res
         .set(&format!("dataset.prepared={}", path(table)))
         .set("dataset.test=\"\"")
         .set("labels.count=1")
-        .set(&format!("labels.unlabelled_count={}", VIEWS / VIEWS_OF_IMAGE - LABELLED))
+        .set(&format!("labels.unlabelled_count={}", VIEWS / VIEWS_PER_IMAGE - LABELLED))
         .set(&format!("network.weights={}", path(weights)))
         .set(&format!("network.cache={}", path(cache)))
         .set(&format!("train.threads={THREADS}"));
@@ -100,18 +99,6 @@ fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Res
 struct ViewCount<'a>(&'a mut u64);
 
 impl Sink for ViewCount<'_> {
-    fn event(&mut self, _: &Event) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
-        Ok(())
-    }
-
     fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         if progress.work == Work::Features {
             *self.0 = progress.done;

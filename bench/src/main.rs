@@ -7,14 +7,14 @@ mod data;
 #[cfg(feature = "engine")]
 mod features;
 mod measures;
+#[cfg(feature = "engine")]
+mod micro_batches;
 mod order;
 mod plan;
 #[cfg(feature = "engine")]
 mod predict;
 #[cfg(feature = "engine")]
 mod processes;
-#[cfg(feature = "engine")]
-mod shards;
 #[cfg(feature = "engine")]
 mod step;
 mod worker;
@@ -41,15 +41,15 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["features", case @ ..] => worker::serve(features::prepare(case)?),
         #[cfg(feature = "engine")]
-        ["shards", case @ ..] => worker::serve(shards::prepare(case)?),
+        ["micro-batches", case @ ..] => worker::serve(micro_batches::prepare(case)?),
         #[cfg(feature = "engine")]
         ["processes", case @ ..] => {
-            worker::serve_telling(processes::prepare(case)?, processes::Metrics::tell)
+            worker::serve_with_metrics(processes::prepare(case)?, processes::Metrics::to_line)
         }
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),
         _ => bail!(
-            "usage: calmix-bench plan|data|order|measures|step|predict|photos|features|shards|processes CASE, and then `run` and `quit` on standard input"
+            "usage: calmix-bench plan|data|order|measures|step|predict|photos|features|micro-batches|processes CASE, and then `run` and `quit` on standard input"
         ),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64>> {
         "nll" => ("logits", |z, labels| Ok(nll_from_logits(z, labels, 1.0)?)),
         "class-wise-ece" => ("probabilities", |p, labels| Ok(class_wise_ece(p, labels, torchmetrics())?)),
         "temperature" => ("logits", |z, labels| Ok(Temperature::fit(z, labels)?.value())),
-        "cautious-temperature" => ("logits", |z, labels| Ok(Temperature::fit_cautiously(z, labels)?.value())),
+        "cautious-temperature" => ("logits", |z, labels| Ok(Temperature::fit_penalised(z, labels)?.value())),
         other => bail!("there is no measure `{other}`"),
     };
     let numbers: Vec<f32> =

@@ -45,13 +45,13 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPl
     let mut plan = move || {
         let x_ids: Vec<u64> = (0..LABELLED).map(|_| draws.below(LABELLED_SAMPLES)).collect();
         let u_ids: Vec<u64> = (0..UNLABELLED).map(|_| draws.below(SAMPLES)).collect();
-        let seen = Observation {
+        let observation = Observation {
             labelled: rows(&x_ids, &x, classes, width)?,
             labels: &labels,
             unlabelled: rows(&u_ids, &u, classes, width)?,
         };
         step += 1;
-        let planned = planner.plan(&seen, &u_ids, RunStep { step, steps: 1 << 20 })?;
+        let planned = planner.plan(&observation, &u_ids, RunStep { step, steps: 1 << 20 })?;
         Ok(planner.commit(planned))
     };
     Ok(move || (0..STEPS).map(|_| plan()).collect())

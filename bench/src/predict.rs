@@ -10,7 +10,6 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use calmix::model::{Model, ModelOptions};
 use calmix_core::rng::Seed;
-use calmix_data::augment::Augment;
 use calmix_data::image_list::{ImageList, ListedImages};
 use calmix_data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 use calmix_engine::engine::Engine;
@@ -51,14 +50,14 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f32>>> 
     Ok(Box::new(move || {
         let mut total = 0.0;
         for batch in loader(&model, &paths, side)? {
-            let said = model.predict_views(&batch?.pixels)?;
-            total += said.iter().map(|said| said.confidence).sum::<f32>();
+            let predictions = model.predict_views(&batch?.pixels)?;
+            total += predictions.iter().map(|prediction| prediction.confidence).sum::<f32>();
         }
         Ok(total)
     }))
 }
 
-fn loader(model: &Model, paths: &[PathBuf], side: u32) -> Result<EvalLoader<ImageViews<Augment>>> {
+fn loader(model: &Model, paths: &[PathBuf], side: u32) -> Result<EvalLoader> {
     let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
     let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
     let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use calmix_lifecycle::request::RunRequest;
 use calmix_recipe::{Layers, Resolved};
 use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
+use calmix_run::events::Pace;
 use calmix_run::sink::Sink;
 use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
 use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
@@ -26,7 +26,7 @@ use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
 const STEPS: u64 = 2;
 const CLASSES: usize = 10;
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
 /// The metrics of a repetition beside its time.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Of a step: how long the cores worked for the first process, which is about the same on a busy machine as on a
     /// quiet one; and of several, what it sent, what the formula says, and the share of time that took.
-    pub(crate) fn tell(&self) -> String {
+    pub(crate) fn to_line(&self) -> String {
         let worked = self.worked.map(|seconds| format!("cpu-ms={:.1} ", 1e3 * seconds / STEPS as f64));
         let worked = worked.unwrap_or_default();
         let Some(processes) = self.pace.processes else { return worked };
@@ -68,10 +68,10 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> +
         .map(|rank| start(&launch_info(rank, size, port), threads, folder, &run))
         .collect::<Result<Vec<_>>>()?;
 
-    let ((go, told), (done, is_done)) = (channel(), channel());
-    let own = (size > 1).then(|| launch_info(0, size, port));
+    let ((go, signals), (done, is_done)) = (channel(), channel());
+    let first_launch = (size > 1).then(|| launch_info(0, size, port));
     thread::spawn(move || {
-        if let Err(error) = lead(&recipe, own.as_ref(), &run, told, done) {
+        if let Err(error) = lead(&recipe, first_launch.as_ref(), &run, signals, done) {
             // The waiting side gets an error, because this end of the channel closes.
             let _ = writeln!(std::io::stderr(), "{error:#}");
         }
@@ -106,16 +106,16 @@ fn lead(
     recipe: &Resolved,
     launch: Option<&LaunchInfo>,
     run: &Path,
-    told: Receiver<()>,
+    signals: Receiver<()>,
     done: Sender<Option<Pace>>,
 ) -> Result<()> {
     let pace = Arc::new(Mutex::new(None));
-    let (told, seen) = (Mutex::new(told), Arc::clone(&pace));
-    let trainer = Trainer::new(RunRequest::new(&NEVER).sink(Paces(pace))).watched(move |phase, step| {
+    let (signals, seen) = (Mutex::new(signals), Arc::clone(&pace));
+    let trainer = Trainer::new(RunRequest::new(&NEVER_STOP).sink(Paces(pace))).watched(move |phase, step| {
         if phase == StepPhase::Observe && step.is_multiple_of(STEPS) {
             let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
-            if done.send(pace).is_err() || told.recv().is_err() {
+            let signals = signals.lock().unwrap_or_else(PoisonError::into_inner);
+            if done.send(pace).is_err() || signals.recv().is_err() {
                 // The receiver is gone: the process is about to end.
                 loop {
                     thread::park();
@@ -130,7 +130,7 @@ fn lead(
 pub(crate) fn follow(case: &[&str]) -> Result<()> {
     let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
     let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
-    let trainer = Trainer::new(RunRequest::new(&NEVER)).watched(|phase, step| {
+    let trainer = Trainer::new(RunRequest::new(&NEVER_STOP)).watched(|phase, step| {
         let mut line = String::new();
         if phase == StepPhase::Observe
             && step.is_multiple_of(STEPS)
@@ -171,7 +171,7 @@ fn launch_info(rank: usize, size: usize, port: u16) -> LaunchInfo {
     }
 }
 
-/// FixMatch with CalibrateMix on CIFAR-10; in two shards.
+/// FixMatch with CalibrateMix on CIFAR-10; in two micro-batches.
 fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
     let settings = [
         &format!("dataset.path={folder}"),
@@ -184,7 +184,7 @@ fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
         "train.batch=16",
         "train.ratio=7",
         "train.step=lean",
-        "train.shards=2",
+        "train.micro_batches=2",
         "train.device=cpu",
         "train.precision=bf16",
         "train.steps=1000000",
@@ -201,16 +201,8 @@ fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
 struct Paces(Arc<Mutex<Option<Pace>>>);
 
 impl Sink for Paces {
-    fn event(&mut self, _: &Event) -> Result<(), RunError> {
-        Ok(())
-    }
-
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(*pace);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - `whole` is what training pays: batches from the loader, with USB's views, and the plan of every step.
 //! - `bare` is the same engine on one batch in memory and one finished plan: the passes, the optimiser and
-//!   the average, without loader and plan. It still copies the batch to libtorch,
+//!   the EMA, without loader and plan. It still copies the batch to libtorch,
 //!   normalises it and fetches the observation: together less than a hundredth of a step.
 
 mod cifar;
@@ -10,24 +10,24 @@ mod cifar;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use calmix_core::micro_batching::Partition;
 use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::rng::Seed;
 use calmix_core::schedule::{RunStep, Start};
-use calmix_core::sharding::Partition;
 use calmix_data::loader::TrainBatch;
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, Settings};
+use calmix_engine::micro_batch_plan::LocalPlan;
+use calmix_engine::observe::Observed;
 use calmix_engine::optimiser::Sgd;
-use calmix_engine::shard_plan::LocalPlan;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
-use calmix_recipe::step_kind::StepKind;
-use calmix_recipe::sum_kind::SumKind;
+use calmix_recipe::step_kind::{StepKind, SumKind};
 
 use cifar::Cifar;
 
@@ -64,13 +64,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
             let mut total = 0.0;
             for batch in cifar.loader(SEED, steps.clone())? {
                 let batch = batch?;
-                let observed = engine.observe(&method, &lent(&batch, &partition), true)?;
-                let planned = planner.plan(
-                    &observed.observation()?,
-                    &batch.unlabelled.slots,
-                    RunStep { step: batch.step, steps: STEPS },
-                )?;
-                let plan = planner.commit(planned).into();
+                let observed = engine.observe(&method, &as_engine_batch(&batch, &partition), true)?;
+                let plan = planned(&mut planner, &observed, &batch)?;
                 total += engine.learn(&processes, &method, observed, &plan, LEARNING_RATE)?.total;
             }
             steps = steps.end..steps.end + STEPS;
@@ -79,25 +74,26 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
     }
 
     let batch = cifar.loader(SEED, 0..1)?.next().context("the loader has no batch")??.clone();
-    let mut made: Option<LocalPlan> = None;
+    let mut reused_plan: Option<LocalPlan> = None;
     Ok(Box::new(move || {
         let mut total = 0.0;
         for _ in 0..STEPS {
-            let observed = engine.observe(&method, &lent(&batch, &partition), true)?;
+            let observed = engine.observe(&method, &as_engine_batch(&batch, &partition), true)?;
             // The first step is part of a repetition that is not counted, as that of all sides is.
-            if made.is_none() {
-                let planned = planner.plan(
-                    &observed.observation()?,
-                    &batch.unlabelled.slots,
-                    RunStep { step: batch.step, steps: STEPS },
-                )?;
-                made = Some(planner.commit(planned).into());
+            if reused_plan.is_none() {
+                reused_plan = Some(planned(&mut planner, &observed, &batch)?);
             }
-            let plan = made.as_ref().context("no plan")?;
+            let plan = reused_plan.as_ref().context("no plan")?;
             total += engine.learn(&processes, &method, observed, plan, LEARNING_RATE)?.total;
         }
         Ok(total)
     }))
+}
+
+fn planned(planner: &mut Planner, observed: &Observed, batch: &TrainBatch) -> Result<LocalPlan> {
+    let step = RunStep { step: batch.step, steps: STEPS };
+    let planned = planner.plan(&observed.observation()?, &batch.unlabelled.slots, step)?;
+    Ok(planner.commit(planned).into())
 }
 
 pub(crate) fn settings(kind: &str) -> Result<Settings> {
@@ -125,7 +121,7 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
     })
 }
 
-fn lent<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> batch::Batch<'a> {
+fn as_engine_batch<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> batch::Batch<'a> {
     let (x, u) = (&batch.labelled, &batch.unlabelled);
     batch::Batch {
         step: batch.step,

@@ -27,8 +27,8 @@ if "CALMIX_DIST" not in os.environ:
 DIST = Path(os.environ["CALMIX_DIST"])
 TOOLS = Path(sys.executable).parent
 MEGABYTE = 1_000_000
-# Twenty steps of the smallest recipe. One thread and two shards: the same bits with one process and with two.
-TRAINING = ["train", "cpu-folder", "--set", "train.steps=20", "--set", "train.threads=1", "--set", "train.shards=2"]
+# Twenty steps of the smallest recipe. One thread and two micro-batches: the same bits with one process and with two.
+TRAINING = ["train", "cpu-folder", "--set", "train.steps=20", "--set", "train.threads=1", "--set", "train.micro_batches=2"]
 # As docs/exit-codes.md has them.
 EXIT_CODES = {
     ("--version",): 0,

@@ -6,7 +6,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // From the build script of calmix-engine.
     let Ok(folder) = std::env::var("DEP_CALMIX_ENGINE_RPATH") else { return };
-    // A program for other machines looks in folders beside its own: `xtask/src/wheels/programs.rs` names them.
+    // A program for other machines looks in folders beside its own: `xtask/src/wheels/build.rs` names them.
     println!("cargo::rerun-if-env-changed=CALMIX_RUNPATH");
     let runpath = std::env::var("CALMIX_RUNPATH").unwrap_or_else(|_| folder.clone());
     println!("cargo::rustc-link-arg=-Wl,-rpath,{runpath}");

@@ -4,7 +4,7 @@ use calmix_onnx::foreign::ForeignModel;
 use calmix_onnx::foreign::encoder_file::EncoderFile;
 use calmix_onnx::foreign::feature_output::FeatureOutput;
 use calmix_onnx::foreign::problem::ForeignProblem;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use libfuzzer_sys::fuzz_target;
 
 /// The model of the bytes as an encoder.

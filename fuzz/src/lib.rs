@@ -4,6 +4,7 @@ pub mod tiny;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
@@ -74,6 +75,13 @@ impl Default for Scene {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Keeps libFuzzer's hook from aborting at panics that a reader makes errors, such as those of the crate `parquet` on damaged
+/// files. A panic that reaches the target still aborts.
+pub fn allow_caught_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| std::panic::set_hook(Box::new(|_| {})));
 }
 
 /// Decodes, and checks that the header and the pixels have the same size.

@@ -12,7 +12,6 @@ mod files;
 mod measurement;
 mod memory;
 mod sides;
-mod turns;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -25,8 +24,7 @@ use crate::workspace;
 use catalogue::{BENCHES, Bench, Case, Peer, Program, Sides};
 use measurement::{Measurement, median};
 use sides::Comparison;
-use turns::Turns;
-use worker::Worker;
+use worker::{Turns, Worker};
 
 /// Enough repetitions that a single outlier does not change the median.
 const DEFAULT_REPEAT: usize = 9;
@@ -71,7 +69,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     if !request.json {
         println!("{}: {}; median of {}", bench.name, bench.what, request.repeat);
-        tables.extend((!lines.is_empty()).then(|| measurement::table(&lines)));
+        tables.extend((!lines.is_empty()).then(|| measurement::pairs_table(&lines)));
         println!("{}", tables.join("\n\n"));
     }
     Ok(())
@@ -165,7 +163,7 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<(Vec<&'static st
     let names = commands.iter().map(|(name, _)| *name).collect();
     let workers = commands.into_iter().map(|(name, command)| Worker::start(name, command));
     let mut workers = workers.collect::<Result<Vec<_>>>()?;
-    Ok((names, turns::take(&mut workers, repeat)?))
+    Ok((names, worker::take_turns(&mut workers, repeat)?))
 }
 
 fn pair(bench: &Bench, case: &Case, turns: Vec<Turns>) -> Result<Measurement> {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::workspace::empty_folder;
+
 /// `$CALMIX_CACHE`, or `calmix` in `$XDG_CACHE_HOME` or in `~/.cache`; `.ci/run` looks in the same folder.
 pub(crate) fn folder() -> Result<PathBuf> {
     folder_by(|name| std::env::var_os(name), std::env::home_dir())
@@ -44,13 +46,10 @@ impl Installed {
         if self.is_complete() {
             return Ok(false);
         }
-        let shown = self.folder.display();
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder).with_context(|| format!("cannot clear {shown}"))?;
-        }
-        fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {shown}"))?;
+        empty_folder(&self.folder)?;
         install(&self.folder)?;
-        fs::write(self.folder.join("complete"), "").with_context(|| format!("cannot write into {shown}"))?;
+        fs::write(self.folder.join("complete"), "")
+            .with_context(|| format!("cannot write into {}", self.folder.display()))?;
         Ok(true)
     }
 }

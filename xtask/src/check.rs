@@ -6,7 +6,6 @@ mod layout;
 mod miri;
 pub(crate) mod publish;
 pub(crate) mod python;
-mod skipped;
 mod snippets;
 mod step;
 mod tier;
@@ -17,9 +16,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::human_time::human_time;
 use crate::setup::libtorch;
-use skipped::SkippedTests;
 use step::{Action, STEPS, Step};
-use tier::Tier;
+use tier::{SkippedTests, Tier};
 
 /// Runs the named steps, or all of the tier, and stops at the first that fails.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
@@ -82,7 +80,7 @@ fn prepare(steps: Vec<&'static Step>, tier: Tier) -> Result<Vec<(&'static Step, 
 
 fn perform(step: &Step, action: Action, skipped: &SkippedTests) -> Result<()> {
     match action {
-        Action::Own { run, .. } => run(),
+        Action::Function { run, .. } => run(),
         Action::Skip { reason } => skipped.add(&format!("the step `{}`", step.name), reason),
         Action::Command(mut command) => {
             skipped.listen(&mut command);

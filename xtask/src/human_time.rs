@@ -10,8 +10,8 @@ pub(crate) fn human_time(duration: Duration) -> String {
     } else if seconds < 59.95 {
         format!("{seconds:.1} s")
     } else {
-        let whole = seconds.round() as u64;
-        format!("{} min {:02} s", whole / 60, whole % 60)
+        let rounded = seconds.round() as u64;
+        format!("{} min {:02} s", rounded / 60, rounded % 60)
     }
 }
 

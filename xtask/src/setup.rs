@@ -49,8 +49,8 @@ pub(crate) const TORCHMETRICS: &[&str] =
 
 /// The runtime of exported models.
 pub(crate) const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
-/// The Python packages that run exported models in the tests of calmix-onnx and calmix-torch, which find them in the cache. Their
-/// library is also the one that calmix runs in a clone.
+/// The Python packages that run exported models in the tests of calmix-onnx and calmix-torch, which find them in the cache.
+/// Their library is also the one that calmix runs in a clone.
 pub(crate) const ONNX: &[&str] = &[ONNXRUNTIME, "onnx==1.23.2", "pillow==13.0.0"];
 
 /// Disk space that compiling a tool takes at most.

@@ -98,10 +98,7 @@ impl RegistryWeights {
         if installed.is_complete() && hash(&file)? == self.result {
             return Ok(file);
         }
-        if installed.folder.exists() {
-            fs::remove_dir_all(&installed.folder)
-                .with_context(|| format!("cannot clear {}", installed.folder.display()))?;
-        }
+        workspace::empty_folder(&installed.folder)?;
         attempts::require_space(BYTES, self.name)?;
         installed.ensure(|folder| self.make(folder))?;
         Ok(file)

@@ -1,10 +1,9 @@
 //! `cargo xtask wheels`: the Python library and the programs as wheels for Linux on x86-64, weights as a wheel for every machine,
 //! and the test of all.
 
+mod build;
 mod crate_licences;
 mod distribution;
-mod programs;
-mod tools;
 mod weights;
 
 use std::fs;
@@ -17,8 +16,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::human_time::human_time;
 use crate::setup::venv::{self, TORCH};
 use crate::workspace;
+use build::{Build, tool};
 use distribution::{Distribution, EXECUTABLE, FILE, with_fields};
-use programs::Build;
 
 /// The newest glibc that the files ask for is 2.34, that of RHEL 9; `auditwheel show` confirms it in the test.
 const PLATFORM: &str = "manylinux_2_34_x86_64";
@@ -73,7 +72,7 @@ fn build(options: &Options) -> Result<()> {
     );
     let start = Instant::now();
     let build = Build::new(options.profile)?;
-    build.programs(&programs(&options.names))?;
+    build.compile(&packages(&options.names))?;
     fs::create_dir_all(&options.folder)?;
     for name in NAMES.iter().filter(|name| options.names.contains(name)) {
         let began = Instant::now();
@@ -90,16 +89,16 @@ fn build(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The programs that are in wheels of these names.
-fn programs(names: &[&str]) -> Vec<&'static str> {
-    let mut programs = Vec::new();
+/// The packages that are compiled for wheels of these names.
+fn packages(names: &[&str]) -> Vec<&'static str> {
+    let mut packages = Vec::new();
     if names.contains(&"calmix") {
-        programs.push("calmix");
+        packages.extend(["calmix", "calmix-python"]);
     }
     if names.iter().any(|name| ["calmix-cpu", "calmix-torch"].contains(name)) {
-        programs.push("calmix-torch");
+        packages.push("calmix-torch");
     }
-    programs
+    packages
 }
 
 /// The program for images alone; PyTorch is a dependency.
@@ -127,27 +126,34 @@ fn cpu(build: &Build, dist: &Path) -> Result<PathBuf> {
     finished(&distribution, "cpu", dist)
 }
 
-/// The Python library as maturin builds it, with the program that needs no libtorch and the extras.
+/// The Python library: its modules, the extension module, the program that needs no libtorch, and the extras.
 fn library(build: &Build, dist: &Path) -> Result<PathBuf> {
-    let program = build.program("calmix");
-    let built = build.folder("maturin")?;
-    let manifest = workspace::root().join("bindings/python/Cargo.toml");
-    let mut maturin = Command::new(tools::program("maturin")?);
-    maturin.args(["build", "--locked", "--profile", build.profile, "--auditwheel", "skip"]);
-    maturin.args(["--compatibility", PLATFORM.trim_end_matches("_x86_64")]).arg("--out").arg(&built);
-    maturin.arg("--manifest-path").arg(manifest).current_dir(workspace::root());
-    build.set(&mut maturin);
-    ensure!(
-        maturin.status().context("cannot start maturin")?.success(),
-        "maturin could not build the library"
-    );
-    let mut wheels = fs::read_dir(&built)?.collect::<Result<Vec<_>, _>>()?;
-    let wheel = wheels.pop().context("maturin wrote no wheel")?.path();
-    let distribution = Distribution::unpack(&wheel, &build.stage, "calmix", &build.version)?;
-    let scripts = format!("calmix-{}.data/scripts/calmix", distribution.version());
-    distribution.copy_program(&program, &scripts)?;
+    let distribution = Distribution::new(&build.stage, "calmix", &build.version)?;
+    let project = workspace::root().join("bindings/python");
+    distribution.copy_folder(&project.join("python"))?;
+    distribution.copy_program(&build.product("lib_calmix.so"), "calmix/_calmix.abi3.so")?;
+    let script = format!("calmix-{}.data/scripts/calmix", distribution.version());
+    distribution.copy_program(&build.product("calmix"), &script)?;
+    // maturin, the backend of the project, reads pyproject.toml; it compiles nothing for this.
+    let metadata = build.stage.join("metadata");
+    workspace::empty_folder(&metadata)?;
+    let mut maturin = Command::new(tool("maturin")?);
+    maturin.args(["pep517", "write-dist-info", "--locked", "--interpreter"]).arg(tool("python")?);
+    maturin.arg("--metadata-directory").arg(&metadata).current_dir(project);
+    venv::run(&mut maturin)?;
+    let place = distribution.info("METADATA");
+    distribution.copy(&metadata.join(&place), &place, FILE)?;
+    write_tag(&distribution, "cp310-abi3")?;
     complete_library(&distribution)?;
     distribution.pack(dist)
+}
+
+/// Writes which interpreters and systems can use a distribution with compiled code.
+fn write_tag(distribution: &Distribution, interpreters: &str) -> Result<()> {
+    let wheel = format!(
+        "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: false\nTag: {interpreters}-{PLATFORM}\n"
+    );
+    distribution.write(&distribution.info("WHEEL"), &wheel)
 }
 
 /// Adds what maturin leaves out of the library: the licences and the extras.
@@ -159,7 +165,7 @@ fn complete_library(distribution: &Distribution) -> Result<()> {
 
 /// A distribution with what both of the programs for images have.
 fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
-    let program = build.program("calmix-torch");
+    let program = build.product("calmix-torch");
     let distribution = Distribution::new(&build.stage, name, &build.version)?;
     let package = distribution.module();
     let launcher = workspace::root().join(format!("bindings/{folder}/{package}/__init__.py"));
@@ -167,10 +173,7 @@ fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
     distribution.copy_program(&program, &format!("{package}/calmix-torch"))?;
     let entry = format!("[console_scripts]\ncalmix-torch = {package}:main\n");
     distribution.write(&distribution.info("entry_points.txt"), &entry)?;
-    let wheel = format!(
-        "Wheel-Version: 1.0\nGenerator: calmix-xtask\nRoot-Is-Purelib: false\nTag: py3-none-{PLATFORM}\n"
-    );
-    distribution.write(&distribution.info("WHEEL"), &wheel)?;
+    write_tag(&distribution, "py3-none")?;
     add_licences(&distribution, &["calmix-torch"])?;
     Ok(distribution)
 }
@@ -225,7 +228,7 @@ fn empty_libtorch(build: &Build) -> Result<PathBuf> {
 /// Installs the wheels of a folder into new environments and runs them.
 fn test(folder: &Path) -> Result<()> {
     let script = workspace::root().join("bindings/tests/test_wheels.py");
-    let mut command = Command::new(tools::program("python")?);
+    let mut command = Command::new(tool("python")?);
     command.arg(script).env("CALMIX_DIST", folder).env("CALMIX_PYTORCH", venv::python(venv::PYTORCH)?);
     let status = command.status().context("cannot start the test of the wheels")?;
     ensure!(status.success(), "the test of the wheels ended with {status}");

@@ -1,11 +1,30 @@
 //! The workspace, as cargo reports it.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+
+/// The packages that do not link libtorch: their tests take seconds, and they can be published.
+pub(crate) const WITHOUT_LIBTORCH: &[&str] = &[
+    "calmix-core",
+    "calmix-io",
+    "calmix-cloud",
+    "calmix-metrics",
+    "calmix-head",
+    "calmix-formats",
+    "calmix-data",
+    "calmix-recipe",
+    "calmix-onnx",
+    "calmix-ort",
+    "calmix-run",
+    "calmix-lifecycle",
+    "calmix-heads",
+    "calmix-report",
+    "calmix",
+];
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -13,6 +32,14 @@ pub(crate) fn root() -> PathBuf {
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let xtask = PathBuf::from(xtask);
     xtask.parent().map_or(xtask.clone(), PathBuf::from)
+}
+
+/// Makes a folder that is empty, whatever was there.
+pub(crate) fn empty_folder(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
 /// The cargo that runs xtask.

@@ -55,7 +55,7 @@ impl Cifar {
     }
 
     /// Starts on the batches of these steps.
-    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader<ImageViews<Augment>>> {
+    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader> {
         let training = Training {
             labelled: self.labelled.clone(),
             unlabelled: self.unlabelled.clone(),

@@ -1,15 +1,13 @@
 //! Calibrators: fitted on logits and labels, applied to logits.
 
-use calmix_core::matrix::Matrix;
-use calmix_metrics::calibrator::any_calibrator::{Calibrator as AnyCalibrator, CalibratorKind};
 use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::calibrator::{Calibrator as AnyCalibrator, CalibratorKind};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use serde_json::Value;
 
-use crate::error::{internal, invalid};
-use crate::labels::classes_of;
+use crate::interop::{classes_of, internal, invalid, matrix};
 
 /// A fitted calibrator.
 #[pyclass(frozen, module = "calmix._calmix")]
@@ -26,15 +24,14 @@ pub(crate) fn fit_calibrator(
     penalised: bool,
 ) -> PyResult<Calibrator> {
     let kind: CalibratorKind = serde_json::from_value(Value::from(kind)).map_err(invalid)?;
-    let (rows, width) = logits.as_array().dim();
-    let logits = Matrix::new(logits.as_slice()?, rows, width).map_err(invalid)?;
+    let logits = matrix(&logits)?;
     let labels = classes_of(&labels)?;
     let fitted = py.detach(|| {
         if kind == CalibratorKind::Temperature && !penalised {
             let temperature = Temperature::fit(logits, &labels)?;
             return Ok(AnyCalibrator::Temperature { temperature });
         }
-        AnyCalibrator::fit(kind, logits, &labels)
+        AnyCalibrator::fit(kind, logits, &labels, &|| false)
     });
     Ok(Calibrator(fitted.map_err(|error: calmix_metrics::error::MetricsError| invalid(error))?))
 }
@@ -64,9 +61,8 @@ impl Calibrator {
         py: Python<'py>,
         logits: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (rows, width) = logits.as_array().dim();
-        let logits = Matrix::new(logits.as_slice()?, rows, width).map_err(invalid)?;
+        let logits = matrix(&logits)?;
         let probabilities = py.detach(|| self.0.probabilities(logits)).map_err(invalid)?;
-        PyArray1::from_vec(py, probabilities).reshape([rows, width])
+        PyArray1::from_vec(py, probabilities).reshape([logits.rows(), logits.width()])
     }
 }

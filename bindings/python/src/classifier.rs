@@ -6,11 +6,10 @@ use calmix::io::class_names;
 use calmix::model::options::ModelOptions;
 use calmix::predict::guarantee::Guarantee;
 use calmix::predict::prediction_rule::{Prediction, PredictionRule};
-use calmix_core::matrix::Matrix;
 use calmix_head::fit::{FittedHead, HeadFit};
 use calmix_head::model::HeadModel;
 use calmix_heads::vector_classifier::{LabelledVectors, VectorClassifier, recipe};
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::fitted_calibrator::{Fitted, Uncalibrated};
 use calmix_metrics::held_out::SetRule;
 use calmix_recipe::Layers;
@@ -23,8 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use serde_json::{Value, json};
 
-use crate::error::{internal, invalid, of_fit};
-use crate::interrupt::interruptible;
+use crate::interop::{internal, interruptible, invalid, matrix, of_fit};
 
 /// Vectors that are predicted between two looks for a signal.
 const BLOCK_ROWS: usize = 4_096;
@@ -40,9 +38,9 @@ pub(crate) struct Classifier {
     info: ModelInfo,
 }
 
-/// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number of a
-/// group for each row or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a description of
-/// the fit as JSON, and the out-of-fold predictions: the rows of `vectors`, and their calibrated probabilities.
+/// Trains a classifier. `vectors` has `views` vectors in each row, `labels` the number of a class or −1, `groups` the number
+/// of a group for each row or nothing at all, and `settings` are keys of a recipe with their values. Returns it with a
+/// description of the fit as JSON, and the out-of-fold predictions: the rows of `vectors`, and their calibrated probabilities.
 #[pyfunction]
 #[pyo3(signature = (vectors, views, labels, classes, groups, settings, threads))]
 #[expect(clippy::type_complexity, reason = "a tuple of arrays is what Python unpacks")]
@@ -58,9 +56,7 @@ pub(crate) fn fit_classifier<'py>(
     threads: usize,
 ) -> PyResult<(Classifier, String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)> {
     class_names::check_all(&classes).map_err(|problem| invalid(format!("y: {problem}")))?;
-    let shape = vectors.as_array().dim();
-    let numbers = vectors.as_slice()?;
-    let vectors = Matrix::new(numbers, shape.0, shape.1).map_err(invalid)?;
+    let vectors = matrix(&vectors)?;
     let labels: Vec<Option<u32>> = labels.as_slice()?.iter().map(|&label| class(label)).collect();
     let mut layers = Layers::new().recipe("vectors");
     for (key, value) in settings {
@@ -226,14 +222,14 @@ fn class(label: i64) -> Option<u32> {
     if label == UNLABELLED { None } else { u32::try_from(label).ok() }
 }
 
-/// The samples that heads of folds predicted, and the probabilities of the head that is the model, each label calibrated without
-/// itself.
+/// The samples that heads of folds predicted, and the probabilities of the head that is the model, each label calibrated
+/// without itself.
 fn out_of_fold(fit: &HeadFit, stop: &AtomicBool) -> PyResult<(Vec<u64>, Vec<f32>)> {
     let Some(kept) = fit.head() else { return Ok((Vec::new(), Vec::new())) };
-    let logits = match kept.calibrator.map() {
+    let logits = match kept.calibrator.calibrator() {
         Some(calibrator) => {
             let stop = || stop.load(Ordering::Relaxed);
-            calibrator.cross_fit_unless(&kept.predictions, &stop).map_err(internal)?.logits
+            calibrator.cross_fit(&kept.predictions, &stop).map_err(internal)?.logits
         }
         None => kept.predictions.logits.clone(),
     };
@@ -244,10 +240,10 @@ fn out_of_fold(fit: &HeadFit, stop: &AtomicBool) -> PyResult<(Vec<u64>, Vec<f32>
 /// The heads that were tried, the difference that samples without labels made, and which labels a calibrator lacks.
 fn describe(fit: &HeadFit) -> Value {
     let heads: Vec<Value> =
-        fit.heads.iter().enumerate().map(|(n, head)| candidate(head, n == fit.kept)).collect();
+        fit.heads.iter().enumerate().map(|(n, head)| candidate(head, n == fit.selected)).collect();
     let uncalibrated = match fit.head().map(|head| &head.calibrator) {
-        Some(Fitted::Nothing(Uncalibrated { held_out, least, .. })) => {
-            Some(json!({ "held_out": held_out, "least": least }))
+        Some(Fitted::Uncalibrated(Uncalibrated { held_out, min_labels, .. })) => {
+            Some(json!({ "held_out": held_out, "min_labels": min_labels }))
         }
         _ => None,
     };
@@ -255,7 +251,7 @@ fn describe(fit: &HeadFit) -> Value {
 }
 
 fn candidate(head: &FittedHead, is_kept: bool) -> Value {
-    let calibrator = head.calibrator.map();
+    let calibrator = head.calibrator.calibrator();
     json!({
         "name": HeadName::from(head.candidate).name(),
         "uses_unlabelled": !head.candidate.is_labels_alone(),

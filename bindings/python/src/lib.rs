@@ -5,9 +5,7 @@
 
 mod calibrator;
 mod classifier;
-mod error;
-mod interrupt;
-mod labels;
+mod interop;
 mod measure;
 mod onnx_file;
 mod planner;

@@ -3,11 +3,9 @@
 use std::num::NonZeroU16;
 
 use calmix_core::lanes;
-use calmix_core::matrix::MatrixOf;
-use calmix_core::matrix::number::Number;
+use calmix_core::matrix::{MatrixOf, Scalar};
 use calmix_core::rng::Seed;
 use calmix_metrics::calibrator::temperature::Temperature;
-use calmix_metrics::error::MetricsError;
 use calmix_metrics::measure::{
     Binned, Binning, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
     confidence_gap, debiased_squared_error, ece, nll_of_probability_rows, nll_of_rows, smooth_ece,
@@ -17,8 +15,7 @@ use calmix_metrics::stats::{clopper_pearson, percentile_interval, resample};
 use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::error::{internal, invalid};
-use crate::labels::classes_of;
+use crate::interop::{classes_of, internal, invalid, matrix};
 
 /// The largest distance of a row's sum from 1: probabilities in half precision are that far off.
 pub(crate) const SUM_TOLERANCE: f64 = 1e-3;
@@ -34,7 +31,8 @@ pub(crate) enum RowsOf<'py> {
 }
 
 impl RowsOf<'_> {
-    /// Computes from the rows in their own type, without the interpreter. Closures are not generic, so there is one for each type.
+    /// Computes from the rows in their own type, without the interpreter. Closures are not generic, so there is one for each
+    /// type.
     fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -48,13 +46,12 @@ impl RowsOf<'_> {
     }
 }
 
-fn detached<T: Number + Element + Sync, R: Send>(
+fn detached<T: Scalar + Element + Sync, R: Send>(
     py: Python<'_>,
     rows: &PyReadonlyArray2<'_, T>,
     compute: impl FnOnce(MatrixOf<'_, T>) -> PyResult<R> + Send,
 ) -> PyResult<R> {
-    let shape = rows.as_array().dim();
-    let rows = matrix(rows.as_slice()?, shape)?;
+    let rows = matrix(rows)?;
     py.detach(|| compute(rows))
 }
 
@@ -117,7 +114,7 @@ struct How<'a> {
 }
 
 impl How<'_> {
-    fn measure<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<(f64, (f64, f64))> {
+    fn measure<T: Scalar>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<(f64, (f64, f64))> {
         self.check_sums(rows)?;
         let of_bins = |of_bins: OfBins| {
             let binned = Binned::new(&self.top_label(rows, labels)?, self.binning);
@@ -142,16 +139,16 @@ impl How<'_> {
                 let nll = nll.map_err(invalid)?;
                 self.value(labels.len(), |counts| counts.mean(&nll))
             }
-            "brier_score" => {
-                let brier = self.with_probabilities(rows, |p| brier_of_rows(p, labels))?;
-                self.value(labels.len(), |counts| counts.mean(&brier))
-            }
-            "class_wise_ece" => {
+            "brier_score" | "class_wise_ece" => {
                 // The bins refer to the probabilities, so these live until the last replicate.
-                let probabilities =
+                let computed =
                     if self.are_logits { Temperature::IDENTITY.probabilities(rows) } else { Vec::new() };
                 let shape = (rows.rows(), rows.width());
-                let rows = if self.are_logits { matrix(&probabilities, shape)? } else { rows };
+                let rows = if self.are_logits { shaped(&computed, shape)? } else { rows };
+                if self.name == "brier_score" {
+                    let brier = brier_of_rows(rows, labels).map_err(invalid)?;
+                    return self.value(labels.len(), |counts| counts.mean(&brier));
+                }
                 let class_wise = ClassWise::new(rows, labels, self.binning).map_err(invalid)?;
                 self.value(labels.len(), |counts| class_wise.ece(counts))
             }
@@ -159,13 +156,13 @@ impl How<'_> {
         }
     }
 
-    fn checked_top_label<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {
+    fn checked_top_label<T: Scalar>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {
         self.check_sums(rows)?;
         self.top_label(rows, labels)
     }
 
     /// Refuses rows of probabilities that do not sum to 1; that each is in [0, 1] is checked by the measures.
-    fn check_sums<T: Number>(self, rows: MatrixOf<'_, T>) -> PyResult<()> {
+    fn check_sums<T: Scalar>(self, rows: MatrixOf<'_, T>) -> PyResult<()> {
         if self.are_logits {
             return Ok(());
         }
@@ -178,25 +175,13 @@ impl How<'_> {
         Ok(())
     }
 
-    fn top_label<T: Number>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {
+    fn top_label<T: Scalar>(self, rows: MatrixOf<'_, T>, labels: &[u32]) -> PyResult<TopLabel> {
         let top_label = if self.are_logits {
             TopLabel::from_logits(rows, labels, 1.0)
         } else {
             TopLabel::from_probabilities(rows, labels)
         };
         top_label.map_err(invalid)
-    }
-
-    fn with_probabilities<T: Number, R>(
-        self,
-        rows: MatrixOf<'_, T>,
-        of: impl Fn(MatrixOf<'_, T>) -> Result<R, MetricsError>,
-    ) -> PyResult<R> {
-        if !self.are_logits {
-            return of(rows).map_err(invalid);
-        }
-        let probabilities = Temperature::IDENTITY.probabilities(rows);
-        of(matrix(&probabilities, (rows.rows(), rows.width()))?).map_err(invalid)
     }
 
     /// The measure of rows that count once, and its bootstrap interval.
@@ -236,6 +221,6 @@ fn binning(bins: NonZeroU16, by_mass: bool, right: bool) -> Binning {
     if by_mass { Binning::EqualMass { bins } } else { Binning::EqualWidth { bins, edges } }
 }
 
-fn matrix<T: Number>(numbers: &[T], shape: (usize, usize)) -> PyResult<MatrixOf<'_, T>> {
+fn shaped<T: Scalar>(numbers: &[T], shape: (usize, usize)) -> PyResult<MatrixOf<'_, T>> {
     MatrixOf::new(numbers, shape.0, shape.1).map_err(invalid)
 }

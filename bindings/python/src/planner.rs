@@ -2,7 +2,6 @@
 //! `calmix_core::planner::Planner`, which trains the heads of calmix too.
 
 use calmix_core::loss::LossKind;
-use calmix_core::matrix::Matrix;
 use calmix_core::method::MethodState;
 use calmix_core::mixup::Row;
 use calmix_core::observation::{Observation, Rows};
@@ -10,14 +9,15 @@ use calmix_core::planner::{Planned, Planner as CorePlanner};
 use calmix_core::rng::Seed;
 use calmix_core::schedule::RunStep;
 use calmix_recipe::Layers;
-use calmix_run::tensor_files::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
+use calmix_run::tensor_files::sample_files::{
+    read_labelled, read_unlabelled, write_labelled, write_unlabelled,
+};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error::{internal, invalid};
-use crate::labels::classes_of;
+use crate::interop::{classes_of, internal, invalid, matrix};
 
 /// A method with its state.
 #[pyclass(module = "calmix._calmix")]
@@ -94,7 +94,7 @@ impl Planner {
         let labels = classes_of(&labels)?;
         let ids = unlabelled_ids.as_slice()?;
         let slots: Vec<u64> = ids.iter().map(|id| self.slot(*id)).collect::<PyResult<_>>()?;
-        let seen = Observation {
+        let observation = Observation {
             labelled: Rows {
                 ids: labelled_ids.as_slice()?,
                 logits: matrix(&labelled_logits)?,
@@ -107,15 +107,15 @@ impl Planner {
                 features: matrix(&unlabelled_features)?,
             },
         };
-        let at = RunStep { step, steps: self.steps };
+        let step = RunStep { step, steps: self.steps };
         let core = &mut self.core;
-        let planned = py.detach(|| core.plan(&seen, &slots, at)).map_err(invalid)?;
+        let planned = py.detach(|| core.plan(&observation, &slots, step)).map_err(invalid)?;
         let plan = as_dict(py, &planned, labels.len(), self.classes)?;
         self.planned = Some(planned);
         Ok(plan)
     }
 
-    /// Ends the step: the state takes it in.
+    /// Ends the step, and updates the state.
     fn commit(&mut self) -> PyResult<()> {
         let planned =
             self.planned.take().ok_or_else(|| PyRuntimeError::new_err("there is no plan to commit"))?;
@@ -136,8 +136,9 @@ impl Planner {
         }
         let method = serde_json::to_vec(&self.core.state).map_err(internal)?;
         let labelled = write_labelled(self.core.labelled.margins.as_ref()).map_err(internal)?;
-        let shard = self.core.samples.shards.first().ok_or_else(|| internal("there is no shard"))?;
-        let samples = write_shard(shard).map_err(internal)?;
+        let micro_batch =
+            self.core.samples.micro_batches.first().ok_or_else(|| internal("there is no micro-batch"))?;
+        let samples = write_unlabelled(micro_batch).map_err(internal)?;
         let state = PyDict::new(py);
         for (name, bytes) in [("method", method), ("labelled", labelled), ("unlabelled", samples)] {
             state.set_item(name, PyBytes::new(py, &bytes))?;
@@ -149,10 +150,10 @@ impl Planner {
     fn load(&mut self, method: &[u8], labelled: &[u8], unlabelled: &[u8]) -> PyResult<()> {
         let state: MethodState = serde_json::from_slice(method).map_err(invalid)?;
         let margins = read_labelled(labelled, self.core.labelled.margins.clone()).map_err(invalid)?;
-        let Some(shard) = self.core.samples.shards.first_mut() else {
-            return Err(internal("there is no shard"));
+        let Some(micro_batch) = self.core.samples.micro_batches.first_mut() else {
+            return Err(internal("there is no micro-batch"));
         };
-        *shard = read_shard(unlabelled, shard.clone()).map_err(invalid)?;
+        *micro_batch = read_unlabelled(unlabelled, micro_batch.clone()).map_err(invalid)?;
         self.core.labelled.margins = margins;
         self.core.state = state;
         self.planned = None;
@@ -168,11 +169,6 @@ impl Planner {
             Err(_) => Err(invalid(format!("sample {id} is not one of the unlabelled samples"))),
         }
     }
-}
-
-fn matrix<'a>(array: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Matrix<'a>> {
-    let (rows, width) = array.as_array().dim();
-    Matrix::new(array.as_slice()?, rows, width).map_err(invalid)
 }
 
 /// A plan as arrays by name.

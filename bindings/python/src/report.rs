@@ -9,8 +9,7 @@ use calmix_report::report::RunsReport;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::error::{internal, invalid};
-use crate::labels::classes_of;
+use crate::interop::{classes_of, internal, invalid};
 
 /// The page about the predictions of a model, whose logits these are.
 #[pyfunction]

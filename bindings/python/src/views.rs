@@ -10,7 +10,7 @@ use calmix::io::safe_open;
 use numpy::{IntoPyArray, PyArray4, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::error::{internal, invalid};
+use crate::interop::{internal, invalid};
 
 /// How images become the pixels that a model reads.
 #[pyclass(frozen)]

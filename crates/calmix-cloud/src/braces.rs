@@ -1,7 +1,7 @@
 //! Names of shards in braces, as in the package webdataset: `train-{000..099}.tar`, `{train,test}.tar`.
 
 /// The most names that one expression may stand for.
-const MOST: usize = 1 << 20;
+const MAX_NAMES: usize = 1 << 20;
 
 /// The names that `text` stands for, in order; the text itself if it has no braces.
 ///
@@ -30,8 +30,8 @@ pub(crate) fn expand(text: &str) -> Result<Vec<String>, String> {
         names
     };
     let rest = expand(after)?;
-    if choices.len().saturating_mul(rest.len()) > MOST {
-        return Err(format!("the braces stand for more than {MOST} names"));
+    if choices.len().saturating_mul(rest.len()) > MAX_NAMES {
+        return Err(format!("the braces stand for more than {MAX_NAMES} names"));
     }
     let mut all = Vec::with_capacity(choices.len() * rest.len());
     for choice in &choices {
@@ -84,8 +84,8 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let wrong = || format!("{{{text}}} is not a range of numbers such as {{000..099}}");
     let from = number(first).ok_or_else(wrong)?;
     let to = number(last).filter(|&to| to >= from).ok_or_else(wrong)?;
-    if to - from >= MOST as u64 {
-        return Err(format!("{{{text}}} stands for more than {MOST} names"));
+    if to - from >= MAX_NAMES as u64 {
+        return Err(format!("{{{text}}} stands for more than {MAX_NAMES} names"));
     }
     let width = first.len();
     Ok(Some((from..=to).map(|number| format!("{number:0width$}")).collect()))

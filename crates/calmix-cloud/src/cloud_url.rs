@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::redacted::redacted;
 
 /// Bytes of the longest URL.
-const LONGEST: usize = 4096;
+const MAX_URL_BYTES: usize = 4096;
 
 /// The protocol of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,26 +32,26 @@ const SCHEMES: [(&str, Scheme); 5] = [
     ("http://", Scheme::Http),
 ];
 
-/// A URL: `SCHEME://PLACE/KEY`. The place is a bucket, a container, or a host with its port.
+/// A URL: `SCHEME://AUTHORITY/KEY`. The authority is a bucket, a container, or a host with its port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudUrl {
     text: String,
     scheme: Scheme,
-    place: usize,
+    authority: usize,
 }
 
 impl CloudUrl {
     /// The URL in `path`; `None` if it is the path of a file system. A path may hold a URL, because recipes and command lines
     /// have one field for both.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn parse(path: &Path) -> Option<Self> {
         let text = path.to_str()?;
         let (start, scheme) = SCHEMES.into_iter().find(|(start, _)| text.starts_with(start))?;
-        Some(Self { text: text.trim_end_matches('/').to_owned(), scheme, place: start.len() })
+        Some(Self { text: text.trim_end_matches('/').to_owned(), scheme, authority: start.len() })
     }
 
     /// Whether `path` is a URL.
-    pub fn is_in(path: &Path) -> bool {
-        Self::of(path).is_some()
+    pub fn is_url(path: &Path) -> bool {
+        Self::parse(path).is_some()
     }
 
     /// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
@@ -59,13 +59,11 @@ impl CloudUrl {
     /// # Errors
     /// If `path` is a URL.
     pub fn refuse(path: &Path, what: &str) -> Result<(), FileError> {
-        if !Self::is_in(path) {
+        if !Self::is_url(path) {
             return Ok(());
         }
-        let problem =
-            FileProblem::Content(format!("{what} has to be on a file system, not in object storage"));
-        let error = FileError::new(path, problem).hint("name a folder on a local or shared file system");
-        Err(error.unless_transient(ErrorKind::Mistake))
+        let problem = format!("{what} has to be on a file system, not in object storage");
+        Err(FileError::mistake(path, problem).hint("name a folder on a local or shared file system"))
     }
 
     /// The protocol.
@@ -84,27 +82,27 @@ impl CloudUrl {
     }
 
     /// The bucket, the container, or the host with its port.
-    pub fn place(&self) -> &str {
-        let rest = self.text.get(self.place..).unwrap_or_default();
-        rest.split_once('/').map_or(rest, |(place, _)| place)
+    pub fn authority(&self) -> &str {
+        let rest = self.text.get(self.authority..).unwrap_or_default();
+        rest.split_once('/').map_or(rest, |(authority, _)| authority)
     }
 
-    /// The path below the place, without slashes at its ends.
+    /// The path below the authority, without slashes at its ends.
     pub fn key(&self) -> &str {
-        let rest = self.text.get(self.place..).unwrap_or_default();
+        let rest = self.text.get(self.authority..).unwrap_or_default();
         rest.split_once('/').map_or("", |(_, key)| key.trim_matches('/'))
     }
 
-    /// The place with its protocol, without a path.
+    /// The authority with its protocol, without a path.
     pub(crate) fn base(&self) -> String {
-        let length = self.place + self.place().len();
+        let length = self.authority + self.authority().len();
         self.text.get(..length).unwrap_or_default().to_owned()
     }
 
-    /// The URL of another key at the same place.
+    /// The URL of another key at the same authority.
     pub(crate) fn with_key(&self, key: &str) -> Self {
         let text = if key.is_empty() { self.base() } else { format!("{}/{key}", self.base()) };
-        Self { text, scheme: self.scheme, place: self.place }
+        Self { text, scheme: self.scheme, authority: self.authority }
     }
 
     /// Whether it is on a web server, which cannot list its files.
@@ -117,20 +115,15 @@ impl CloudUrl {
     /// # Errors
     /// If it has no bucket or host, a user name, a query, control characters or `..`, or is too long.
     pub fn check(&self) -> Result<(), FileError> {
-        let bad = |problem: &str, hint: &str| {
-            let error = FileError::new(self.to_path(), FileProblem::Content(problem.to_owned())).hint(hint);
-            Err(error.unless_transient(ErrorKind::Mistake))
-        };
-        if self.text.len() > LONGEST {
-            let problem = format!("the URL has {} bytes, expected at most {LONGEST}", self.text.len());
-            return Err(
-                FileError::new("URL", FileProblem::Limit(problem)).unless_transient(ErrorKind::Mistake)
-            );
+        let bad = |problem: &str, hint: &str| Err(FileError::mistake(self.to_path(), problem).hint(hint));
+        if self.text.len() > MAX_URL_BYTES {
+            let problem = format!("the URL has {} bytes, expected at most {MAX_URL_BYTES}", self.text.len());
+            return Err(FileError::limit("URL", problem).unless_transient(ErrorKind::Mistake));
         }
-        if self.place().is_empty() {
+        if self.authority().is_empty() {
             return bad("the URL names no bucket or host", "write s3://BUCKET/PREFIX or https://HOST/PATH");
         }
-        if self.place().contains('@') {
+        if self.authority().contains('@') {
             return bad(
                 "a user name in a URL would be stored with the run",
                 "put the credentials into environment variables, see docs/object-storage.md",
@@ -161,19 +154,19 @@ mod tests {
     use super::*;
 
     fn url(text: &str) -> CloudUrl {
-        CloudUrl::of(Path::new(text)).unwrap()
+        CloudUrl::parse(Path::new(text)).unwrap()
     }
 
     #[test]
     fn url_is_told_from_a_path() {
         for path in ["photos", "/data/s3", "s3:/bucket", "ftp://host/a", "./https:"] {
-            assert!(!CloudUrl::is_in(Path::new(path)), "{path}");
+            assert!(!CloudUrl::is_url(Path::new(path)), "{path}");
         }
         let found = url("s3://bucket/a/b/");
-        assert_eq!((found.scheme(), found.place(), found.key()), (Scheme::S3, "bucket", "a/b"));
+        assert_eq!((found.scheme(), found.authority(), found.key()), (Scheme::S3, "bucket", "a/b"));
         assert_eq!(found.with_key("c").as_str(), "s3://bucket/c");
         let web = url("http://127.0.0.1:8080/train-{000..003}.tar");
-        assert_eq!((web.place(), web.key()), ("127.0.0.1:8080", "train-{000..003}.tar"));
+        assert_eq!((web.authority(), web.key()), ("127.0.0.1:8080", "train-{000..003}.tar"));
         assert_eq!((url("gs://bucket").key(), url("gs://bucket").base()), ("", "gs://bucket".to_owned()));
     }
 

@@ -24,7 +24,7 @@ struct PrefetchState {
     queue: VecDeque<String>,
     /// What is in the queue or being fetched.
     pending: HashSet<String>,
-    is_over: bool,
+    is_closed: bool,
 }
 
 impl Prefetcher {
@@ -55,7 +55,7 @@ impl Prefetcher {
 impl Drop for Prefetcher {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.is_over = true;
+        state.is_closed = true;
         self.shared.changed.notify_all();
     }
 }
@@ -64,7 +64,7 @@ fn work(shared: &Shared, fetch: &impl Fn(&str) -> bool) {
     loop {
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let name = loop {
-            if state.is_over {
+            if state.is_closed {
                 return;
             }
             if let Some(name) = state.queue.pop_front() {

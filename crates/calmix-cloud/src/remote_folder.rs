@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process;
 use std::sync::{Arc, OnceLock};
 
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::error::FileError;
 
 use crate::braces::expand;
 use crate::cloud_url::CloudUrl;
@@ -36,7 +36,7 @@ impl RemoteFolder {
         url.check()?;
         // First: without the feature there is nothing to keep.
         let store = Store::open(url)?;
-        Self::listed(url, store, ShardCache::of_user()?)
+        Self::listed(url, store, ShardCache::from_environment()?)
     }
 
     /// Lists the shards as [`open`](Self::open) does, with a cache of at most `limit` bytes in `cache`.
@@ -50,10 +50,7 @@ impl RemoteFolder {
     }
 
     fn listed(url: &CloudUrl, store: Store, cache: ShardCache) -> Result<Arc<Self>, FileError> {
-        let mistake = |problem: String, hint: &str| {
-            let error = FileError::new(url.to_path(), FileProblem::Content(problem)).hint(hint);
-            error.unless_transient(ErrorKind::Mistake)
-        };
+        let mistake = |problem: String, hint: &str| FileError::mistake(url.to_path(), problem).hint(hint);
         let braces = "name the shards with a range in braces, such as https://HOST/train-{000..099}.tar";
         let key = url.key();
         let has_braces = key.contains(['{', '}']);
@@ -112,9 +109,8 @@ impl RemoteFolder {
     /// If it cannot be fetched, has changed since the folder was opened, or the disk is full.
     pub fn fetch(&self, name: &str) -> Result<File, FileError> {
         let Some(object) = self.object(name) else {
-            let problem = FileProblem::Content("there is no such object any more".into());
-            let error = FileError::new(self.path(name), problem).hint("prepare the dataset again");
-            return Err(error.unless_transient(ErrorKind::Mistake));
+            let problem = "there is no such object any more";
+            return Err(FileError::mistake(self.path(name), problem).hint("prepare the dataset again"));
         };
         let path = self.path(name);
         let key =
@@ -180,9 +176,9 @@ fn folder_order(a: &str, b: &str) -> Ordering {
     let mut left = a.split('/').peekable();
     let mut right = b.split('/').peekable();
     loop {
-        let (Some(here), Some(there)) = (left.next(), right.next()) else { return a.len().cmp(&b.len()) };
+        let (Some(a_part), Some(b_part)) = (left.next(), right.next()) else { return a.len().cmp(&b.len()) };
         let is_folder = left.peek().is_some();
-        let order = is_folder.cmp(&right.peek().is_some()).then_with(|| here.cmp(there));
+        let order = is_folder.cmp(&right.peek().is_some()).then_with(|| a_part.cmp(b_part));
         if order != Ordering::Equal {
             return order;
         }

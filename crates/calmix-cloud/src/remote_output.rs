@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
 use calmix_io::{atomic_file, safe_open};
 
 use crate::cloud_url::CloudUrl;
@@ -14,7 +14,7 @@ use crate::shard_cache::ShardCache;
 use crate::store::Store;
 
 /// Bytes of the largest file that is got back.
-const LARGEST: u64 = 1 << 30;
+const MAX_RESTORED_BYTES: u64 = 1 << 30;
 
 /// An output in object storage, and the local folder in which its files are made.
 #[derive(Debug)]
@@ -35,10 +35,7 @@ impl RemoteOutput {
     /// If calmix was built without the feature `cloud`, or the URL cannot be written to.
     pub fn open(url: &CloudUrl) -> Result<Self, FileError> {
         url.check()?;
-        let mistake = |problem: &str, hint: &str| {
-            let error = FileError::new(url.to_path(), FileProblem::Content(problem.to_owned())).hint(hint);
-            error.unless_transient(ErrorKind::Mistake)
-        };
+        let mistake = |problem: &str, hint: &str| FileError::mistake(url.to_path(), problem).hint(hint);
         let store = Store::open(url)?;
         if url.is_web() {
             let hint = "name s3://, gs:// or az://, or a local folder";
@@ -52,13 +49,13 @@ impl RemoteOutput {
             ));
         }
         let key = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let cache = ShardCache::of_user()?;
+        let cache = ShardCache::from_environment()?;
         let hash: String = blake3::hash(url.as_str().as_bytes()).to_hex().chars().take(40).collect();
         let outputs = cache.folder().join("outputs");
-        safe_open::make_folder(&*outputs)?;
+        safe_open::create_folder_if_missing(&*outputs)?;
         let staging = outputs.join(hash);
-        safe_open::make_folder(&*staging)?;
-        safe_open::check_own_folder(&staging)?;
+        safe_open::create_folder_if_missing(&*staging)?;
+        safe_open::check_owned_folder(&staging)?;
         Ok(Self { url: url.clone(), store, staging, key, name: name.to_owned() })
     }
 
@@ -91,9 +88,9 @@ impl RemoteOutput {
                 continue;
             }
             if let Some(folder) = path.parent().filter(|folder| *folder != self.staging) {
-                safe_open::make_folder(folder)?;
+                safe_open::create_folder_if_missing(folder)?;
             }
-            if let Some(bytes) = self.store.read(&format!("{}{name}", self.key), LARGEST)? {
+            if let Some(bytes) = self.store.read(&format!("{}{name}", self.key), MAX_RESTORED_BYTES)? {
                 atomic_file::write(&*path, &bytes)?;
             }
         }
@@ -106,7 +103,7 @@ impl RemoteOutput {
     /// If there is one already, or the store refuses it.
     pub fn create(&self, path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
         let name = self.name_of(path)?;
-        if self.store.create(&format!("{}{name}", self.key), bytes)? {
+        if self.store.put(&format!("{}{name}", self.key), bytes, false)? {
             return Ok(());
         }
         let problem = FileProblem::Held("another process".into());
@@ -121,7 +118,7 @@ impl RemoteOutput {
     /// If the store refuses it.
     pub fn replace(&self, path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
         let name = self.name_of(path)?;
-        self.store.replace(&format!("{}{name}", self.key), bytes)
+        self.store.put(&format!("{}{name}", self.key), bytes, true).map(drop)
     }
 
     /// Removes the local files, of which something may be left from a process that was killed.
@@ -130,7 +127,7 @@ impl RemoteOutput {
     /// If the folder cannot be made anew.
     pub fn clear_local(&self) -> Result<(), FileError> {
         self.remove_local();
-        safe_open::make_folder(&*self.staging)
+        safe_open::create_folder_if_missing(&*self.staging)
     }
 
     /// Removes the local files and their folder.
@@ -157,6 +154,6 @@ impl RemoteOutput {
         let below = path.strip_prefix(&self.staging).ok().and_then(Path::to_str);
         below
             .map(str::to_owned)
-            .ok_or_else(|| FileError::new(path, FileProblem::Content(format!("not a file of {}", self.url))))
+            .ok_or_else(|| FileError::content(path, format!("not a file of {}", self.url)))
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::safe_open;
 
 /// The environment variable with the folder of the cache.
@@ -22,15 +22,15 @@ pub const CACHE_LIMIT: &str = "CALMIX_SHARD_CACHE_GB";
 /// Its default.
 const DEFAULT_GB: f64 = 32.0;
 
-/// The endings of whole files and of those that are being written.
-const WHOLE: &str = "shard";
+/// The extensions of whole files and of those that are being written.
+const COMPLETE: &str = "shard";
 const PARTIAL: &str = "partial";
 
 /// The interval at which a process looks whether others have finished a shard, so that one can leave.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a process waits for room.
-const PATIENCE: Duration = Duration::from_mins(10);
+const ROOM_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// A folder of shards.
 #[derive(Debug, Clone)]
@@ -45,35 +45,29 @@ struct Entry {
     path: PathBuf,
     size: u64,
     used: SystemTime,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl ShardCache {
     /// The cache of this user: in the folder `CALMIX_SHARD_CACHE`, with a limit of `CALMIX_SHARD_CACHE_GB`.
-    pub(crate) fn of_user() -> Result<Self, FileError> {
+    pub(crate) fn from_environment() -> Result<Self, FileError> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let folder = set(CACHE_FOLDER).map(PathBuf::from).or_else(|| {
             let caches = set("XDG_CACHE_HOME").map(PathBuf::from);
             let caches = caches.or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
             Some(caches?.join("calmix").join("shards"))
         });
-        let wrong = |name: &str, problem: String, hint: &str| {
-            FileError::new(name, FileProblem::Content(problem))
-                .hint(hint)
-                .unless_transient(ErrorKind::Mistake)
-        };
-        let none = || {
-            let problem = "no folder for the shards of object storage: neither it nor HOME is set".to_owned();
-            wrong(CACHE_FOLDER, problem, "set it to a folder on a local disk")
-        };
-        let folder = folder.ok_or_else(none)?;
+        let folder = folder.ok_or_else(|| {
+            let problem = "no folder for the shards of object storage: neither it nor HOME is set";
+            FileError::mistake(CACHE_FOLDER, problem).hint("set it to a folder on a local disk")
+        })?;
         let gigabytes = match set(CACHE_LIMIT) {
             None => DEFAULT_GB,
             Some(text) => {
                 let number = text.to_str().and_then(|text| text.parse::<f64>().ok());
                 number.filter(|gigabytes| *gigabytes > 0.0 && gigabytes.is_finite()).ok_or_else(|| {
                     let problem = format!("{} is not a number of gigabytes", text.to_string_lossy());
-                    wrong(CACHE_LIMIT, problem, "set it to a number above 0, such as 100")
+                    FileError::mistake(CACHE_LIMIT, problem).hint("set it to a number above 0, such as 100")
                 })?
             }
         };
@@ -82,12 +76,12 @@ impl ShardCache {
 
     /// The cache in `folder`, which is made if it does not exist.
     pub(crate) fn new(folder: PathBuf, limit: u64) -> Result<Self, FileError> {
-        // `make_folder` makes one level; the levels above it are the user's.
+        // `create_folder_if_missing` makes one level; the levels above it are the user's.
         if let Some(parent) = folder.parent() {
             fs::create_dir_all(parent).map_err(|error| FileError::new(parent, error))?;
         }
-        safe_open::make_folder(&*folder)?;
-        safe_open::check_own_folder(&folder)?;
+        safe_open::create_folder_if_missing(&*folder)?;
+        safe_open::check_owned_folder(&folder)?;
         Ok(Self { folder, limit })
     }
 
@@ -103,7 +97,7 @@ impl ShardCache {
 
     /// The file called `name`, open; `None` if it is not there, or has another size. It counts as used now.
     pub(crate) fn open(&self, name: &str, size: u64) -> Option<File> {
-        let (file, found) = safe_open::open_own(&*self.path(name, WHOLE)).ok()?;
+        let (file, found) = safe_open::open_owned(&*self.path(name, COMPLETE)).ok()?;
         if found != size {
             return None;
         }
@@ -124,7 +118,7 @@ impl ShardCache {
         if size > self.limit {
             let problem = format!("the shard has {size} bytes, but the cache may hold {}", self.limit);
             let hint = format!("set {CACHE_LIMIT} to more gigabytes, or write smaller shards");
-            let error = FileError::new(&self.folder, FileProblem::Limit(problem)).hint(hint);
+            let error = FileError::limit(&self.folder, problem).hint(hint);
             return Err(error.unless_transient(ErrorKind::Mistake));
         }
         // Held until the file is whole: whoever waits for the lock then finds the file.
@@ -137,15 +131,14 @@ impl ShardCache {
         let mut file = self.reserve(&partial, size)?;
         let fetched = fetch(&mut file).and_then(|()| {
             // A power failure must not leave a file that is whole by its name only.
-            file.sync_data().and_then(|()| fs::rename(&partial, self.path(name, WHOLE))).map_err(failed)
+            file.sync_data().and_then(|()| fs::rename(&partial, self.path(name, COMPLETE))).map_err(failed)
         });
         if let Err(error) = fetched {
             let _ = fs::remove_file(&partial);
             return Err(error);
         }
         self.open(name, size).ok_or_else(|| {
-            let problem = FileProblem::Changed("the shard left the cache at once".into());
-            FileError::new(self.path(name, WHOLE), problem)
+            FileError::changed(self.path(name, COMPLETE), "the shard left the cache at once")
                 .hint(format!("set {CACHE_LIMIT} to more gigabytes"))
         })
     }
@@ -153,7 +146,7 @@ impl ShardCache {
     /// Makes room for `size` bytes and a file that takes them.
     fn reserve(&self, partial: &Path, size: u64) -> Result<File, FileError> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < ROOM_TIMEOUT {
             let held = self.lock("folder")?;
             if self.make_room(size)? {
                 let failed = |error: io::Error| FileError::new(partial, error);
@@ -168,11 +161,10 @@ impl ShardCache {
             drop(held);
             thread::sleep(POLL_INTERVAL);
         }
-        let problem =
-            FileProblem::Limit(format!("no room for {size} bytes: other processes are filling the cache"));
+        let problem = format!("no room for {size} bytes: other processes are filling the cache");
         let hint =
             format!("set {CACHE_LIMIT} to more gigabytes, or give each run a folder in {CACHE_FOLDER}");
-        Err(FileError::new(&self.folder, problem).hint(hint))
+        Err(FileError::limit(&self.folder, problem).hint(hint))
     }
 
     /// Removes what was not used for the longest time until `size` more bytes fit. Returns whether they do: files that other
@@ -185,7 +177,7 @@ impl ShardCache {
             if total.saturating_add(size) <= self.limit {
                 break;
             }
-            if (entry.is_whole || self.is_abandoned(&entry.path)) && fs::remove_file(&entry.path).is_ok() {
+            if (entry.is_complete || self.is_abandoned(&entry.path)) && fs::remove_file(&entry.path).is_ok() {
                 total -= entry.size;
             }
         }
@@ -204,20 +196,20 @@ impl ShardCache {
         let mut entries = Vec::new();
         for found in fs::read_dir(&self.folder).map_err(failed)? {
             let path = found.map_err(failed)?.path();
-            let ending = path.extension().and_then(|ending| ending.to_str());
-            let is_whole = ending == Some(WHOLE);
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let is_complete = extension == Some(COMPLETE);
             // Another process may have removed it meanwhile.
             let Ok(metadata) = path.symlink_metadata() else { continue };
-            if metadata.is_file() && (is_whole || ending == Some(PARTIAL)) {
+            if metadata.is_file() && (is_complete || extension == Some(PARTIAL)) {
                 let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                entries.push(Entry { path, size: metadata.len(), used, is_whole });
+                entries.push(Entry { path, size: metadata.len(), used, is_complete });
             }
         }
         Ok(entries)
     }
 
-    fn path(&self, name: &str, ending: &str) -> PathBuf {
-        self.folder.join(format!("{name}.{ending}"))
+    fn path(&self, name: &str, extension: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{extension}"))
     }
 
     /// One of few lock files, which are never removed: two names may share one, and then wait for each other.
@@ -267,8 +259,8 @@ mod tests {
         assert!(cache.open("aa", 30).is_some());
         thread::sleep(Duration::from_millis(20));
         let mut open = filled(&cache, "dd", 30).unwrap();
-        let there = ["aa", "bb", "cc", "dd"].map(|name| cache.open(name, 30).is_some());
-        assert_eq!(there, [true, false, true, true]);
+        let kept = ["aa", "bb", "cc", "dd"].map(|name| cache.open(name, 30).is_some());
+        assert_eq!(kept, [true, false, true, true]);
         // An open file stays readable after it has left.
         filled(&cache, "ee", 100).unwrap();
         let mut bytes = Vec::new();

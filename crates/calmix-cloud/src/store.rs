@@ -1,16 +1,16 @@
-//! The store behind a URL: a client, or in a build without the feature `cloud` what stands in for it.
+//! The store behind a URL: a client, or a stub in a build without the feature `cloud`.
 
 #[cfg(feature = "cloud")]
 mod client;
 #[cfg(not(feature = "cloud"))]
-mod missing;
+mod disabled;
 #[cfg(feature = "cloud")]
 mod problem;
 
 #[cfg(feature = "cloud")]
 pub(crate) use client::Store;
 #[cfg(not(feature = "cloud"))]
-pub(crate) use missing::Store;
+pub(crate) use disabled::Store;
 
 /// An object of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,7 @@ fn shards(count: u8) -> TempDir {
 }
 
 fn open(url: &str, cache: &Path, limit: usize) -> Arc<RemoteFolder> {
-    let url = CloudUrl::of(Path::new(url)).unwrap();
+    let url = CloudUrl::parse(Path::new(url)).unwrap();
     RemoteFolder::open_with_cache(&url, cache.join("cache"), limit as u64).unwrap()
 }
 
@@ -111,7 +111,7 @@ fn missing_object_and_unlisted_folder_are_explained() {
     let folder = shards(1);
     let server = FileServer::start(folder.path(), Faults::default());
     let refused = |name: &str| {
-        let url = CloudUrl::of(Path::new(&format!("{}/{name}", server.address))).unwrap();
+        let url = CloudUrl::parse(Path::new(&format!("{}/{name}", server.address))).unwrap();
         RemoteFolder::open_with_cache(&url, folder.path().join("cache"), 1 << 20).unwrap_err().to_string()
     };
     let missing = refused("t-{000..001}.tar");

@@ -20,8 +20,8 @@ pub enum CoreError {
         /// The number of classes of the row.
         got: usize,
     },
-    /// The method needs something that this state does not keep.
-    NotKept {
+    /// The state lacks what the method needs, because it belongs to another method.
+    MissingState {
         /// The missing part, in the plural.
         what: &'static str,
     },
@@ -36,7 +36,7 @@ pub enum CoreError {
     },
     /// The stored data is not a valid state.
     Damaged {
-        /// What is wrong with it.
+        /// A description of the damage.
         what: &'static str,
     },
     /// A column has another length than the ids.
@@ -50,18 +50,13 @@ pub enum CoreError {
         /// The number of rows.
         got: usize,
     },
-    /// The two batches have different numbers of classes.
-    BatchClasses {
-        /// Width of the labelled logits.
-        labelled: usize,
-        /// Width of the unlabelled logits.
-        unlabelled: usize,
-    },
-    /// The two batches have features of different lengths.
+    /// The two batches have different numbers of classes, or features of different lengths.
     Widths {
-        /// Width of the labelled features.
+        /// `classes` or `features per row`.
+        what: &'static str,
+        /// The width of the labelled rows.
         labelled: usize,
-        /// Width of the unlabelled features.
+        /// The width of the unlabelled rows.
         unlabelled: usize,
     },
     /// A label that is not a class.
@@ -131,7 +126,7 @@ impl fmt::Display for CoreError {
             Self::Classes { expected, got } => {
                 write!(f, "the store has {expected} classes, but the row has {got}")
             }
-            Self::NotKept { what } => {
+            Self::MissingState { what } => {
                 write!(f, "this state does not keep {what}: it belongs to another method")
             }
             Self::Memory { samples, classes, bytes } => {
@@ -145,16 +140,10 @@ impl fmt::Display for CoreError {
             Self::Length { batch, what, ids, got } => {
                 write!(f, "the {batch} batch has {ids} ids but {got} rows of {what}")
             }
-            Self::BatchClasses { labelled, unlabelled } => {
+            Self::Widths { what, labelled, unlabelled } => {
                 write!(
                     f,
-                    "the labelled batch has {labelled} classes, but the unlabelled batch has {unlabelled}"
-                )
-            }
-            Self::Widths { labelled, unlabelled } => {
-                write!(
-                    f,
-                    "labelled features have {labelled} numbers per row, but unlabelled features have {unlabelled}"
+                    "the labelled batch has {labelled} {what}, but the unlabelled batch has {unlabelled}"
                 )
             }
             Self::Label { row, label, classes } => {

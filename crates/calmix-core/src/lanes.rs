@@ -3,7 +3,7 @@
 //! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
 //! the same bits whether there is one or not.
 
-use crate::matrix::number::Number;
+use crate::matrix::Scalar;
 
 /// The number of partial results if the width of one vector unit is enough.
 const LANES: usize = 8;
@@ -35,6 +35,20 @@ pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     lanes[0]
 }
 
+/// Computes Σ aᵢ·bᵢ in f64 with `N` partial sums; numbers beyond the last full block are added at the end.
+pub fn dot_f64<const N: usize>(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; N];
+    let (a_blocks, a_rest) = a.as_chunks::<N>();
+    let (b_blocks, b_rest) = b.as_chunks::<N>();
+    for (a, b) in a_blocks.iter().zip(b_blocks) {
+        for lane in 0..N {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.into_iter().sum::<f64>() + rest
+}
+
 /// Computes Σ f(x) in f64.
 pub fn sum<T: Copy>(row: &[T], f: impl Fn(T) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
@@ -54,23 +68,23 @@ pub fn sum<T: Copy>(row: &[T], f: impl Fn(T) -> f64) -> f64 {
 pub fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
     let (mut sums, mut tops) = ([0.0; LANES], [0.0; LANES]);
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-    let mut take_in = |lane: usize, product: f32| {
+    let mut add = |lane: usize, product: f32| {
         sums[lane] += f64::from(product);
         tops[lane] = if product > tops[lane] { product } else { tops[lane] };
     };
     for (x, y) in x.iter().zip(y) {
         for lane in 0..LANES {
-            take_in(lane, x[lane] * y[lane]);
+            add(lane, x[lane] * y[lane]);
         }
     }
     for (lane, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
-        take_in(lane, x * y);
+        add(lane, x * y);
     }
     (sums.into_iter().sum(), max(&tops))
 }
 
 /// Returns the largest number; −∞ without numbers.
-pub fn max<T: Number>(row: &[T]) -> T {
+pub fn max<T: Scalar>(row: &[T]) -> T {
     let larger = |a: T, b: T| if b > a { b } else { a };
     let mut lanes = [T::NEG_INFINITY; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
@@ -86,7 +100,7 @@ pub fn max<T: Number>(row: &[T]) -> T {
 pub fn all_finite(row: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7F80_0000;
     // No early exit: vector units are fastest on a plain pass over the bits.
-    !row.iter().fold(false, |stray, x| stray | (x.to_bits() & EXPONENT == EXPONENT))
+    !row.iter().fold(false, |any, x| any | (x.to_bits() & EXPONENT == EXPONENT))
 }
 
 #[cfg(test)]

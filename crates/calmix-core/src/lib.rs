@@ -22,7 +22,7 @@
 //! let (zx, fx) = ([2.0, 0.0, 0.0, 0.0, 0.5, 0.0], [1.0, 0.0, 0.0, 1.0]);
 //! let zu = [9.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.1, 0.0, 0.2, 0.0, 0.1];
 //! let fu = [1.0, 0.1, 0.2, 1.0, 0.7, 0.7, -1.0, 0.2];
-//! let seen = Observation {
+//! let batch = Observation {
 //!     labelled: Rows { ids: &[0, 1], logits: Matrix::new(&zx, 2, 3)?, features: Matrix::new(&fx, 2, 2)? },
 //!     labels: &[0, 1],
 //!     unlabelled: Rows {
@@ -31,7 +31,7 @@
 //!         features: Matrix::new(&fu, 4, 2)?,
 //!     },
 //! };
-//! let planned = planner.plan(&seen, &[0, 1, 2, 3], RunStep { step: 0, steps: 1 << 20 })?;
+//! let planned = planner.plan(&batch, &[0, 1, 2, 3], RunStep { step: 0, steps: 1 << 20 })?;
 //! let plan = planner.commit(planned);
 //! assert_eq!(plan.pseudo.labels, [0, 1, 1, 0]);
 //! assert_eq!(plan.pseudo.weights, [1.0, 0.0, 0.0, 0.0]); // only the first is sure enough
@@ -59,13 +59,15 @@
 //!
 //! # Modules
 //!
-//! - the method: [`plan`] and [`planner`], [`observation`], [`method`] with its smoothing and its feedback, [`preset`], [`pseudo`],
-//!   [`margin`], [`mixup`] with the choice of pairs, [`loss`], [`schedule`], and [`samples`] for the state of each sample;
-//! - how a step is divided into groups and shards: [`sharding`]; the order of samples: [`order`];
+//! - the method: [`plan`] and [`planner`], [`observation`], [`method`] with its smoothing and its feedback, [`preset`],
+//!   [`pseudo`], [`margin`], [`mixup`] with the choice of pairs, [`loss`], [`schedule`], and [`samples`] for the state of each
+//!   sample;
+//! - how a step is divided into groups and micro-batches: [`micro_batching`]; the order of samples: [`order`];
 //! - how settings are declared: [`settings`];
 //! - what a function refuses: [`error`];
 //! - building blocks: [`rng`], [`matrix`], [`softmax`], [`lanes`].
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod error;
 pub mod lanes;
@@ -73,6 +75,7 @@ pub mod loss;
 pub mod margin;
 pub mod matrix;
 pub mod method;
+pub mod micro_batching;
 pub mod mixup;
 pub mod observation;
 pub mod order;
@@ -84,5 +87,4 @@ pub mod rng;
 pub mod samples;
 pub mod schedule;
 pub mod settings;
-pub mod sharding;
 pub mod softmax;

@@ -36,12 +36,12 @@ pub enum LossKind {
     /// L_mix: `Σ weight·H(target, p(mixture))`.
     Mixup(MixLoss),
     /// FreeMatch's fairness: `Σ_c t_c·log q_c`, where q is the mean prediction of the selected strong views, divided by
-    /// their histogram and normalised, and t is the plan's target. With shards, q is the mean over those of a group. A class
-    /// without a selected row contributes nothing.
+    /// their histogram and normalised, and t is the plan's target. With micro-batches, q is the mean over those of a group. A
+    /// class without a selected row contributes nothing.
     Fairness,
     /// The logit distance: the mean of `max(0, max_j z_j − z_c − margin)` over the classes and the selected strong views
-    /// (Mishra et al. 2024). With shards, the mean over those of a group. A row is selected if its weight is not zero and its
-    /// strong view agrees with its pseudo-label.
+    /// (Mishra et al. 2024). With micro-batches, the mean over those of a group. A row is selected if its weight is not zero
+    /// and its strong view agrees with its pseudo-label.
     LogitDistance {
         /// The distance to the largest logit above which a logit is penalised.
         margin: f64,

@@ -12,7 +12,7 @@ pub use dense::{MarginParts, MarginStore};
 pub use labelled::{LabelledMargins, LabelledParts};
 
 use crate::lanes;
-use crate::settings::limit::{KEPT, SOME_SHARE};
+use crate::settings::limit::{POSITIVE_SHARE, UNIT_INTERVAL};
 use crate::settings::rule;
 use crate::softmax::argmax;
 
@@ -54,9 +54,9 @@ rule! {
     AveragingKeys {
         averaging: AveragingWord = Cumulative;
         /// δ of the cumulative average of APM; AUM does not use it.
-        delta: f64 = 0.997, SOME_SHARE;
+        delta: f64 = 0.997, POSITIVE_SHARE;
         /// ρ: the share of the exponential average that each visit keeps.
-        rho: f64 = 0.9, KEPT;
+        rho: f64 = 0.9, UNIT_INTERVAL;
     }
 }
 

@@ -1,4 +1,4 @@
-//! A whole method: a base algorithm, a mixup term or none, and how targets are smoothed.
+//! A method: a base algorithm, a mixup term or none, and how targets are smoothed.
 
 pub mod feedback;
 pub mod smoothing;
@@ -60,9 +60,11 @@ pub struct MethodState {
     /// The state of the base algorithm.
     pub base: BaseState,
     /// The running threshold between easy and hard labelled samples.
-    pub labelled_line: RunningQuantile,
+    #[serde(rename = "labelled_line")]
+    pub labelled_threshold: RunningQuantile,
     /// The running threshold between easy and hard unlabelled samples.
-    pub unlabelled_line: RunningQuantile,
+    #[serde(rename = "unlabelled_line")]
+    pub unlabelled_threshold: RunningQuantile,
     /// The running share of unlabelled samples in use (their mean weight).
     pub utilisation: Utilisation,
 }
@@ -72,8 +74,8 @@ impl Method {
     pub fn initial_state(&self, classes: usize, samples: u64) -> MethodState {
         MethodState {
             base: self.base.initial_state(classes, samples),
-            labelled_line: RunningQuantile::default(),
-            unlabelled_line: RunningQuantile::default(),
+            labelled_threshold: RunningQuantile::default(),
+            unlabelled_threshold: RunningQuantile::default(),
             utilisation: Utilisation::default(),
         }
     }
@@ -135,6 +137,7 @@ impl Method {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::margin::Averaging;
     use crate::mixup::{LambdaSource, MixLoss};
     use crate::preset::{paper, released_code};
     use crate::pseudo::{FixMatch, SoftMatch};
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_out_of_range_is_named() {
+    fn settings_out_of_range_are_named() {
         let check = |method: Method| method.check("method", ANY).map_err(|error| error.to_string());
         let wrong = paper(Base::FixMatch(FixMatch { threshold: 1.5 }));
         let message = "method.fixmatch.threshold = 1.5 is out of range: expected a number from 0 to 1";
@@ -165,6 +168,10 @@ mod tests {
         let mut damaged = paper(Base::Supervised);
         damaged.mixup.start.rule = StartRule::Ramp { share: 0.1, full: 8.0 };
         assert!(check(damaged).unwrap_err().starts_with("method.mixup.start.full = 8"));
+        let mut damaged = paper(Base::Supervised);
+        let guidance = Guidance { averaging: Averaging::Cumulative { delta: 0.0 }, ..Guidance::default() };
+        damaged.mixup.pairing = Pairing::CalibrateMix(guidance);
+        assert!(check(damaged).unwrap_err().starts_with("method.mixup.guidance.delta = 0"));
         let mut damaged = paper(Base::Supervised);
         damaged.mixup.min_confidence = -0.1;
         assert!(check(damaged).unwrap_err().starts_with("method.mixup.min_confidence = -0.1"));

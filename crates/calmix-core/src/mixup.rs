@@ -1,12 +1,12 @@
 //! The mixup term: pairs of rows, the coefficient λ and the mixed target (Eq. 6–9).
 
 pub mod cosine;
-mod mix;
 pub(crate) mod mixer;
 pub mod pair;
 pub mod split;
 
-pub use mix::{Mix, Row};
+pub use crate::observation::Row;
+pub use mixer::Mix;
 
 use crate::margin::Averaging;
 use crate::rng::{Domain, Seed};
@@ -55,10 +55,10 @@ section! {
 impl Copy for Mixup {}
 
 impl Mixup {
-    /// Returns whether there are mixtures with this number of labels.
-    pub fn is_for(&self, labels: usize, classes: usize) -> bool {
-        let most = u64::from(self.max_labels_per_class) * classes as u64;
-        most == 0 || labels as u64 <= most
+    /// Returns whether mixtures are made with this number of labels, by [`Mixup::max_labels_per_class`].
+    pub fn applies_to(&self, labels: usize, classes: usize) -> bool {
+        let max_labels = u64::from(self.max_labels_per_class) * classes as u64;
+        max_labels == 0 || labels as u64 <= max_labels
     }
 }
 
@@ -237,7 +237,7 @@ impl Pairing {
     }
 
     /// Returns the number of anchors in the group `kind` for a batch of `labelled` rows; `None` if all its rows are anchors.
-    pub(crate) fn most_anchors(&self, kind: usize, labelled: usize) -> Option<usize> {
+    pub(crate) fn max_anchors(&self, kind: usize, labelled: usize) -> Option<usize> {
         match self {
             // Differences of rounded multiples, so that the four quarters add up to the batch.
             Self::All { anchors: Anchors::Batch, .. } => {

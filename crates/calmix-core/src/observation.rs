@@ -1,4 +1,4 @@
-//! The network's outputs for a batch, and everything else that its plan is made from.
+//! The input of a plan: the network's outputs for a batch, the margins of its samples, and sums over the step.
 
 use std::ops::Range;
 
@@ -20,6 +20,15 @@ pub struct Rows<'a> {
     pub features: Matrix<'a>,
 }
 
+/// A row of one of the two batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Row {
+    /// A row of the labelled batch.
+    Labelled(usize),
+    /// A row of the unlabelled batch, weak view.
+    Unlabelled(usize),
+}
+
 /// The network's outputs for a labelled and an unlabelled batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
@@ -31,14 +40,14 @@ pub struct Observation<'a> {
     pub unlabelled: Rows<'a>,
 }
 
-/// Everything that one group's plan is made from: the network's outputs, the state of the samples, and sums over all groups.
+/// The input of one group's plan: the network's outputs, the state of the samples, and sums over all groups.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct PlanInput<'a> {
     /// The network's outputs for the batch.
-    pub seen: Observation<'a>,
+    pub observation: Observation<'a>,
     /// The margins of the rows, including this visit; `None` if pairs are not guided by them, or before they are averaged.
     pub margins: Option<RowMargins<'a>>,
-    /// Sums over all shards of the step.
+    /// Sums over all micro-batches of the step.
     pub sums: &'a Sums,
 }
 
@@ -52,7 +61,7 @@ pub struct RowMargins<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Returns some of these rows.
+    /// Returns the rows of a range.
     #[must_use]
     pub fn range(&self, rows: Range<usize>) -> Self {
         let Self { ids, logits, features } = self;
@@ -60,7 +69,7 @@ impl<'a> Rows<'a> {
         Self { ids, logits: logits.range(rows.clone()), features: features.range(rows) }
     }
 
-    /// Returns row i in the space in which similarity is measured.
+    /// Returns the vector of row i in this space.
     pub fn vector(&self, space: Space, i: usize) -> &'a [f32] {
         match space {
             Space::Feature | Space::Pixel => self.features.row(i),
@@ -68,12 +77,14 @@ impl<'a> Rows<'a> {
         }
     }
 
+    fn check_length(&self, batch: &'static str, what: &'static str, got: usize) -> Result<(), CoreError> {
+        let ids = self.ids.len();
+        if ids == got { Ok(()) } else { Err(CoreError::Length { batch, what, ids, got }) }
+    }
+
     fn check(&self, batch: &'static str) -> Result<(), CoreError> {
         for (what, matrix) in [("logits", self.logits), ("features", self.features)] {
-            let (ids, got) = (self.ids.len(), matrix.rows());
-            if ids != got {
-                return Err(CoreError::Length { batch, what, ids, got });
-            }
+            self.check_length(batch, what, matrix.rows())?;
             if let Some(row) = matrix.iter().position(|row| !all_finite(row)) {
                 return Err(CoreError::NotFinite { batch, what, row, sample: self.ids[row] });
             }
@@ -82,20 +93,17 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl Known<'_> {
+impl PlanInput<'_> {
     /// Checks the observation, and that there is a margin for every row if there are margins.
     ///
     /// # Errors
     /// Returns the first row or column that is inconsistent.
     pub fn check(&self) -> Result<(), CoreError> {
-        self.seen.check()?;
+        self.observation.check()?;
         let Some(RowMargins { aum, apm }) = self.margins else { return Ok(()) };
-        let Observation { labelled, unlabelled, .. } = &self.seen;
+        let Observation { labelled, unlabelled, .. } = &self.observation;
         for (batch, rows, margins) in [("labelled", labelled, aum), ("unlabelled", unlabelled, apm)] {
-            let (ids, got) = (rows.ids.len(), margins.len());
-            if ids != got {
-                return Err(CoreError::Length { batch, what: "margins", ids, got });
-            }
+            rows.check_length(batch, "margins", margins.len())?;
         }
         Ok(())
     }
@@ -120,19 +128,18 @@ impl Observation<'_> {
     pub fn check(&self) -> Result<(), CoreError> {
         self.labelled.check("labelled")?;
         self.unlabelled.check("unlabelled")?;
-        let (labelled, unlabelled) = (self.classes(), self.unlabelled.logits.width());
-        if labelled != unlabelled {
-            return Err(CoreError::BatchClasses { labelled, unlabelled });
+        let Self { labelled, labels, unlabelled } = self;
+        for (what, a, b) in [
+            ("classes", labelled.logits, unlabelled.logits),
+            ("features per row", labelled.features, unlabelled.features),
+        ] {
+            if a.width() != b.width() {
+                return Err(CoreError::Widths { what, labelled: a.width(), unlabelled: b.width() });
+            }
         }
-        let widths = (self.labelled.features.width(), self.unlabelled.features.width());
-        if widths.0 != widths.1 {
-            return Err(CoreError::Widths { labelled: widths.0, unlabelled: widths.1 });
-        }
-        let (ids, got) = (self.labelled.ids.len(), self.labels.len());
-        if ids != got {
-            return Err(CoreError::Length { batch: "labelled", what: "labels", ids, got });
-        }
-        let stray = self.labels.iter().position(|&label| label as usize >= labelled);
-        stray.map_or(Ok(()), |row| Err(CoreError::Label { row, label: self.labels[row], classes: labelled }))
+        labelled.check_length("labelled", "labels", labels.len())?;
+        let classes = self.classes();
+        let invalid = labels.iter().position(|&label| label as usize >= classes);
+        invalid.map_or(Ok(()), |row| Err(CoreError::Label { row, label: labels[row], classes }))
     }
 }

@@ -4,10 +4,10 @@
 //! It is never stored: [`Order::at`] computes any position of it, so a billion samples need no array
 //! and resuming needs no state. A step takes the next rows of it ([`Feed`]).
 //!
-//! Rows belong to logical shards ([`Sharding`](crate::sharding::Sharding)), and processes only choose which shards they run, so a batch never
-//! depends on their number. The labelled stream has one order, whose rows are cut among the shards. Of the
-//! unlabelled stream, every shard has samples of its own ([`Membership`]) and an order of its own over them. Samples in files
-//! that are fetched as a whole have another one ([`BlockMembership`]).
+//! Rows belong to logical micro-batches ([`MicroBatching`](crate::micro_batching::MicroBatching)), and processes only choose
+//! which micro-batches they run, so a batch never depends on their number. The labelled stream has one order, whose rows are
+//! cut among the micro-batches. Of the unlabelled stream, every micro-batch has samples of its own ([`Membership`]) and an
+//! order of its own over them. Samples in files that are fetched as a whole have another one ([`BlockMembership`]).
 //!
 //! ```
 //! use std::num::NonZeroU64;
@@ -33,7 +33,7 @@ pub use blocks::{Block, BlockCursor, BlockMembership, BlockOrder};
 pub use membership::Membership;
 use permutation::Permutation;
 
-/// The order of the labelled stream, or of one shard of the unlabelled stream.
+/// The order of the labelled stream, or of one micro-batch of the unlabelled stream.
 ///
 /// It is a stable format: a resumed run relies on it, and a test pins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Order {
 pub struct Visit {
     /// The number of complete epochs before this visit.
     pub epoch: u64,
-    /// The sample, below the length of the order: a position in the labelled stream, or a slot of a shard.
+    /// The sample, below the length of the order: a position in the labelled stream, or a slot of a micro-batch.
     pub index: u64,
 }
 
@@ -66,7 +66,7 @@ impl Order {
 
     /// Returns a cursor for many positions, which is fastest if they lie in the same epoch.
     pub fn cursor(self) -> Cursor {
-        Cursor { order: self, keyed: None }
+        Cursor { order: self, cached: None }
     }
 
     fn permutation(self, epoch: u64) -> Permutation {
@@ -79,7 +79,8 @@ impl Order {
 #[derive(Debug, Clone)]
 pub struct Cursor {
     order: Order,
-    keyed: Option<(u64, Permutation)>,
+    /// The last epoch and its permutation.
+    cached: Option<(u64, Permutation)>,
 }
 
 impl Cursor {
@@ -87,12 +88,11 @@ impl Cursor {
     pub fn at(&mut self, position: u64) -> Visit {
         let epoch = position / self.order.len;
         let place = position % self.order.len;
-        let fresh = |order: Order| (epoch, order.permutation(epoch));
-        let keyed = match self.keyed.take() {
-            Some(keyed) if keyed.0 == epoch => keyed,
-            _ => fresh(self.order),
+        let (_, permutation) = match self.cached.take() {
+            Some(cached) if cached.0 == epoch => self.cached.insert(cached),
+            _ => self.cached.insert((epoch, self.order.permutation(epoch))),
         };
-        let index = self.keyed.insert(keyed).1.at(place);
+        let index = permutation.at(place);
         Visit { epoch, index }
     }
 }
@@ -102,7 +102,7 @@ impl Cursor {
 pub struct Feed {
     /// The order of the samples.
     pub order: Order,
-    /// The number of rows per step: all labelled rows of the step, or the unlabelled rows of one shard.
+    /// The number of rows per step: all labelled rows of the step, or the unlabelled rows of one micro-batch.
     pub rows: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::mixup::mixer::Mixer;
 use crate::mixup::pair::{Candidate, Dissimilar, PairRule, SameSource};
 use crate::mixup::split::Halves;
 use crate::mixup::{Guidance, Mix, Pairing, Row};
-use crate::observation::{Known, RowMargins};
+use crate::observation::{PlanInput, RowMargins};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed, occurrences};
 use crate::schedule::RunStep;
@@ -49,7 +49,7 @@ pub struct Difficulty {
 /// | Algorithm 1 | here |
 /// |---|---|
 /// | 1: ŷ = argmax p(π(x̂)) for x̂ ∈ D_U | [`Base::pseudo_label`](crate::pseudo::Base::pseudo_label), with the weight that line 14 gives each row |
-/// | 2: AUM for D_L, APM for D_U | [`Known::margins`], which [`Samples`](crate::samples::Samples) keeps where its rows are seen |
+/// | 2: AUM for D_L, APM for D_U | [`PlanInput::margins`], from [`Samples`](crate::samples::Samples) and [`LabelledSamples`](crate::samples::LabelledSamples) |
 /// | 3–7: split by τ_L and τ_U into easy (≥) and hard (<) | [`Split::halves`](crate::mixup::split::Split::halves) |
 /// | 8–10: Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy) | `kinds`, [`PairRule::partners`], [`Mixup::draw_lambda`](crate::mixup::Mixup::draw_lambda) |
 /// | 11: D_M = their union | [`StepPlan::mixes`] |
@@ -63,42 +63,42 @@ pub struct Difficulty {
 /// If the observations contradict each other or are not finite, or the state belongs to another method.
 pub fn plan_step(
     method: &Method,
-    known: &Known<'_>,
+    input: &PlanInput<'_>,
     state: &mut MethodState,
     seed: Seed,
     at: RunStep,
 ) -> Result<StepPlan, CoreError> {
-    known.check()?;
-    let seen = &known.seen;
-    let (x, u) = (&seen.labelled, &seen.unlabelled);
+    input.check()?;
+    let batch = &input.observation;
+    let (x, u) = (&batch.labelled, &batch.unlabelled);
 
-    // 1: pseudo-labels for the unlabelled batch.
-    let pseudo = method.base.pseudo_label(u.logits, known.sums, &mut state.base)?;
-    let in_use = Total::of(pseudo.weights.iter().map(|&w| f64::from(w)));
-    let mut plan =
-        StepPlan { pseudo, feedback: Feedback { in_use, ..Feedback::default() }, ..StepPlan::default() };
+    // Line 1: pseudo-labels of D_U.
+    let pseudo = method.base.pseudo_label(u.logits, input.sums, &mut state.base)?;
+    let utilisation = Total::of(pseudo.weights.iter().map(|&w| f64::from(w)));
+    let feedback = Feedback { utilisation, ..Feedback::default() };
+    let mut plan = StepPlan { pseudo, feedback, ..StepPlan::default() };
     let Some(mixup) = method.mixup() else { return Ok(plan) };
 
-    if let (Some(guidance), Some(RowMargins { aum, apm })) = (method.guidance(), known.margins) {
-        // 2: AUM of the labelled samples and APM of the unlabelled ones are known. 3–7: easy and hard.
-        let labelled = guidance.split.halves(aum, x.ids, &state.labelled_line);
-        let unlabelled = guidance.split.halves(apm, u.ids, &state.unlabelled_line);
-        let followed = |values| guidance.split.followed(values).map(Total::one).unwrap_or_default();
-        plan.feedback.labelled_quantile = followed(aum);
-        plan.feedback.unlabelled_quantile = followed(apm);
+    if let (Some(guidance), Some(RowMargins { aum, apm })) = (method.guidance(), input.margins) {
+        // Line 2: AUM of D_L and APM of D_U, which include this visit. Lines 3–7: easy and hard halves of each.
+        let labelled = guidance.split.halves(aum, x.ids, &state.labelled_threshold);
+        let unlabelled = guidance.split.halves(apm, u.ids, &state.unlabelled_threshold);
+        let quantile = |values| guidance.split.batch_quantile(values).map(Total::one).unwrap_or_default();
+        plan.feedback.labelled_quantile = quantile(aum);
+        plan.feedback.unlabelled_quantile = quantile(apm);
         plan.difficulty = Some(Difficulty { aum: aum.to_vec(), apm: apm.to_vec(), labelled, unlabelled });
     }
-    let term = method.mix_weight(at, state);
-    if term == 0.0 {
+    let weight = method.mix_weight(at, state);
+    if weight == 0.0 {
         return Ok(plan);
     }
 
-    // 8–10: mix easy with hard, each with one of its k most dissimilar.
-    let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step: at.step };
+    // Lines 8–10: pair each easy row with one of its k most dissimilar hard rows of the other batch, and hard with easy.
+    let mixer = Mixer { mixup, batch, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
         (Pairing::Crossed, _) => vec![crossed_pairs(&mixer)],
-        (_, None) => return Err(CoreError::NotKept { what: "margins" }),
+        (_, None) => return Err(CoreError::MissingState { what: "margins" }),
         (pairing, Some(difficulty)) => {
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);
@@ -107,44 +107,48 @@ pub fn plan_step(
                 Pairing::All { .. } => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
                 _ => &[(&le, &uh), (&lh, &ue)],
             };
-            let pairs = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {
-                let most = if u.ids.is_empty() { None } else { pairing.most_anchors(kind, x.ids.len()) };
-                pairing.guidance().map(|rule| guided_pairs(&mixer, rule, kind as u64, anchors, pool, most))
+            let pairs_of_kind = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {
+                // Without unlabelled rows, all labelled rows are anchors.
+                let max_anchors =
+                    if u.ids.is_empty() { None } else { pairing.max_anchors(kind, x.ids.len()) };
+                let pairs = |rule| guided_pairs(&mixer, rule, kind as u64, anchors, pool, max_anchors);
+                pairing.guidance().map(pairs)
             };
-            kinds.iter().enumerate().filter_map(pairs).collect()
+            kinds.iter().enumerate().filter_map(pairs_of_kind).collect()
         }
     };
 
-    // 11: D_M, their union.
+    // Line 11: D_M, the union of the mixtures.
     let mixed = pairs.iter().zip(0..).map(|(pairs, kind)| mixer.mix(kind, pairs)).collect();
-    let mixes = mixer.unite(mixed, term as f32);
+    let mixes = mixer.union(mixed, weight as f32);
     plan.targets = mixer.targets(&mixes, method.smoothing);
     plan.mixes = mixes;
     Ok(plan)
 }
 
-/// Pairs each anchor, or `most` of them, with one of its least similar candidates in the pool; anchors without a candidate
-/// are left out.
+/// Pairs each anchor, or `max_anchors` of them, with one of its least similar candidates in the pool; anchors without a
+/// candidate are left out.
 fn guided_pairs(
     mixer: &Mixer<'_>,
     guidance: &Guidance,
     kind: u64,
     anchors: &[Row],
     pool: &[Row],
-    most: Option<usize>,
+    max_anchors: Option<usize>,
 ) -> Vec<(Row, Row)> {
     let candidate = |row: Row| {
         let vector = match row {
-            Row::Labelled(i) => mixer.seen.labelled.vector(guidance.space, i),
-            Row::Unlabelled(j) => mixer.seen.unlabelled.vector(guidance.space, j),
+            Row::Labelled(i) => mixer.batch.labelled.vector(guidance.space, i),
+            Row::Unlabelled(j) => mixer.batch.unlabelled.vector(guidance.space, j),
         };
         Candidate { id: mixer.id(row), vector }
     };
-    let taking_part =
-        |rows: &[Row]| -> Vec<Row> { rows.iter().copied().filter(|&row| mixer.takes_part(row)).collect() };
-    let (mut anchors, pool) = (taking_part(anchors), taking_part(pool));
-    if let Some(most) = most.filter(|&most| most < anchors.len()) {
-        anchors = drawn_rows(mixer, kind, &anchors, most);
+    let mixable =
+        |rows: &[Row]| -> Vec<Row> { rows.iter().copied().filter(|&row| mixer.is_mixable(row)).collect() };
+    let mut anchors = mixable(anchors);
+    let pool = mixable(pool);
+    if let Some(count) = max_anchors.filter(|&count| count < anchors.len()) {
+        anchors = drawn_rows(mixer, kind, &anchors, count);
     }
     let rule = PairRule { dissimilar: guidance.dissimilar, same_source: mixer.mixup.same_source };
     let partners = rule.partners(
@@ -158,7 +162,7 @@ fn guided_pairs(
 
 /// Pairs each labelled row with any unlabelled one, or with another labelled one if there are none.
 fn crossed_pairs(mixer: &Mixer<'_>) -> Vec<(Row, Row)> {
-    let (x, u) = (mixer.seen.labelled.ids.len(), mixer.seen.unlabelled.ids.len());
+    let (x, u) = (mixer.batch.labelled.ids.len(), mixer.batch.unlabelled.ids.len());
     let labelled: Vec<Row> = (0..x).map(Row::Labelled).collect();
     let unlabelled: Vec<Row> = (0..u).map(Row::Unlabelled).collect();
     let pool = if unlabelled.is_empty() { &labelled } else { &unlabelled };
@@ -166,8 +170,8 @@ fn crossed_pairs(mixer: &Mixer<'_>) -> Vec<(Row, Row)> {
     guided_pairs(mixer, &any, 0, &labelled, pool, None)
 }
 
-/// Draws some of these rows at random, in their order; the drawn samples do not depend on their order in the batch.
-fn drawn_rows(mixer: &Mixer<'_>, kind: u64, rows: &[Row], most: usize) -> Vec<Row> {
+/// Draws `count` of the rows, in their order. Which samples are drawn does not depend on their order in the batch.
+fn drawn_rows(mixer: &Mixer<'_>, kind: u64, rows: &[Row], count: usize) -> Vec<Row> {
     let ids: Vec<u64> = rows.iter().map(|&row| mixer.id(row)).collect();
     let seed = mixer.seed.child(kind);
     let rank = |(n, occurrence): (usize, u32)| {
@@ -176,16 +180,16 @@ fn drawn_rows(mixer: &Mixer<'_>, kind: u64, rows: &[Row], most: usize) -> Vec<Ro
     };
     let mut ranked: Vec<_> = occurrences(ids.iter().copied()).into_iter().enumerate().map(rank).collect();
     ranked.sort_unstable();
-    let mut chosen: Vec<usize> = ranked.into_iter().take(most).map(|(.., n)| n).collect();
+    let mut chosen: Vec<usize> = ranked.into_iter().take(count).map(|(.., n)| n).collect();
     chosen.sort_unstable();
     chosen.into_iter().map(|n| rows[n]).collect()
 }
 
 /// Draws the pairs of random mixup: ordered pairs of two different rows of the joint pool, as many as labelled rows.
 fn random_pairs(mixer: &Mixer<'_>) -> Vec<(Row, Row)> {
-    let (x, u) = (mixer.seen.labelled.ids.len(), mixer.seen.unlabelled.ids.len());
+    let (x, u) = (mixer.batch.labelled.ids.len(), mixer.batch.unlabelled.ids.len());
     let rows = (0..x).map(Row::Labelled).chain((0..u).map(Row::Unlabelled));
-    let mut pool: Vec<Row> = rows.filter(|&row| mixer.takes_part(row)).collect();
+    let mut pool: Vec<Row> = rows.filter(|&row| mixer.is_mixable(row)).collect();
     pool.sort_by_key(|&row| (mixer.id(row), row));
     let pair = |n: u64| {
         let mut stream = mixer.seed.stream(Domain::Partner, mixer.step, n);

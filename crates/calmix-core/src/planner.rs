@@ -1,17 +1,17 @@
-//! A method with all its state, for one process that runs each step as one group in one shard: visit, plan, commit.
+//! A method with all its state, for one process: visit, plan, commit.
 //!
-//! The trainer distributes the same calls over many processes. This type makes all of them in one process, for
-//! training with the engine alone.
+//! This is the case of one group in one micro-batch. The trainer makes the same calls distributed over many processes; a head
+//! and the Python planner use this type.
 
 use crate::error::CoreError;
 use crate::method::feedback::Feedback;
 use crate::method::{Method, MethodState};
-use crate::observation::{Known, Observation, RowMargins};
+use crate::observation::{Observation, PlanInput, RowMargins};
 use crate::plan::{StepPlan, plan_step};
 use crate::pseudo::PseudoLabels;
 use crate::rng::Seed;
-use crate::samples::labelled::LabelledSamples;
-use crate::samples::{Samples, ShardVisit};
+use crate::samples::LabelledSamples;
+use crate::samples::{Samples, UnlabelledVisit};
 use crate::schedule::RunStep;
 
 /// A method with all its state.
@@ -57,8 +57,13 @@ impl Planner {
     ///
     /// # Errors
     /// As [`plan_step`], and if a sample is unknown; the state then stays as it was.
-    pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], at: RunStep) -> Result<Planned, CoreError> {
-        let planned = self.visit_and_plan(seen, slots, at);
+    pub fn plan(
+        &mut self,
+        batch: &Observation<'_>,
+        slots: &[u64],
+        at: RunStep,
+    ) -> Result<Planned, CoreError> {
+        let planned = self.visit_and_plan(batch, slots, at);
         if planned.is_err() {
             self.undo();
         }
@@ -67,23 +72,24 @@ impl Planner {
 
     fn visit_and_plan(
         &mut self,
-        seen: &Observation<'_>,
+        batch: &Observation<'_>,
         slots: &[u64],
         at: RunStep,
     ) -> Result<Planned, CoreError> {
-        seen.check()?;
+        batch.check()?;
         let Self { method, labelled, samples, seed, .. } = self;
         let mut state = self.state.clone();
-        let (x, u) = (&seen.labelled, &seen.unlabelled);
+        let (x, u) = (&batch.labelled, &batch.unlabelled);
         let averages = method.averages_margins(at, &state);
-        let ShardVisit { apm, selected } = samples.visit_unlabelled(method, 0, slots, u.logits, averages)?;
-        labelled.visit(x.ids, &seen.margins())?;
+        let UnlabelledVisit { apm, selected } =
+            samples.visit_unlabelled(method, 0, slots, u.logits, averages)?;
+        labelled.visit(x.ids, &batch.margins())?;
         let aum = labelled.aum(x.ids)?;
         let apm: Option<Vec<f64>> = apm.map(|apm| apm.into_iter().map(f64::from).collect());
         let margins = aum.as_deref().zip(apm.as_deref()).map(|(aum, apm)| RowMargins { aum, apm });
         let sums = method.base.sums(x.logits, u.logits);
-        let known = Known { seen: *seen, margins, sums: &sums };
-        let plan = plan_step(method, &known, &mut state, *seed, at)?;
+        let input = PlanInput { observation: *batch, margins, sums: &sums };
+        let plan = plan_step(method, &input, &mut state, *seed, at)?;
         let feedback = Feedback { selected, ..plan.feedback.clone() };
         Ok(Planned { plan, state, feedback, step: at.step })
     }
@@ -96,19 +102,19 @@ impl Planner {
     pub fn label_again(
         &self,
         planned: &mut Planned,
-        seen: &Observation<'_>,
+        batch: &Observation<'_>,
     ) -> Result<PseudoLabels, CoreError> {
-        seen.check()?;
+        batch.check()?;
         let base = &self.method.base;
-        let sums = base.sums(seen.labelled.logits, seen.unlabelled.logits);
-        base.pseudo_label(seen.unlabelled.logits, &sums, &mut planned.state.base)
+        let sums = base.sums(batch.labelled.logits, batch.unlabelled.logits);
+        base.pseudo_label(batch.unlabelled.logits, &sums, &mut planned.state.base)
     }
 
     /// Commits the step: updates the state and returns the plan.
     pub fn commit(&mut self, planned: Planned) -> StepPlan {
         let Planned { plan, state, feedback, step } = planned;
         self.state = state;
-        self.state.take_in(&self.method, step, &feedback);
+        self.state.update(&self.method, step, &feedback);
         self.labelled.commit();
         self.samples.commit();
         plan

@@ -88,8 +88,8 @@ impl Base {
         }
     }
 
-    /// Returns whether unlabelled rows have a loss of their own.
-    pub fn weighs_unlabelled(&self) -> bool {
+    /// Returns whether unlabelled rows have a loss term.
+    pub fn has_unlabelled_loss(&self) -> bool {
         !matches!(self, Self::Supervised | Self::SupervisedPseudoMixup)
     }
 
@@ -98,12 +98,12 @@ impl Base {
         matches!(self, Self::SoftMatch(_) | Self::FreeMatch(_))
     }
 
-    /// Computes the sums of a shard, or zeros if the algorithm does not need them.
+    /// Computes the sums of a micro-batch, or zeros if the algorithm does not need them.
     pub fn sums(&self, labelled: Matrix<'_>, unlabelled: Matrix<'_>) -> Sums {
         if self.needs_sums() { Sums::of(labelled, unlabelled) } else { Sums::default() }
     }
 
-    /// Returns the length of the list that [`Sums::numbers`] makes of a shard's sums.
+    /// Returns the length of the list that [`Sums::to_vec`] makes of a micro-batch's sums.
     pub fn sums_width(&self, classes: usize) -> usize {
         Sums::width(if self.needs_sums() { classes } else { 0 })
     }
@@ -130,7 +130,7 @@ impl Base {
             (Self::FreeMatch(rule), BaseState::FreeMatch(state)) => {
                 Ok(rule.pseudo_label(unlabelled, sums, state))
             }
-            _ => Err(CoreError::NotKept { what: "the base algorithm's statistics" }),
+            _ => Err(CoreError::MissingState { what: "the base algorithm's statistics" }),
         }
     }
 }

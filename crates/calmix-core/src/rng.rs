@@ -25,11 +25,8 @@
 //! ([`Stream::occurrence`]).
 
 mod draw;
-mod philox;
 
 use serde::{Deserialize, Serialize};
-
-use philox::philox4x32_10;
 
 /// The seed of a run: with it, everything random in the run is fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,7 +40,7 @@ pub struct Seed(pub u64);
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Domain {
-    /// Which labels are kept when a dataset is split.
+    /// The choice of labels when a dataset is split.
     Split = 1,
     /// The order of the labelled stream.
     LabelledOrder = 2,
@@ -57,7 +54,7 @@ pub enum Domain {
     Init = 6,
     /// The mixup coefficient λ.
     Lambda = 7,
-    /// Which of the k least similar candidates a sample is mixed with.
+    /// The choice among the k least similar candidates for a mixture.
     Partner = 8,
     /// Bootstrap resampling.
     Bootstrap = 9,
@@ -67,24 +64,25 @@ pub enum Domain {
     Fold = 11,
     /// Seeds derived from a seed.
     Child = 12,
-    /// Which shard an unlabelled sample belongs to.
+    /// The assignment of unlabelled samples to micro-batches.
     Membership = 13,
-    /// Which rows of a group are mixed, if not all are.
+    /// The choice of the rows of a group that are mixed, if not all are.
     Anchor = 14,
-    /// Which of the cached views of a sample a visit uses, with a frozen backbone.
+    /// The choice of the cached view of a sample, with a frozen backbone.
     FeatureView = 15,
-    /// Which unlabelled samples are trained on, if not all are.
+    /// The choice of the unlabelled samples that are trained on, if not all are.
     UnlabelledCount = 16,
     /// The synthetic inputs beside an exported model.
     Example = 17,
     /// The order of files, and of samples in a block of files.
     Block = 18,
-    /// Which sample stands for its group.
+    /// The choice of the sample that represents its group.
     Group = 19,
 }
 
 impl Seed {
-    /// Derives the `n`-th seed from this one, for a group or shard of a step, or a kind of pair, that draws independently.
+    /// Derives the `n`-th seed from this one, for a group or micro-batch of a step, or a kind of pair, that draws
+    /// independently.
     #[must_use]
     pub fn child(self, n: u64) -> Self {
         Self(self.stream(Domain::Child, 0, n).next_u64())
@@ -140,9 +138,9 @@ impl Stream {
 
 /// Counts for each id how often it came up before, as needed by [`Stream::occurrence`].
 pub fn occurrences(ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
-    let mut seen = std::collections::BTreeMap::new();
+    let mut counts = std::collections::BTreeMap::new();
     let mut count = |id| {
-        let next = seen.entry(id).or_insert(0);
+        let next = counts.entry(id).or_insert(0);
         *next += 1;
         *next - 1
     };
@@ -151,6 +149,28 @@ pub fn occurrences(ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
 
 fn words(x: u64) -> [u32; 2] {
     [x as u32, (x >> 32) as u32]
+}
+
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011) is a bijection of the
+// counter for each key, so distinct counters give independent draws. No crate is used: it is twenty lines with published test
+// vectors, and checkpoints depend on its exact bits.
+const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+const ROUNDS: u32 = 10;
+
+fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..ROUNDS {
+        let left = u64::from(MULTIPLIERS[0]) * u64::from(counter[0]);
+        let right = u64::from(MULTIPLIERS[1]) * u64::from(counter[2]);
+        counter = [
+            (right >> 32) as u32 ^ counter[1] ^ key[0],
+            right as u32,
+            (left >> 32) as u32 ^ counter[3] ^ key[1],
+            left as u32,
+        ];
+        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+    }
+    counter
 }
 
 #[cfg(test)]
@@ -193,6 +213,24 @@ mod tests {
             first(1, Domain::Weak, 2, 3, 1),
         ] {
             assert_ne!(base, other);
+        }
+    }
+
+    /// The known-answer vectors that Random123 publishes for philox4x32-10 (`kat_vectors`).
+    #[test]
+    fn known_answers_of_random123() {
+        let ones = u32::MAX;
+        let cases = [
+            ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+            ([ones; 4], [ones; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
+            (
+                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+                [0xa409_3822, 0x299f_31d0],
+                [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
+            ),
+        ];
+        for (counter, key, expected) in cases {
+            assert_eq!(philox4x32_10(counter, key), expected);
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::margin::Averaging;
-use crate::settings::limit::{ANY, KEPT, SHARE};
+use crate::settings::limit::{ANY, SHARE, UNIT_INTERVAL};
 use crate::settings::{choice, rule, section};
 
 choice! {
@@ -70,7 +70,7 @@ rule! {
         /// The running share of unlabelled samples in use at which the mixup term starts.
         level: f64 = 0.5, SHARE;
         /// The momentum of that running share, which is bias-corrected.
-        momentum: f64 = 0.999, KEPT;
+        momentum: f64 = 0.999, UNIT_INTERVAL;
         /// The first step that is included in that running share.
         not_before: u64 = 0, ANY;
     }
@@ -139,12 +139,12 @@ impl Start {
         }
     }
 
-    /// Updates the running share with `in_use`, the share of unlabelled samples used at `step`.
-    pub(crate) fn take_in(self, step: u64, in_use: f64, utilisation: &mut Utilisation) {
+    /// Updates the running share with `share`, the share of unlabelled samples in use at `step`.
+    pub(crate) fn update(self, step: u64, share: f64, utilisation: &mut Utilisation) {
         let StartRule::Utilisation { level, momentum, not_before } = self.rule else { return };
         if step >= not_before {
             let rule = Averaging::Exponential { rho: momentum };
-            utilisation.share += rule.step_size(utilisation.steps) * (in_use - utilisation.share);
+            utilisation.share += rule.step_size(utilisation.steps) * (share - utilisation.share);
             utilisation.steps = utilisation.steps.saturating_add(1);
             utilisation.passed |= utilisation.share >= level;
         }
@@ -191,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn utilisation_starts_once_and_for_all() {
+    fn utilisation_start_stays_on() {
         let start = Start { rule: StartRule::Utilisation { level: 0.5, momentum: 0.5, not_before: 2 } };
-        let mut seen = Utilisation::default();
+        let mut utilisation = Utilisation::default();
         let weights: Vec<f64> = [1.0, 1.0, 0.2, 0.4, 0.9, 0.0, 0.0]
             .iter()
             .zip(0..)
             .map(|(&u, step)| {
-                let weight = start.weight(RunStep { step, steps: 7 }, &seen);
-                start.take_in(step, u, &mut seen);
+                let weight = start.weight(RunStep { step, steps: 7 }, &utilisation);
+                start.update(step, u, &mut utilisation);
                 weight
             })
             .collect();

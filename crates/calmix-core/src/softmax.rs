@@ -1,13 +1,13 @@
 //! Probabilities and the predicted class of a row of logits.
 
 use crate::lanes;
-use crate::matrix::number::Number;
+use crate::matrix::Scalar;
 
 /// The numbers that a pass over a row treats at once.
 const BLOCK: usize = 128;
 
 /// Returns the class with the largest logit, the first of equals; zero for an empty row.
-pub fn argmax<T: Number>(logits: &[T]) -> usize {
+pub fn argmax<T: Scalar>(logits: &[T]) -> usize {
     let top = lanes::max(logits);
     // Whole blocks first, without an early exit, which vector units compare faster than numbers one by one.
     #[allow(clippy::needless_bitwise_bool)]
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exponential_is_the_exponential() {
+    fn exp_of_negative_is_accurate() {
         let mut worst = 0.0_f64;
         for i in 0..=870_000 {
             let x = i as f32 * -1e-4;

@@ -1,6 +1,5 @@
 //! Parity of the method with a plain f64 transcription of its definitions (`tests/golden/method.py`).
 // Not every function here is a `#[test]`, but all of it is.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use calmix_core::margin::{Averaging, LabelledMargins, MarginStore, margin};
 use calmix_core::matrix::Matrix;
@@ -109,8 +108,8 @@ fn flexmatch_masks_counts_and_thresholds() {
             let none = Matrix::new(&[], batch, 0).unwrap();
             let rows = |ids, logits, features| Rows { ids, logits, features };
             let labelled = rows(&[], z.range(0..0), none.range(0..0));
-            let seen = Observation { labelled, labels: &[], unlabelled: rows(&ids, z, none) };
-            let planned = planner.plan(&seen, &ids, RunStep { step: 0, steps: 10 }).unwrap();
+            let observation = Observation { labelled, labels: &[], unlabelled: rows(&ids, z, none) };
+            let planned = planner.plan(&observation, &ids, RunStep { step: 0, steps: 10 }).unwrap();
             let pseudo = planner.commit(planned).pseudo;
             masks.extend(pseudo.weights.iter().map(|&w| if w == 1.0 { '1' } else { '0' }));
         }
@@ -239,12 +238,12 @@ fn whole_plans() {
                 logits: Matrix::new(z, n, classes).unwrap(),
                 features: Matrix::new(f, n, width).unwrap(),
             };
-            let seen = Observation {
+            let observation = Observation {
                 labelled: rows(&x_ids, &zx, &fx, labelled),
                 labels: &y,
                 unlabelled: rows(&u_ids, &zu, &fu, unlabelled),
             };
-            let planned = planner.plan(&seen, &u_ids, RunStep { step, steps: 1000 }).unwrap();
+            let planned = planner.plan(&observation, &u_ids, RunStep { step, steps: 1000 }).unwrap();
             last = Some(planner.commit(planned));
         }
         let mixes = last.unwrap().mixes;

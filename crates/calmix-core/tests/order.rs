@@ -1,18 +1,15 @@
 //! The order of a stream: every sample once an epoch, all orders equally likely, the same after a restart.
-#![allow(clippy::unwrap_used)] // in the functions that the tests share
 
-#[path = "order/blocks.rs"]
 mod blocks;
-#[path = "order/membership.rs"]
 mod membership;
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
+use calmix_core::micro_batching::MicroBatching;
 use calmix_core::order::{Feed, Order, Visit};
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::sharding::Sharding;
 
 fn order(seed: u64, len: u64) -> Order {
     Order { seed: Seed(seed), domain: Domain::UnlabelledOrder, len: NonZeroU64::new(len).unwrap() }
@@ -127,11 +124,11 @@ fn fixed_points_are_as_rare_as_in_random_orders() {
 fn very_long_streams_need_no_memory() {
     for len in [1_000_000_000, 1 << 40] {
         let order = order(6, len);
-        let mut seen: Vec<u64> = (0..10_000).map(|i| order.at(7 * len + i * (len / 10_000)).index).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), 10_000);
-        assert!(seen.iter().all(|&index| index < len));
+        let mut indices: Vec<u64> = (0..10_000).map(|i| order.at(7 * len + i * (len / 10_000)).index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        assert_eq!(indices.len(), 10_000);
+        assert!(indices.iter().all(|&index| index < len));
         assert_eq!(order.at(8 * len - 1).epoch, 7);
         assert_eq!(order.at(8 * len).epoch, 8);
     }
@@ -154,21 +151,22 @@ fn visits(feed: Feed, step: u64, rows: Range<u64>) -> impl Iterator<Item = Visit
 #[test]
 fn a_restart_at_any_step_continues_the_order() {
     let feed = Feed { order: order(7, 1_003), rows: 64 };
-    let whole: Vec<Visit> = (0..50).flat_map(|step| visits(feed, step, 0..64)).collect();
+    let uninterrupted: Vec<Visit> = (0..50).flat_map(|step| visits(feed, step, 0..64)).collect();
     for cut in 0..50 {
         let resumed: Vec<Visit> = (cut..50).flat_map(|step| visits(feed, step, 0..64)).collect();
-        assert_eq!(resumed, whole[cut as usize * 64..]);
+        assert_eq!(resumed, uninterrupted[cut as usize * 64..]);
     }
-    assert!(whole.iter().zip(0..).all(|(visit, position)| visit.epoch == position / 1_003));
+    assert!(uninterrupted.iter().zip(0..).all(|(visit, position)| visit.epoch == position / 1_003));
 }
 
 #[test]
-fn batches_do_not_depend_on_who_runs_which_shard() {
-    let sharding = Sharding { groups: NonZeroU32::new(3).unwrap(), shards: NonZeroU32::new(4).unwrap() };
-    let feed = Feed { order: order(8, 5_003), rows: sharding.rows_per_step(28) };
+fn batches_do_not_depend_on_who_runs_which_micro_batch() {
+    let micro_batching =
+        MicroBatching { groups: NonZeroU32::new(3).unwrap(), micro_batches: NonZeroU32::new(4).unwrap() };
+    let feed = Feed { order: order(8, 5_003), rows: micro_batching.rows_per_step(28) };
     for step in 0..200 {
-        let rows = sharding.all().map(|shard| sharding.rows(28, shard));
-        let by_shard: Vec<Visit> = rows.flat_map(|rows| visits(feed, step, rows)).collect();
-        assert_eq!(by_shard, visits(feed, step, 0..feed.rows).collect::<Vec<_>>());
+        let rows = micro_batching.all().map(|micro_batch| micro_batching.rows(28, micro_batch));
+        let by_micro_batch: Vec<Visit> = rows.flat_map(|rows| visits(feed, step, rows)).collect();
+        assert_eq!(by_micro_batch, visits(feed, step, 0..feed.rows).collect::<Vec<_>>());
     }
 }

@@ -1,10 +1,7 @@
 //! Properties of every plan, for any method, batch and values.
 // Not every function here is a `#[test]`, but all of it is.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "plan_properties/batch.rs"]
 mod batch;
-#[path = "plan_properties/methods.rs"]
 mod methods;
 
 use std::collections::BTreeSet;
@@ -119,7 +116,7 @@ proptest! {
         let mut run = planner(paper(base).without_mixup(), size[2]);
         for step in 0..6 {
             advance(&mut run, &Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
-            let labels = run.samples.shards[0].selected.as_ref().unwrap();
+            let labels = run.samples.micro_batches[0].selected.as_ref().unwrap();
             let BaseState::FlexMatch(state) = &run.state.base else { panic!("not FlexMatch's state") };
             for (class, &count) in state.selected.iter().enumerate() {
                 let recount = labels.iter().filter(|&&label| usize::try_from(label) == Ok(class)).count();
@@ -139,8 +136,8 @@ proptest! {
         let method = serde_json::from_str(&serde_json::to_string(&run.method).unwrap()).unwrap();
         let mut restored = planner(method, size[2]);
         restored.state = serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap();
-        let shards = serde_json::to_string(&run.samples.shards).unwrap();
-        restored.samples.shards = serde_json::from_str(&shards).unwrap();
+        let micro_batches = serde_json::to_string(&run.samples.micro_batches).unwrap();
+        restored.samples.micro_batches = serde_json::from_str(&micro_batches).unwrap();
         let copy = |store: &LabelledMargins| LabelledMargins::from_parts(store.averaging(), store.parts().clone());
         restored.labelled.margins = run.labelled.margins.as_ref().map(|store| copy(store).unwrap());
         prop_assert_eq!(&run, &restored);
@@ -184,34 +181,34 @@ proptest! {
         }
     }
 
-    /// Which shard a sample belongs to changes nothing, to the bit: rows that are visited shard by shard have the same
-    /// margins, and change FlexMatch's histogram by the same numbers.
+    /// Which micro-batch a sample belongs to changes nothing, to the bit: rows that are visited micro-batch by micro-batch have
+    /// the same margins, and change FlexMatch's histogram by the same numbers.
     #[test]
-    fn shards_remember_what_one_shard_would(
-        method in methods(), size in sizes(), shards in 1..5_u64, case in any::<u64>()
+    fn micro_batches_remember_what_one_micro_batch_would(
+        method in methods(), size in sizes(), micro_batches in 1..5_u64, case in any::<u64>()
     ) {
-        let lengths = (0..shards).map(|shard| (SAMPLES as u64 - shard).div_ceil(shards) as usize);
+        let lengths = (0..micro_batches).map(|micro_batch| (SAMPLES as u64 - micro_batch).div_ceil(micro_batches) as usize);
         let mut one = Samples::new(&method, size[2], [SAMPLES]);
         let mut many = Samples::new(&method, size[2], lengths);
         let guided = method.guidance().is_some();
         for step in 0..4 {
             let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false);
             let logits = batch.observation().unlabelled.logits;
-            let whole = one.visit_unlabelled(&method, 0, &batch.u_ids, logits, guided).unwrap();
-            let mut selected = vec![0.0; whole.selected.len()];
-            for shard in 0..shards {
+            let full = one.visit_unlabelled(&method, 0, &batch.u_ids, logits, guided).unwrap();
+            let mut selected = vec![0.0; full.selected.len()];
+            for micro_batch in 0..micro_batches {
                 let rows: Vec<usize> =
-                    (0..batch.u_ids.len()).filter(|&row| batch.u_ids[row] % shards == shard).collect();
-                let slots: Vec<u64> = rows.iter().map(|&row| batch.u_ids[row] / shards).collect();
-                let own: Vec<f32> = rows.iter().flat_map(|&row| logits.row(row)).copied().collect();
-                let own = Matrix::new(&own, rows.len(), logits.width()).unwrap();
-                let visit = many.visit_unlabelled(&method, shard as usize, &slots, own, guided).unwrap();
+                    (0..batch.u_ids.len()).filter(|&row| batch.u_ids[row] % micro_batches == micro_batch).collect();
+                let slots: Vec<u64> = rows.iter().map(|&row| batch.u_ids[row] / micro_batches).collect();
+                let part: Vec<f32> = rows.iter().flat_map(|&row| logits.row(row)).copied().collect();
+                let part = Matrix::new(&part, rows.len(), logits.width()).unwrap();
+                let visit = many.visit_unlabelled(&method, micro_batch as usize, &slots, part, guided).unwrap();
                 for (&row, apm) in rows.iter().zip(visit.apm.iter().flatten()) {
-                    prop_assert_eq!(whole.apm.as_ref().unwrap()[row].to_bits(), apm.to_bits());
+                    prop_assert_eq!(full.apm.as_ref().unwrap()[row].to_bits(), apm.to_bits());
                 }
                 selected.iter_mut().zip(visit.selected).for_each(|(sum, change)| *sum += change);
             }
-            prop_assert_eq!(&selected, &whole.selected);
+            prop_assert_eq!(&selected, &full.selected);
         }
     }
 
@@ -313,7 +310,7 @@ fn margins_before_mixup_follow_apm_from() {
     let plan = advance(&mut run, &batch, 0);
     assert!(plan.mixes.is_empty() && plan.difficulty.is_some());
     let visited = |run: &Planner| -> u32 {
-        run.samples.shards[0].margins.as_ref().unwrap().parts().visits.iter().sum()
+        run.samples.micro_batches[0].margins.as_ref().unwrap().parts().visits.iter().sum()
     };
     assert_eq!(visited(&run), 30);
 
@@ -354,9 +351,9 @@ fn inconsistent_observations_are_refused() {
     assert_eq!(refusal(&batch).to_string(), "the labelled batch has 4 ids but 3 rows of labels");
     batch.y = vec![0; 4];
     let narrow = Batch { width: 1, fx: vec![0.0; 4], fu: vec![0.0; 6], ..batch.clone() };
-    let seen = Observation { labelled: narrow.observation().labelled, ..batch.observation() };
-    let refused = seen.check().unwrap_err().to_string();
-    assert_eq!(refused, "labelled features have 1 numbers per row, but unlabelled features have 2");
+    let observation = Observation { labelled: narrow.observation().labelled, ..batch.observation() };
+    let refused = observation.check().unwrap_err().to_string();
+    assert_eq!(refused, "the labelled batch has 1 features per row, but the unlabelled batch has 2");
     batch.u_ids[5] = SAMPLES as u64;
     assert!(matches!(refusal(&batch), CoreError::UnknownSample { sample: 40 }));
 }

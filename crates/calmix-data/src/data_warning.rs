@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use calmix_io::shown::shown;
 
 /// How many examples a warning carries.
-pub(crate) const EXAMPLES: usize = 5;
+pub(crate) const MAX_EXAMPLES: usize = 5;
 
 /// A property of a dataset that is allowed but probably a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum DataWarning {
         examples: Vec<(String, u64)>,
     },
     /// Names of classes that differ only by case or by the space around them.
-    AlikeNames {
+    SimilarNames {
         /// The names, in label order.
         names: Vec<String>,
     },
@@ -56,7 +56,7 @@ pub enum DataWarning {
         examples: Vec<(String, String)>,
     },
     /// The dataset has too many samples to search it for duplicates.
-    DuplicatesNotSought {
+    DuplicatesNotSearched {
         /// Samples of the dataset.
         samples: u64,
         /// The largest number of samples that is searched.
@@ -124,7 +124,7 @@ impl Display for DataWarning {
                 let have = if *classes == 1 { "class has" } else { "classes have" };
                 write!(f, "{classes} {have} fewer than 3 samples in {subset}: {named}")
             }
-            Self::AlikeNames { names } => {
+            Self::SimilarNames { names } => {
                 let named = list(names.iter().map(|name| format!("`{}`", shown(name))), names.len() as u64);
                 write!(f, "these class names differ only in case or in the spaces around them: {named}")
             }
@@ -148,7 +148,7 @@ impl Display for DataWarning {
                 let appear = if *contents == 1 { "sample appears" } else { "samples appear" };
                 write!(f, "{contents} {appear} under two labels: {}", pairs(examples, *contents))
             }
-            Self::DuplicatesNotSought { samples, limit } => {
+            Self::DuplicatesNotSearched { samples, limit } => {
                 write!(
                     f,
                     "calmix did not search for duplicates: {samples} samples exceed the limit of {limit}"
@@ -208,7 +208,7 @@ fn pairs(examples: &[(String, String)], of: u64) -> String {
 }
 
 fn names(all: &[String]) -> String {
-    list(all.iter().take(EXAMPLES).map(shown), all.len() as u64)
+    list(all.iter().take(MAX_EXAMPLES).map(shown), all.len() as u64)
 }
 
 fn list(examples: impl Iterator<Item = String>, of: u64) -> String {

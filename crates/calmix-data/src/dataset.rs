@@ -4,7 +4,7 @@
 //! billion samples need as much memory as a thousand. Bytes are checked whenever they are read: bytes that differ
 //! from those that were prepared are an error that names the part and the sample, never an image.
 
-mod kept_samples;
+mod local_samples;
 mod open_parts;
 mod part_source;
 mod parts;
@@ -26,10 +26,11 @@ pub use records::Records;
 use table_files::{AGAIN, check_hash, open_groups, read_header, wrong_length};
 
 use crate::error::DataError;
-use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, UNPACKED_VECTORS};
+use crate::manifest::{
+    DatasetPart, Encoding, Header, MAX_SAMPLE_BYTES, NO_LABEL, SampleRecord, UNPACKED_VECTORS,
+};
 use crate::shrink::{self, decode_shrunk, shrunk};
 
-/// Bytes of the longest `manifest.json`: a million classes.
 /// A prepared dataset, open for reading.
 #[derive(Debug)]
 pub struct Dataset {
@@ -39,19 +40,19 @@ pub struct Dataset {
     /// The group of each sample; `None` if there are no groups.
     groups: Option<ReadAt>,
     /// Samples of remote shards that were copied to the local disk.
-    kept: Option<KeptSamples>,
+    kept: Option<LocalSamples>,
 }
 
 /// Samples of remote shards in one local file, one after the other in the order of their ids.
 #[derive(Debug)]
-struct KeptSamples {
+struct LocalSamples {
     ids: Vec<u64>,
     /// Where each begins.
     starts: Vec<u64>,
     file: ReadAt,
 }
 
-impl KeptSamples {
+impl LocalSamples {
     /// The place of a sample in the file.
     fn find(&self, id: u64) -> Option<(&ReadAt, u64)> {
         let index = self.ids.binary_search(&id).ok()?;
@@ -78,10 +79,10 @@ impl Dataset {
         check_hash(&samples, &header.tables.samples)?;
         let groups = open_groups(&prepared, &header)?;
         let parts = PartTable::open(prepared, root, &header)?;
-        if !header.is_genuine() {
+        if !header.matches_fingerprint() {
             let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
-            return Err(DataError::new(path, FormatProblem::Changed(problem)).hint(AGAIN));
+            return Err(DataError::changed(path, problem).hint(AGAIN));
         }
         Ok(Self { header, samples, parts, groups, kept: None })
     }
@@ -124,8 +125,8 @@ impl Dataset {
         let subset = self.header.subsets.iter().find(|subset| subset.name == name);
         let subset = subset.ok_or_else(|| {
             let known: Vec<&str> = self.header.subsets.iter().map(|subset| subset.name.as_str()).collect();
-            let problem = FormatProblem::Content(format!("there is no subset `{name}`"));
-            DataError::new(self.folder(), problem).hint(format!("the subsets are: {}", known.join(", ")))
+            let problem = format!("there is no subset `{name}`");
+            DataError::content(self.folder(), problem).hint(format!("the subsets are: {}", known.join(", ")))
         })?;
         Ok(subset.first..subset.first + subset.count)
     }
@@ -136,11 +137,8 @@ impl Dataset {
     /// If there is no such sample, or its record cannot be read or contradicts the header.
     pub fn record(&self, id: u64) -> Result<SampleRecord, DataError> {
         if id >= self.header.samples {
-            let problem = FormatProblem::Content(format!(
-                "there is no sample {id}; the dataset has {} samples",
-                self.header.samples
-            ));
-            return Err(DataError::new(self.samples.path(), problem));
+            let problem = format!("there is no sample {id}; the dataset has {} samples", self.header.samples);
+            return Err(DataError::content(self.samples.path(), problem));
         }
         let mut bytes = [0; SampleRecord::BYTES];
         self.read_records(id, &mut bytes)?;
@@ -168,7 +166,7 @@ impl Dataset {
     /// # Errors
     /// If it cannot be opened, or has another length than when it was prepared.
     pub(crate) fn part_reader(&self, index: u32) -> Result<ReadFrom, DataError> {
-        Ok(ReadFrom::whole(&self.parts.opened(index)?))
+        Ok(ReadFrom::full(&self.parts.opened(index)?))
     }
 
     /// The name of a sample for the user: its file or, if a file holds many, its index in its subset, as `train[7]`. Of a
@@ -214,13 +212,12 @@ impl Dataset {
     /// # Errors
     /// As [`bytes`](Self::bytes), and if the dataset holds images.
     pub fn vector(&self, id: u64, numbers: &mut Vec<f32>) -> Result<(), DataError> {
-        let Encoding::Vectors { number, .. } = self.header.encoding else {
-            let problem = FormatProblem::Content("the dataset holds images, not vectors".into());
-            return Err(DataError::new(self.folder(), problem));
+        let Encoding::Vectors { element_type, .. } = self.header.encoding else {
+            return Err(DataError::content(self.folder(), "the dataset holds images, not vectors"));
         };
         let mut bytes = Vec::new();
         self.bytes(id, &mut bytes)?;
-        number.append(&bytes, numbers);
+        element_type.append(&bytes, numbers);
         Ok(())
     }
 
@@ -286,9 +283,7 @@ impl Dataset {
         if end.is_none_or(|end| end > file.length()) {
             let problem =
                 format!("expected {} bytes here, but the file has {} in total", record.length, file.length());
-            return Err(DataError::new(file.path(), FormatProblem::Changed(problem))
-                .at(location())
-                .hint(AGAIN));
+            return Err(DataError::changed(file.path(), problem).at(location()).hint(AGAIN));
         }
         // Bounded by `checked` and by the actual length of the file.
         bytes.resize(record.length as usize, 0);
@@ -299,9 +294,7 @@ impl Dataset {
                 "the content has changed: checksum {checksum:08x}, but it was {:08x} when prepared",
                 record.checksum
             );
-            return Err(DataError::new(file.path(), FormatProblem::Changed(problem))
-                .at(location())
-                .hint(AGAIN));
+            return Err(DataError::changed(file.path(), problem).at(location()).hint(AGAIN));
         }
         Ok(())
     }
@@ -324,12 +317,12 @@ impl Dataset {
             format!("its part is {}, but there are {parts} parts", record.part)
         } else if record.label != NO_LABEL && record.label as usize >= classes.len() {
             format!("its label is {}, but there are {} classes", record.label, classes.len())
-        } else if record.length > MAX_SAMPLE || raw.is_some_and(|raw| raw != record.length) {
-            format!("{} bytes, expected {}", record.length, raw.unwrap_or(MAX_SAMPLE))
+        } else if record.length > MAX_SAMPLE_BYTES || raw.is_some_and(|raw| raw != record.length) {
+            format!("{} bytes, expected {}", record.length, raw.unwrap_or(MAX_SAMPLE_BYTES))
         } else {
             return Ok(record);
         };
-        let error = DataError::new(self.samples.path(), FormatProblem::Format(problem));
+        let error = DataError::format(self.samples.path(), problem);
         Err(error.at(format!("sample {id}")).hint(AGAIN))
     }
 }

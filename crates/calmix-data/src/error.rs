@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use calmix_core::sharding::Shard;
+use calmix_core::micro_batching::MicroBatch;
 use calmix_formats::decode::DecodeProblem;
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_io::error::{ErrorKind, FileError};
@@ -127,33 +127,33 @@ pub enum DataError {
         /// Rows that a group takes in a step.
         rows: u32,
     },
-    /// A batch whose rows cannot be divided into equal shards.
+    /// A batch whose rows cannot be divided into equal micro-batches.
     #[error(
-        "the {stream} batch of {rows} rows cannot be divided into {shards} equal shards; choose train.batch and \
-         train.ratio so that train.shards divides both batches"
+        "the {stream} batch of {rows} rows cannot be divided into {micro_batches} equal micro-batches; choose \
+         train.batch and train.ratio so that train.micro_batches divides both batches"
     )]
-    UnequalShards {
+    UnevenBatch {
         /// Labelled or unlabelled.
         stream: &'static str,
         /// Rows that a group takes in a step.
         rows: u32,
-        /// Shards of a group.
-        shards: u32,
+        /// Micro-batches of a group.
+        micro_batches: u32,
     },
-    /// Some shards would have no unlabelled sample.
+    /// Some micro-batches would have no unlabelled sample.
     #[error(
-        "{samples} unlabelled samples are too few for {shards} shards, which need one each; choose smaller \
-         train.groups or train.shards"
+        "{samples} unlabelled samples are too few for {micro_batches} micro-batches, which need one each; choose smaller \
+         train.groups or train.micro_batches"
     )]
-    FewerThanShards {
+    TooFewUnlabelled {
         /// Samples of the unlabelled stream.
         samples: u64,
-        /// Shards of a step.
-        shards: u64,
+        /// Micro-batches of a step.
+        micro_batches: u64,
     },
-    /// A shard that the sharding does not have.
-    #[error("there is no shard {} in group {}", .0.index, .0.group)]
-    NoSuchShard(Shard),
+    /// A micro-batch that a step does not have.
+    #[error("there is no micro-batch {} in group {}", .0.index, .0.group)]
+    NoSuchMicroBatch(MicroBatch),
     /// A batch that no memory can hold.
     #[error("a batch of {rows} rows of {bytes} bytes is too large")]
     TooLarge {
@@ -195,6 +195,26 @@ impl DataError {
     /// Returns a problem with `path` as a whole.
     pub fn new(path: impl AsRef<Path>, problem: impl Into<FormatProblem>) -> Self {
         Self::File(FormatError::new(path, problem))
+    }
+
+    /// Returns an error about bytes that violate their format.
+    pub fn format(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::File(FormatError::format(path, what))
+    }
+
+    /// Returns an error about something larger than its limit.
+    pub fn limit(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::File(FormatError::limit(path, what))
+    }
+
+    /// Returns an error about bytes that are not those that were written.
+    pub fn changed(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::File(FormatError::changed(path, what))
+    }
+
+    /// Returns an error about counts, names or labels that contradict each other or the request.
+    pub fn content(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::File(FormatError::content(path, what))
     }
 
     /// Adds where in the file the problem is.
@@ -261,8 +281,8 @@ impl DataError {
 
     /// Returns whether the file could not be read because of the device, the network or its permissions. The content of the
     /// file may then be fine.
-    pub(crate) fn is_of_storage(&self) -> bool {
-        matches!(self, Self::File(error) if error.is_of_storage())
+    pub(crate) fn is_storage_failure(&self) -> bool {
+        matches!(self, Self::File(error) if error.is_storage_failure())
     }
 
     /// Returns what to do about it. A file that cannot be used is a mistake, unless the storage failed; so is what a loader
@@ -275,8 +295,8 @@ impl DataError {
             | Self::EmptyImage { .. }
             | Self::ViewSetting(_)
             | Self::NoSamples { .. }
-            | Self::UnequalShards { .. }
-            | Self::FewerThanShards { .. }
+            | Self::UnevenBatch { .. }
+            | Self::TooFewUnlabelled { .. }
             | Self::TooLarge { .. } => ErrorKind::Mistake,
             _ => ErrorKind::Failure,
         }

@@ -3,7 +3,7 @@
 //! The weights of the backbone are fixed, so its output for a view of an image never changes. A few views of every image pass
 //! the backbone once ([`ViewPixels`] loads them), and the vectors go into a [`FeatureCache`] that runs share.
 //!
-//! A vector is f16 numbers, as little-endian bytes: [`narrowed`] makes them of f32, and [`widened`] the reverse.
+//! A vector is f16 numbers, as little-endian bytes: [`to_f16`] makes them of f32, and [`from_f16`] the reverse.
 
 mod cache;
 mod page;
@@ -14,11 +14,11 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
 
-pub use cache::{FeatureCache, PageNeed, by_page};
+pub use cache::{FeatureCache, MissingPage, by_page};
 pub use pixels::ViewPixels;
 
 /// The numbers of vectors as f32.
-pub fn widened(vectors: &[u8]) -> Vec<f32> {
+pub fn from_f16(vectors: &[u8]) -> Vec<f32> {
     let halves: Vec<f16> = vectors.as_chunks().0.iter().map(|&number| f16::from_le_bytes(number)).collect();
     let mut numbers = vec![0.0; halves.len()];
     halves.convert_to_f32_slice(&mut numbers);
@@ -26,7 +26,7 @@ pub fn widened(vectors: &[u8]) -> Vec<f32> {
 }
 
 /// Numbers as vectors of the cache, rounded to the nearest f16.
-pub fn narrowed(numbers: &[f32]) -> Vec<u8> {
+pub fn to_f16(numbers: &[f32]) -> Vec<u8> {
     let mut halves = vec![f16::ZERO; numbers.len()];
     halves.convert_from_f32_slice(numbers);
     halves.iter().flat_map(|number| number.to_le_bytes()).collect()

@@ -13,7 +13,6 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use calmix_formats::decode::DecodeLimits;
-use calmix_formats::error::FormatProblem;
 use calmix_formats::image::Image;
 
 use crate::error::DataError;
@@ -114,11 +113,11 @@ impl ImageSource for ListedImages {
     /// An image that is missing, changed or not allowed does not end the list: without a prepared table it contradicts
     /// nothing. The same holds for a bad sector, once waiting for the storage is over and the loader tries it again.
     fn image(&self, id: u64) -> Result<Image, DataError> {
-        let none = || DataError::new("", FormatProblem::Content(format!("there is no image {id}")));
+        let none = || DataError::content("", format!("there is no image {id}"));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
         let image = image.image(&DecodeLimits::default(), self.side, self.shrink);
         image.map_err(|error| match error {
-            error if error.is_transient() => self.failing.evaluated(id, error, &self.images),
+            error if error.is_transient() => self.failing.classify(id, error, &self.images),
             error => error.with_format(ToString::to_string),
         })
     }

@@ -17,7 +17,7 @@
 //! | large images, shrunk once | [`shrink`] |
 //! | copies of an image, by its pixels | [`pixel_similarity`] |
 //! | features of a frozen backbone, cached for later runs | [`features`] |
-//! | where tables and runs are written by default | [`default_place`] |
+//! | where tables and runs are written by default | [`default_paths`] |
 //! | images to predict, without a table | [`image_list`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
@@ -73,7 +73,7 @@ pub use calmix_cloud as cloud;
 pub mod augment;
 pub mod data_warning;
 pub mod dataset;
-pub mod default_place;
+pub mod default_paths;
 pub mod error;
 pub mod features;
 pub mod groups;

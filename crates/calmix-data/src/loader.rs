@@ -8,8 +8,9 @@
 //! ```
 //! use std::sync::Arc;
 //! use calmix_core::rng::Seed;
+//! use calmix_data::augment::Augment;
 //! use calmix_data::error::DataError;
-//! use calmix_data::loader::{AsIs, ImageSource, Loader, ImageViews, SampleIds, SampleStream, Training, Workers};
+//! use calmix_data::loader::{ImageSource, Loader, ImageViews, SampleIds, SampleStream, Training, Workers};
 //! use calmix_formats::image::Image;
 //!
 //! struct Grey;
@@ -27,7 +28,7 @@
 //!     unlabelled: SampleStream { ids: SampleIds::from(0..200), batch: 28 },
 //!     ..Training::new(Seed(1), 0..3)
 //! };
-//! let views = ImageViews::new(Arc::new(Grey), Arc::new(AsIs { width: 2, height: 2 }));
+//! let views = ImageViews::new(Arc::new(Grey), Arc::new(Augment::usb(2)));
 //! let loader = Loader::new(views, training, Workers::default())?;
 //! for (step, batch) in loader.enumerate() {
 //!     let batch = batch?;
@@ -40,13 +41,12 @@
 mod batch;
 mod corrupt;
 mod eval_loader;
+mod local_stream;
 mod memory;
 mod row_order;
 mod sample_ids;
-mod sharded_stream;
 mod streams;
 mod training;
-mod transform;
 mod views;
 mod worker_pool;
 mod workers;
@@ -59,9 +59,9 @@ pub use eval_loader::{EvalBatch, EvalLoader};
 pub use memory::InMemory;
 pub use sample_ids::SampleIds;
 pub use streams::{FileBlocks, SampleStream, Training};
-pub use training::labelled_views;
-pub use transform::{AsIs, Transform, ViewKey};
-pub use views::{ImageSource, ImageViews, Views};
+pub use training::labelled_view_seed;
+pub use views::{ImageSource, ImageViews, ViewKey, Views};
+pub(crate) use views::{image, no_view};
 pub use workers::{Counters, Workers};
 
 use crate::error::DataError;
@@ -75,23 +75,21 @@ use worker_pool::WorkerPool;
 /// wait for it. Dropping the loader stops the workers: each finishes the sample it is working on, and the drop waits for
 /// that; a worker that hangs is left behind.
 #[derive(Debug)]
-pub struct Loader<V: Views + 'static> {
-    pool: WorkerPool<TrainingJob<V>>,
-    corrupt: OnCorrupt,
-    tally: Tally,
+pub struct Loader {
+    pool: WorkerPool<TrainingJob>,
 }
 
-impl<V: Views + 'static> Loader<V> {
+impl Loader {
     /// Starts the workers on the first batches.
     ///
     /// # Errors
-    /// If a stream that takes rows has no samples, a batch cannot be divided into equal shards, there are fewer
-    /// unlabelled samples than shards, a shard does not exist, a batch does not fit into memory, or the system
+    /// If a stream that takes rows has no samples, a batch cannot be divided into equal micro-batches, there are fewer
+    /// unlabelled samples than micro-batches, a micro-batch does not exist, a batch does not fit into memory, or the system
     /// refuses a thread.
-    pub fn new(views: Arc<V>, training: Training, workers: Workers) -> Result<Self, DataError> {
-        let (corrupt, tally) = (training.corrupt, training.tally);
+    pub fn new(views: Arc<dyn Views>, training: Training, workers: Workers) -> Result<Self, DataError> {
+        let tally = training.tally;
         let job = TrainingJob::new(views, training)?;
-        Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally })
+        Ok(Self { pool: WorkerPool::start(job, workers, tally)? })
     }
 
     /// Sets the callback for warnings: that the storage is unavailable, and that it is available again.
@@ -107,17 +105,7 @@ impl<V: Views + 'static> Loader<V> {
         &mut self,
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<Result<PooledBatch<TrainBatch>, DataError>> {
-        let batch = match self.pool.next(stop)? {
-            Ok(batch) => batch,
-            Err(error) => return Some(Err(error)),
-        };
-        let seen = batch.labelled.ids.len() + batch.unlabelled.ids.len();
-        self.pool.count_images(seen);
-        if let Err(error) = self.tally.add(seen, &batch.skipped, self.corrupt) {
-            self.pool.stop();
-            return Some(Err(error));
-        }
-        Some(Ok(batch))
+        self.pool.next(stop)
     }
 
     /// The counters so far.
@@ -127,11 +115,11 @@ impl<V: Views + 'static> Loader<V> {
 
     /// How many samples were read and skipped up to the last delivered batch.
     pub fn tally(&self) -> Tally {
-        self.tally
+        self.pool.tally()
     }
 }
 
-impl<V: Views + 'static> Iterator for Loader<V> {
+impl Iterator for Loader {
     type Item = Result<PooledBatch<TrainBatch>, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -25,11 +25,11 @@ mod table_file;
 mod tables;
 
 pub use builder::{ManifestBuilder, PREPARING, Prepared, Unpacked};
-pub(crate) use builder::{SampleDigest, vector_content};
+pub(crate) use builder::{SampleDigest, parent_of, scratch_beside, vector_content};
 pub use check::check_part_path;
 pub(crate) use check::check_version;
 pub(crate) use fingerprint::Fingerprint;
 pub use header::{Encoding, Header, MAX_SUBSETS, ShrunkImages, Subset, TableHashes, VERSION};
 pub use pixel_layout::PixelLayout;
-pub use tables::{DatasetPart, MAX_SAMPLE, NO_LABEL, SHRUNK_FILE, SampleRecord};
+pub use tables::{DatasetPart, MAX_SAMPLE_BYTES, NO_LABEL, SHRUNK_FILE, SampleRecord};
 pub(crate) use tables::{GROUPS_FILE, PartKind, UNPACKED_VECTORS};

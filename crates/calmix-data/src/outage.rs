@@ -17,12 +17,12 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct Outage {
     warn: OnceLock<Warn>,
-    told: AtomicBool,
+    warned: AtomicBool,
 }
 
 impl Debug for Outage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outage").field("told", &self.told).finish_non_exhaustive()
+        f.debug_struct("Outage").field("warned", &self.warned).finish_non_exhaustive()
     }
 }
 
@@ -34,14 +34,17 @@ impl Outage {
 
     /// Warns of a failed read that will be tried again.
     pub(crate) fn failed(&self, error: &dyn Display, back_off: &BackOff) {
-        if back_off.waited() >= BackOff::WORTH_TELLING {
-            self.tell(&format!("{error}; waiting for the storage, up to {} s", BackOff::LONGEST.as_secs()));
+        if back_off.waited() >= BackOff::WARN_AFTER {
+            self.warn_once(&format!(
+                "{error}; waiting for the storage, up to {} s",
+                BackOff::MAX_TOTAL_WAIT.as_secs()
+            ));
         }
     }
 
     /// Warns that no row was finished for a while.
     pub(crate) fn silent(&self, ids: &[u64], patience: Duration) {
-        self.tell(&format!(
+        self.warn_once(&format!(
             "no sample was loaded for {} s; in progress: {ids:?}; waiting for the storage, up to {} s",
             SILENCE.as_secs(),
             patience.as_secs()
@@ -49,19 +52,19 @@ impl Outage {
     }
 
     /// Ends an outage: reads succeed again.
-    pub(crate) fn over(&self) {
-        if self.told.swap(false, Ordering::Relaxed) {
-            self.pass_on("the storage is available again");
+    pub(crate) fn recovered(&self) {
+        if self.warned.swap(false, Ordering::Relaxed) {
+            self.send("the storage is available again");
         }
     }
 
-    fn tell(&self, text: &str) {
-        if !self.told.swap(true, Ordering::Relaxed) {
-            self.pass_on(text);
+    fn warn_once(&self, text: &str) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            self.send(text);
         }
     }
 
-    fn pass_on(&self, text: &str) {
+    fn send(&self, text: &str) {
         if let Some(warn) = self.warn.get() {
             warn(text);
         }

@@ -3,15 +3,17 @@
 mod duplicates;
 mod findings;
 mod labelled_groups;
-mod prepare_table;
 mod report;
 mod source_stamp;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use std::{fs, io, thread};
 
 use calmix_cloud::CloudUrl;
-use calmix_formats::error::FormatProblem;
 use calmix_formats::source_dir::Count;
 use calmix_formats::vectors::VectorOptions;
 use calmix_io::atomic_file::rename_folder;
@@ -19,18 +21,24 @@ use calmix_io::scratch_folder::ScratchFolder;
 
 pub use duplicates::copies_of;
 pub use findings::Findings;
-pub use prepare_table::prepare_table;
 pub use report::{ClassCount, Report, SubsetReport};
 pub use source_stamp::{SourceStamp, Stale};
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::manifest::{PREPARING, Prepared};
+use crate::loader::Warn;
+use crate::manifest::{Prepared, parent_of, scratch_beside};
 use crate::prepare_progress::PrepareProgress;
 use crate::source::{
     Cifar100Labels, Inspection, SourceSpec, cifar, folder, idx, imagenet, labels_csv, parquet_images, stl10,
     svhn, vectors, webdataset, webvision,
 };
+
+/// The interval at which the stop flag is checked and progress is sent.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.
+const TRIES: usize = 10;
 
 /// Scans the files below `root` once, writes the prepared dataset and its summary to `target`, and returns the summary.
 ///
@@ -54,19 +62,17 @@ pub fn prepare_watched(
     progress: Arc<PrepareProgress>,
 ) -> Result<Report, DataError> {
     if target.exists() {
-        let problem = FormatProblem::Content("this path already exists".into());
-        return Err(DataError::new(target, problem).hint("choose another folder, or remove this one"));
+        let problem = "this path already exists";
+        return Err(DataError::content(target, problem).hint("choose another folder, or remove this one"));
     }
-    if CloudUrl::is_in(root) && !matches!(source, SourceSpec::Webdataset { .. }) {
-        let problem =
-            FormatProblem::Content("only WebDataset's shards (.tar) are read from object storage".into());
+    if CloudUrl::is_url(root) && !matches!(source, SourceSpec::Webdataset { .. }) {
+        let problem = "only WebDataset's shards (.tar) are read from object storage";
         let hint = "pack the images into shards, or copy the dataset to a local folder";
-        return Err(DataError::new(root, problem).hint(hint));
+        return Err(DataError::content(root, problem).hint(hint));
     }
     // Taken before the files are read, so that a change during the scan is noticed later.
     let stamp = SourceStamp::take(source, root)?;
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let scratch = ScratchFolder::new(parent, PREPARING)?;
+    let scratch = scratch_beside(target)?;
     let made = scratch.path().join("prepared");
     let prepared = scan(source, root, &made, scans, progress)?;
     let mut report = Report::new(&Dataset::open(&made, root)?, prepared.unreadable)?;
@@ -75,6 +81,76 @@ pub fn prepare_watched(
     stamp.write(&made)?;
     rename_folder(&made, target).map_err(|error| DataError::new(target, error))?;
     Ok(report)
+}
+
+/// Prepares the files below `root` into `target`, unless `stop` becomes true first. `progress` receives the files read so far,
+/// and how many there are once they are counted. Returns `None` if it was stopped.
+///
+/// A thread does it in a temporary folder: even if the thread waits for a disk or a network, this function returns soon
+/// after the stop, and the end of the process ends the thread.
+///
+/// # Errors
+/// If the dataset cannot be read, or the table cannot be written.
+pub fn prepare_interruptibly(
+    source: &SourceSpec,
+    root: &Path,
+    target: &Path,
+    stop: &AtomicBool,
+    warn: Warn,
+    mut progress: impl FnMut(u64, Option<u64>),
+) -> Result<Option<Report>, DataError> {
+    let scratch = scratch_beside(target)?;
+    let prepared = scratch.path().join("prepared");
+    // Kept until the table is there: a preparation of shards that is stopped or killed continues.
+    let scans = parent_of(target)
+        .join(format!(".scanned-{}", target.file_name().unwrap_or_default().to_string_lossy()));
+    let counter = Arc::new(PrepareProgress::default());
+    counter.set_warn(warn);
+    let (done, report) = channel();
+    let thread = {
+        let source = source.clone();
+        let root = root.to_owned();
+        let prepared = prepared.clone();
+        let scans = matches!(source, SourceSpec::Webdataset { .. }).then(|| scans.clone());
+        let counter = Arc::clone(&counter);
+        thread::spawn(move || {
+            // Fails if the stop came first and the receiver is gone.
+            let _ = done.send(prepare_watched(&source, &root, &prepared, scans, counter));
+        })
+    };
+    loop {
+        match report.recv_timeout(POLL_INTERVAL) {
+            Ok(report) => {
+                let report = report?;
+                rename_folder(&prepared, target).map_err(|error| DataError::new(target, error))?;
+                // There is none for most sources.
+                let _ = fs::remove_dir_all(&scans);
+                return Ok(Some(report));
+            }
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                remove(&scratch);
+                return Ok(None);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let (files, total) = counter.now();
+                progress(files, (total > 0).then_some(total));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                // The thread panicked, and its message is on standard error.
+                let _ = thread.join();
+                let error = io::Error::other("preparing the dataset failed");
+                return Err(DataError::new(root, error));
+            }
+        }
+    }
+}
+
+fn remove(folder: &ScratchFolder) {
+    for _ in 0..TRIES {
+        if folder.remove().is_ok() {
+            return;
+        }
+    }
 }
 
 fn scan(

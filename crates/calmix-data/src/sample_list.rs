@@ -7,16 +7,16 @@
 //!
 //! Memory holds a hash of each path of the list and nothing of the dataset, which may be much longer.
 
+mod path_candidates;
 mod path_list;
-mod path_readings;
 mod sample_names;
 
 use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
 
+use path_candidates::PathCandidates;
 use path_list::PathList;
-use path_readings::PathReadings;
 use sample_names::SampleNames;
 
 use crate::dataset::Dataset;
@@ -54,26 +54,25 @@ impl SampleList {
         names.find_tars()?;
         if dataset.header().encoding != Encoding::File || !names.are_unique() {
             let problem = "its samples have no paths of their own, which a list of samples needs";
-            return Err(DataError::new(root, FormatProblem::Content(problem.into()))
+            return Err(DataError::content(root, problem)
                 .hint("a list can name the images of a folder or of WebDataset's shards (.tar)"));
         }
         let list = PathList::open(path)?;
-        let readings = PathReadings::of(root)?;
+        let candidates = PathCandidates::of(root)?;
         let mut named = Vec::new();
         list.visit(|row, text| {
-            let of_row = readings.names(text);
+            let of_row = candidates.names(text);
             if of_row.is_empty() {
-                return Err(unknown(&list, row, text, &readings, &names));
+                return Err(unknown(&list, row, text, &candidates, &names));
             }
             for name in of_row {
-                names.want(&name);
+                names.mark_wanted(&name);
                 named.push(NamedRow { name: hash(&name), row, id: NO_SAMPLE });
             }
             Ok(())
         })?;
         if named.is_empty() {
-            let problem = FormatProblem::Content("the list is empty".into());
-            return Err(DataError::new(path, problem).hint("select at least one row"));
+            return Err(DataError::content(path, "the list is empty").hint("select at least one row"));
         }
         named.sort_unstable_by_key(|named| named.name);
         names.visit(|id, name| {
@@ -88,10 +87,10 @@ impl SampleList {
             // At least one: a chunk is not empty. Readings that are not samples come last.
             let (Some(first), Some(last)) = (of_row.first(), of_row.last()) else { continue };
             if first.id == NO_SAMPLE {
-                return Err(unknown(&list, first.row, &list.text(first.row)?, &readings, &names));
+                return Err(unknown(&list, first.row, &list.text(first.row)?, &candidates, &names));
             }
             if last.id != NO_SAMPLE && last.id != first.id {
-                return Err(ambiguous(&list, first.row, &list.text(first.row)?, &readings));
+                return Err(ambiguous(&list, first.row, &list.text(first.row)?, &candidates));
             }
             samples.push((first.id, first.row));
         }
@@ -126,10 +125,10 @@ fn unknown(
     list: &PathList,
     row: u64,
     text: &str,
-    readings: &PathReadings,
+    candidates: &PathCandidates,
     names: &SampleNames<'_>,
 ) -> DataError {
-    let root = readings.root();
+    let root = candidates.root();
     let problem = format!("{text:?} is not a sample of the dataset {root}");
     let hint = match names.example() {
         Some(example) => format!(
@@ -140,9 +139,9 @@ fn unknown(
     list.error(row, FormatProblem::Content(problem)).hint(hint)
 }
 
-fn ambiguous(list: &PathList, row: u64, text: &str, readings: &PathReadings) -> DataError {
+fn ambiguous(list: &PathList, row: u64, text: &str, candidates: &PathCandidates) -> DataError {
     let problem =
         format!("{text:?} could be two samples: from the current folder, or from the dataset's folder");
-    let hint = format!("write the whole path, which begins with {}", readings.root());
+    let hint = format!("write the whole path, which begins with {}", candidates.root());
     list.error(row, FormatProblem::Content(problem)).hint(hint)
 }

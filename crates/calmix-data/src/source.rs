@@ -26,7 +26,7 @@ pub mod webvision;
 
 use std::path::Path;
 
-use calmix_formats::image_kind::{holds_image, is_named_like_an_image};
+use calmix_formats::image_kind::{contains_image, has_image_extension};
 use calmix_formats::listing;
 
 pub use inspection::{Check, FULL_UP_TO, Inspection};
@@ -44,15 +44,15 @@ pub(crate) fn for_each_file(
     if let SourceSpec::Vectors { labels, .. } = source {
         return vectors::for_each_file(root, labels.as_deref(), visit);
     }
-    let ends = |name: &str, endings: &[&str]| {
-        let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| endings.iter().any(|known| known.eq_ignore_ascii_case(ending)))
+    let ends = |name: &str, extensions: &[&str]| {
+        let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)))
     };
     let matters = |name: &str| match source {
-        SourceSpec::Folder { .. } => is_named_like_an_image(name),
-        SourceSpec::LabelsCsv { .. } => is_named_like_an_image(name) || ends(name, &["csv"]),
+        SourceSpec::Folder { .. } => has_image_extension(name),
+        SourceSpec::LabelsCsv { .. } => has_image_extension(name) || ends(name, &["csv"]),
         SourceSpec::Imagenet | SourceSpec::Webvision => {
-            is_named_like_an_image(name) || ends(name, &["csv", "txt"])
+            has_image_extension(name) || ends(name, &["csv", "txt"])
         }
         SourceSpec::Webdataset { .. } => ends(name, &["tar"]),
         SourceSpec::Parquet { .. } => ends(name, &["parquet"]),
@@ -65,7 +65,7 @@ pub(crate) fn for_each_file(
 /// Whether exactly one folder below `root` contains images, and no folders: it stores all images rather than one class.
 pub fn has_one_image_folder(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
-    let mut with_images = folders.iter().filter(|folder| holds_image(root, folder).unwrap_or(false));
+    let mut with_images = folders.iter().filter(|folder| contains_image(root, folder).unwrap_or(false));
     let Some(only) = with_images.next().filter(|_| with_images.next().is_none()) else { return false };
     listing::contents(root, only).is_ok_and(|contents| contents.folders.is_empty())
 }
@@ -73,5 +73,5 @@ pub fn has_one_image_folder(root: &Path) -> bool {
 /// Whether a folder below `root` holds files that are named like images.
 pub fn has_images_in_folders(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
-    folders.iter().any(|folder| holds_image(root, folder).unwrap_or(false))
+    folders.iter().any(|folder| contains_image(root, folder).unwrap_or(false))
 }

@@ -41,8 +41,6 @@
 mod draw;
 mod file;
 mod held_groups;
-mod hold_out;
-mod id_differences;
 mod plan;
 mod pool;
 mod quota;
@@ -54,9 +52,8 @@ use std::sync::Arc;
 use calmix_formats::error::FormatProblem;
 
 use draw::Candidates;
-pub use draw::Short;
-pub use hold_out::{HoldOut, HoldOutRule};
-pub use plan::{Rule, SplitPlan};
+pub use draw::Shortfall;
+pub use plan::{HoldOut, HoldOutRule, Rule, SplitPlan};
 pub use unlabelled::UnlabelledSet;
 
 use crate::dataset::Dataset;
@@ -76,7 +73,7 @@ pub struct LabelSplit {
     validation: Vec<u64>,
     /// The samples to train on without their label, ascending, if a list restricts them.
     pool: Option<Arc<[u64]>>,
-    short: Vec<Short>,
+    short: Vec<Shortfall>,
 }
 
 /// The numbers of samples of a split.
@@ -104,9 +101,8 @@ impl LabelSplit {
     /// labels to draw.
     pub fn draw(dataset: &Dataset, plan: SplitPlan) -> Result<Self, DataError> {
         if plan.rule == Rule::Given {
-            let problem =
-                FormatProblem::Content("the labels are a given list, so there is nothing to draw".into());
-            return Err(DataError::new(dataset.folder(), problem).hint("pass the list of ids"));
+            let problem = "the labels are a given list, so there is nothing to draw";
+            return Err(DataError::content(dataset.folder(), problem).hint("pass the list of ids"));
         }
         let ranges = ranges(dataset, &plan.labelled)?;
         Self::from_candidates(dataset, plan, &Candidates::Ranges(&ranges))
@@ -140,7 +136,7 @@ impl LabelSplit {
     }
 
     /// The classes that had fewer labels than their share.
-    pub fn short(&self) -> &[Short] {
+    pub fn short(&self) -> &[Shortfall] {
         &self.short
     }
 

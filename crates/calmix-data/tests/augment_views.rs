@@ -1,6 +1,5 @@
 //! What views are drawn: distributions, determinism, and sizes at which nothing may break.
 // Not every function here is a `#[test]`, but all of it is.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 
@@ -232,7 +231,7 @@ fn magnitudes_beyond_all_ranges_never_panic() {
         for magnitude in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300, 1e9, -1e9, 1e-300] {
             for (width, height) in [(1, 1), (5, 4)] {
                 let mut image = noise(width, height);
-                let mut canvas = calmix_data::augment::Canvas::over(&mut image).unwrap();
+                let mut canvas = calmix_data::augment::Canvas::from_image(&mut image).unwrap();
                 op.apply(magnitude, &mut canvas, &mut scratch);
             }
         }

@@ -1,5 +1,4 @@
 //! The cache of features: what it lacks, what it keeps, and what it does about damage.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in the functions that the tests share
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -11,7 +10,7 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::error::DataError;
 use calmix_data::features::{
-    FORMAT, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, narrowed, widened,
+    FORMAT, FeatureCache, FeatureIdentity, FeatureView, MissingPage, ViewPixels, by_page, from_f16, to_f16,
 };
 use calmix_data::loader::{ImageSource, ViewKey, Views};
 use calmix_formats::error::FormatProblem;
@@ -43,8 +42,12 @@ fn vector(id: u64, view: FeatureView) -> [u8; BYTES] {
     [a, b, c, d, view, 7]
 }
 
-fn vectors(need: &PageNeed) -> Vec<u8> {
+fn vectors(need: &MissingPage) -> Vec<u8> {
     need.ids.iter().flat_map(|&id| need.views.iter().flat_map(move |&view| vector(id, view))).collect()
+}
+
+fn open(parent: &Path) -> FeatureCache {
+    FeatureCache::open(parent, &identity("a")).unwrap()
 }
 
 fn fill(cache: &mut FeatureCache, ids: impl IntoIterator<Item = u64>, views: &[FeatureView]) -> usize {
@@ -56,11 +59,9 @@ fn fill(cache: &mut FeatureCache, ids: impl IntoIterator<Item = u64>, views: &[F
 }
 
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_name().unwrap().into(), fs::read(&path).unwrap()))
-        .collect();
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name().into(), fs::read(entry.path()).unwrap())).collect();
     files.sort();
     files
 }
@@ -69,11 +70,16 @@ fn is_page(name: &Path) -> bool {
     name.to_string_lossy().starts_with("page-")
 }
 
+/// The first page of a cache.
+fn a_page(cache: &FeatureCache) -> (PathBuf, Vec<u8>) {
+    files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap()
+}
+
 #[test]
 fn cache_requests_only_missing_features() {
     let temp = tempfile::tempdir().unwrap();
     let views = FeatureView::list(2, 1);
-    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut cache = open(temp.path());
     // 600 samples are three pages of at most 256.
     assert_eq!(fill(&mut cache, 0..600, &[FeatureView::Clean]), 3);
     assert_eq!(fill(&mut cache, 0..600, &[FeatureView::Clean]), 0);
@@ -81,18 +87,18 @@ fn cache_requests_only_missing_features() {
     let lacking: Vec<_> = needs.iter().map(|need| (need.ids.len(), need.views.len())).collect();
     assert_eq!(lacking, [(10, 4), (10, 3)]);
     fill(&mut cache, 590..610, &views);
-    let mut again = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut again = open(temp.path());
     let ids: Vec<u64> = (590..612).collect();
     let (found, bytes) = again.read(&ids, &views).unwrap();
     assert_eq!(found, ids[..20]);
-    let need = PageNeed { ids: found, views };
+    let need = MissingPage { ids: found, views };
     assert_eq!(bytes, vectors(&need));
 }
 
 #[test]
 fn another_backbone_dataset_or_view_is_another_cache() {
     let temp = tempfile::tempdir().unwrap();
-    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut cache = open(temp.path());
     fill(&mut cache, 0..10, &[FeatureView::Clean]);
     let others = [
         identity("b"),
@@ -145,24 +151,24 @@ fn cache_of_an_earlier_version_is_one_of_another_runtime() {
 
 #[test]
 fn numbers_are_rounded_to_the_nearest_f16() {
-    let numbers = [0.0, 1.0, -2.5, 1.000_1, 1.000_6, 65_504.0, 1e-8, f32::INFINITY];
-    let rounded = [0.0, 1.0, -2.5, 1.0, 1.000_976_6, 65_504.0, 0.0, f32::INFINITY];
-    assert_eq!(widened(&narrowed(&numbers)), rounded);
+    let numbers = [0.0, 1.0, -2.5, 1.000_1, 1.000_6, 65_504.0, 2.0_f32.powi(-24), 1e-8, f32::INFINITY];
+    let rounded = [0.0, 1.0, -2.5, 1.0, 1.000_976_6, 65_504.0, 2.0_f32.powi(-24), 0.0, f32::INFINITY];
+    assert_eq!(from_f16(&to_f16(&numbers)), rounded);
     let bits: Vec<u8> =
         (0..=u16::MAX).filter(|bits| bits & 0x7FFF <= 0x7C00).flat_map(u16::to_le_bytes).collect();
-    assert_eq!(narrowed(&widened(&bits)), bits, "every f16 stays itself");
+    assert_eq!(to_f16(&from_f16(&bits)), bits, "every f16 stays itself");
 }
 
 #[test]
 fn cache_pages_do_not_depend_on_the_process() {
     let wanted = tempfile::tempdir().unwrap();
     let views = FeatureView::list(1, 1);
-    let mut cache = FeatureCache::open(wanted.path(), &identity("a")).unwrap();
+    let mut cache = open(wanted.path());
     fill(&mut cache, 0..2_000, &views);
     let wanted = files(cache.folder());
     for processes in [2, 4] {
         let temp = tempfile::tempdir().unwrap();
-        let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
+        let open = || open(temp.path());
         // All of them look before any of them writes.
         let mut crew: Vec<_> = (0..processes).map(|_| open()).collect();
         let needs = crew[0].missing(0..2_000, &views);
@@ -178,7 +184,7 @@ fn cache_pages_do_not_depend_on_the_process() {
 #[test]
 fn damaged_cache_pages_are_recomputed() {
     let temp = tempfile::tempdir().unwrap();
-    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut cache = open(temp.path());
     fill(&mut cache, 0..600, &[FeatureView::Clean]);
     let folder = cache.folder().to_owned();
     let wanted = files(&folder);
@@ -195,7 +201,7 @@ fn damaged_cache_pages_are_recomputed() {
         let mut damaged = bytes.clone();
         harm(&mut damaged);
         fs::write(folder.join(name), damaged).unwrap();
-        let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+        let mut cache = open(temp.path());
         let ids: Vec<u64> = (0..600).collect();
         let (found, _) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
         assert!(found.len() < 600 && cache.damaged() == 1, "{}", found.len());
@@ -211,9 +217,9 @@ fn damaged_cache_pages_are_recomputed() {
 fn every_flipped_byte_is_refused_or_harmless() {
     let temp = tempfile::tempdir().unwrap();
     let views = FeatureView::list(1, 1);
-    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut cache = open(temp.path());
     fill(&mut cache, 0..5, &views);
-    let (name, bytes) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
+    let (name, bytes) = a_page(&cache);
     let ids: Vec<u64> = (0..5).collect();
     let wanted = cache.read(&ids, &views).unwrap();
     let mut refused = 0;
@@ -221,7 +227,7 @@ fn every_flipped_byte_is_refused_or_harmless() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(cache.folder().join(&name), damaged).unwrap();
-        let mut damaged = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+        let mut damaged = open(temp.path());
         let found = damaged.read(&ids, &views).unwrap();
         assert!(found == wanted || (found.0.is_empty() && damaged.damaged() == 1), "byte {at}");
         refused += u64::from(damaged.damaged() == 1);
@@ -235,10 +241,10 @@ fn every_flipped_byte_is_refused_or_harmless() {
 fn cache_ignores_pages_of_another_user() {
     let temp = tempfile::tempdir().unwrap();
     let views = FeatureView::list(1, 0);
-    let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let open = || open(temp.path());
     let mut cache = open();
     fill(&mut cache, 0..5, &views);
-    let (name, _) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
+    let (name, _) = a_page(&cache);
     let shared = cache.folder().to_owned();
     if chown(shared.join(&name), Some(1001), Some(1001)).is_err() {
         return tier::skipped("not root");
@@ -279,7 +285,7 @@ fn held_pages_are_read_like_written_ones() {
     let ids: Vec<u64> = (250..260).collect();
     let (found, bytes) = cache.read(&ids, &views).unwrap();
     assert_eq!((&found, cache.damaged()), (&ids, 0));
-    assert_eq!(bytes, vectors(&PageNeed { ids, views }));
+    assert_eq!(bytes, vectors(&MissingPage { ids, views }));
 }
 
 const READ_BACK: &str = "\
@@ -304,21 +310,13 @@ with safe_open(sys.argv[1], 'np') as file:
 /// `safetensors.numpy` reads a page, and finds its hash.
 #[test]
 fn numpy_reads_a_page() {
-    // Whole numbers below eight, and a half, as f16.
-    fn half(number: f32) -> [u8; 2] {
-        let bits = number.to_bits();
-        let (exponent, fraction) = ((bits >> 23) & 255, (bits >> 13) & 1023);
-        let bits = if number == 0.0 { 0 } else { ((exponent - 112) << 10 | fraction) as u16 };
-        bits.to_le_bytes()
-    }
     let temp = tempfile::tempdir().unwrap();
-    let need = PageNeed { ids: vec![7, 9, 30], views: FeatureView::list(2, 1) };
+    let need = MissingPage { ids: vec![7, 9, 30], views: FeatureView::list(2, 1) };
     let numbers = need.ids.iter().flat_map(|&id| (0..4_u8).flat_map(move |n| [id as f32, f32::from(n), 0.5]));
-    let vectors: Vec<u8> = numbers.flat_map(half).collect();
-    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let vectors = to_f16(&numbers.collect::<Vec<_>>());
+    let mut cache = open(temp.path());
     cache.write(&need, &vectors).unwrap();
-    let (name, _) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
-    let page = cache.folder().join(name);
+    let page = cache.folder().join(a_page(&cache).0);
     let output = Command::new(interpreter("safetensors", "CALMIX_SAFETENSORS_PYTHON"))
         .args(["-B", "-c", READ_BACK])
         .arg(page)
@@ -330,18 +328,11 @@ fn numpy_reads_a_page() {
 }
 
 #[test]
-fn vectors_are_widened_exactly() {
-    // 1, −2, the smallest positive f16 and the largest.
-    let vectors = [0x00, 0x3c, 0x00, 0xc0, 0x01, 0x00, 0xff, 0x7b];
-    assert_eq!(widened(&vectors), [1.0, -2.0, 2.0_f32.powi(-24), 65_504.0]);
-}
-
-#[test]
 fn files_beside_the_pages_are_checked() {
     let temp = tempfile::tempdir().unwrap();
-    let cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let cache = open(temp.path());
     assert_eq!(cache.kept("x.projection", 100), None);
-    cache.keep_checked("x.projection", b"numbers").unwrap();
+    cache.store_checked("x.projection", b"numbers").unwrap();
     assert_eq!(cache.kept("x.projection", 100).as_deref(), Some(&b"numbers"[..]));
     assert_eq!(cache.kept("x.projection", 6), None);
     fs::write(cache.folder().join("x.projection"), b"numberz\0\0\0\0").unwrap();
@@ -354,7 +345,7 @@ fn files_beside_the_pages_are_checked() {
 #[test]
 fn cache_describes_what_it_is_of() {
     let temp = tempfile::tempdir().unwrap();
-    let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let open = || open(temp.path());
     let path = open().folder().join("cache.json");
     let read = |path: &Path| serde_json::from_slice::<FeatureIdentity>(&fs::read(path).unwrap());
     assert_eq!(read(&path).unwrap(), identity("a"));
@@ -417,7 +408,7 @@ fn backbone_gets_the_views_in_order() {
 #[test]
 fn kept_file_is_compared_byte_by_byte() {
     let temp = tempfile::tempdir().unwrap();
-    let cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let cache = open(temp.path());
     // More than a piece that is compared at once.
     let backbone: Vec<u8> = (0..600_000).map(|n| (n % 251) as u8).collect();
     let path = cache.keep("backbone", &backbone).unwrap();
@@ -436,7 +427,7 @@ fn kept_file_is_compared_byte_by_byte() {
 /// A page ends where the next one begins, whoever makes it and whatever is there already.
 #[test]
 fn a_page_holds_its_own_samples() {
-    let page = |ids: &[u64]| PageNeed { ids: ids.to_vec(), views: vec![FeatureView::Clean] };
+    let page = |ids: &[u64]| MissingPage { ids: ids.to_vec(), views: vec![FeatureView::Clean] };
     assert!(page(&[3]).holds(255) && !page(&[3]).holds(256) && !page(&[256]).holds(255));
     assert!(page(&[]).holds(7_000));
     assert_eq!([page(&[255]).number(), page(&[256]).number()], [0, 1]);
@@ -447,9 +438,9 @@ fn a_page_holds_its_own_samples() {
 #[test]
 fn samples_of_several_pages_are_not_kept_as_one() {
     let temp = tempfile::tempdir().unwrap();
-    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut cache = open(temp.path());
     for ids in [&[8, 7][..], &[7, 7], &[255, 256]] {
-        let need = PageNeed { ids: ids.to_vec(), views: vec![FeatureView::Clean] };
+        let need = MissingPage { ids: ids.to_vec(), views: vec![FeatureView::Clean] };
         let written = cache.write(&need, &vectors(&need));
         for refused in [written, cache.hold(&need, vectors(&need))] {
             let refused = refused.unwrap_err().to_string();

@@ -1,6 +1,5 @@
 //! Every pixel operation against Pillow, byte for byte (`tests/golden/augment.py`).
 // Not every function here is a `#[test]`, but all of it is.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::augment::{Canvas, Cutout, Filter, Frame, Op, Rect, Scratch};
@@ -87,7 +86,7 @@ fn run(operation: &str, case: u64, before: Image, s: &mut Stream, scratch: &mut 
         _ => {
             let op: Op = serde_json::from_value(operation.into()).unwrap();
             let mut after = before;
-            op.apply(magnitude(op, case, s), &mut Canvas::over(&mut after).unwrap(), scratch);
+            op.apply(magnitude(op, case, s), &mut Canvas::from_image(&mut after).unwrap(), scratch);
             after
         }
     }
@@ -114,7 +113,7 @@ fn magnitude(op: Op, case: u64, s: &mut Stream) -> f64 {
 }
 
 fn cut(cutout: Cutout, mut image: Image, s: &mut Stream) -> Image {
-    let mut canvas = Canvas::over(&mut image).unwrap();
+    let mut canvas = Canvas::from_image(&mut image).unwrap();
     let (hole, colour) = cutout.draw(canvas.sides(), s).unwrap();
     hole.fill(&mut canvas, colour);
     image
@@ -128,7 +127,7 @@ fn show(
     scratch: &mut Scratch,
 ) -> Image {
     let mut shown = Image::filled(width, height, [0; 3]);
-    assert!(frame.show(from, filter, &mut Canvas::over(&mut shown).unwrap(), scratch));
+    assert!(frame.show(from, filter, &mut Canvas::from_image(&mut shown).unwrap(), scratch));
     shown
 }
 

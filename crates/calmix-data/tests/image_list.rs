@@ -1,5 +1,4 @@
 //! Lists of images to predict, shared out to several processes by whole files.
-#![allow(clippy::unwrap_used)]
 
 use std::ffi::OsString;
 use std::fs;

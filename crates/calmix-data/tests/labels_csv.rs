@@ -1,15 +1,12 @@
 //! Lists of labels: what is read, and what each likely mistake says.
 
-#[path = "golden/scene.rs"]
-mod scene;
-
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::manifest::Prepared;
 use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
 use calmix_formats::labels::columns::LabelColumns;
 
-use scene::{Scene, subsets};
+use crate::scene::{Scene, subsets};
 
 fn prepare(scene: &Scene) -> Result<Prepared, DataError> {
     labels_csv::prepare(&scene.root(), &scene.target(), &LabelsCsvOptions::default())
@@ -65,14 +62,9 @@ fn images_without_a_row_follow_the_option() {
     scene.image("a.png").image("b.png").image("sub/c.png").file("labels.csv", b"file,label\na.png,cat\n");
     let prepared = prepare(&scene).unwrap();
     assert_eq!(subsets(&prepared), ["train 0 1"]);
-    let note = scene.sentence(&prepared.unreadable[0]);
-    assert!(
-        note.ends_with(
-            "images without a row were left out (2): b.png, sub/c.png; to train on them without labels, add rows with an \
-             empty label or set dataset.unlabelled=true"
-        ),
-        "{note}"
-    );
+    let expected = "images without a row were left out (2): b.png, sub/c.png; to train on them without labels, add rows \
+                    with an empty label or set dataset.unlabelled=true";
+    assert!(scene.left_out(&prepared)[0].ends_with(expected), "{:?}", prepared.unreadable);
     std::fs::remove_dir_all(scene.target()).unwrap();
     let options = LabelsCsvOptions { unlisted: Unlisted::Unlabelled, ..LabelsCsvOptions::default() };
     let prepared = labels_csv::prepare(&scene.root(), &scene.target(), &options).unwrap();
@@ -80,111 +72,96 @@ fn images_without_a_row_follow_the_option() {
     assert!(prepared.unreadable.is_empty());
 }
 
+/// What is said of this list in a folder with `a.png`, `b.png` and `sub/c.png`.
+fn refusal(list: &[u8]) -> String {
+    let scene = Scene::new();
+    scene.image("a.png").image("b.png").image("sub/c.png").file("labels.csv", list);
+    scene.refusal(prepare(&scene))
+}
+
 #[test]
 fn each_mistake_names_its_line_and_the_next_step() {
-    let cases: [(&[u8], &str); 20] = [
+    let column = "if the header line is missing, add one with the column names";
+    let commas = "put fields that contain a comma in double quotes";
+    let utf8 = "not UTF-8; save the list as \"CSV UTF-8\"";
+    for (list, expected) in [
         (
-            b"a.png,cat\n",
-            "line 1: no column names the image; the columns are: a.png, cat; if one of them does, use --path-column NAME; \
-             if the header line is missing, add one with the column names (file, filename, filepath, path, …)",
+            &b"a.png,cat\n"[..],
+            format!(
+                "1: no column names the image; the columns are: a.png, cat; if one of them does, use --path-column NAME; \
+                 {column} (file, filename, filepath, path, …)"
+            ),
         ),
-        (b"file;label\na.png;cat\n", "line 1: columns are separated by ';'; separate them with commas"),
-        (b"file\tlabel\n", "line 1: columns are separated by '\\t'; separate them with commas"),
+        (b"file;label\na.png;cat\n", "1: columns are separated by ';'; separate them with commas".into()),
+        (b"file\tlabel\n", "1: columns are separated by '/t'; separate them with commas".into()),
         (
             b"file,tag\na.png,cat\n",
-            "line 1: no column holds the label; the columns are: file, tag; if one of them does, use --label-column NAME; \
-             if the header line is missing, add one with the column names (label, labels, labelname, class, …)",
+            format!(
+                "1: no column holds the label; the columns are: file, tag; if one of them does, use --label-column NAME; \
+                 {column} (label, labels, labelname, class, …)"
+            ),
         ),
-        (
-            b"file,label\na.png,cat, big\n",
-            "line 2: the row has 3 fields, but the header has 2 columns; put fields that contain a comma in double \
-             quotes",
-        ),
-        (
-            b"file,label\na.png,cat\nb.png\n",
-            "line 3: the row has 1 field, but the header has 2 columns; put fields that contain a comma in double \
-             quotes",
-        ),
-        (
-            b"file,label\na.png,cat\nz.png,cat\n",
-            "line 3: there is no file z.png; correct the name, add the file or remove the row",
-        ),
-        (b"file,label\na,cat\n", "line 2: there is no file a; the file is called a.png: correct the name"),
-        (
-            b"file,label\nA.PNG,cat\n",
-            "line 2: there is no file A.PNG; the file is called a.png: correct the name",
-        ),
-        (
-            b"file,label\na.png,cat\nb.png,dog\na.png,dog\n",
-            "line 4: a.png is already listed in line 2; keep one row per image",
-        ),
-        (
-            b"file,label\n../a.png,cat\n",
-            "line 2: the file name \"../a.png\" leads out of the folder; name files relative to this list",
-        ),
-        (
-            b"file,label\n/etc/passwd,cat\n",
-            "line 2: the file name \"/etc/passwd\" is absolute; name files relative \
-             to this list",
-        ),
-        (
-            b"file,label\nC:/a.png,cat\n",
-            "line 2: the file name \"C:/a.png\" begins with a drive; name files \
-             relative to this list",
-        ),
-        (
-            b"file,label\nsub\\c.png,cat\n",
-            "line 2: the file name \"sub//c.png\" contains a backslash where / is meant; name files relative \
-             to this list",
-        ),
-        (
-            b"file,label\na\0.png,cat\n",
-            "line 2: the file name \"a/0.png\" contains a NUL; name files relative to this list",
-        ),
-        (b"file,label\n,cat\n", "line 2: the file name \"\" is empty; name files relative to this list"),
-        (b"file,label\na.png, cat\n", "line 2: the label \" cat\" has spaces around it; remove them"),
-        (b"file,label\na.png,\xe9t\xe9\n", "line 2: not UTF-8; save the list as \"CSV UTF-8\""),
-        (b"file,label\nsub,cat\n", "line 2: sub is a folder; write one row per image in it"),
-        (b"\xff\xfef\0i\0l\0e\0", "line 1: not UTF-8; save the list as \"CSV UTF-8\""),
-    ];
-    for (list, expected) in cases {
-        let scene = Scene::new();
-        scene.image("a.png").image("b.png").image("sub/c.png").file("labels.csv", list);
-        assert_eq!(scene.refusal(prepare(&scene)), format!("labels.csv, {expected}").replace("\\t", "/t"));
+        (b"\xff\xfef\0i\0l\0e\0", format!("1: {utf8}")),
+        (b"file,label\na.png,\xe9t\xe9\n", format!("2: {utf8}")),
+    ] {
+        assert_eq!(refusal(list), format!("labels.csv, line {expected}"));
     }
-    let whole: [(&[u8], &str); 3] = [
-        (b"", "labels.csv: the list has no rows; write the header `file,label` and one line per image"),
+    for (rows, expected) in [
+        ("a.png,cat, big", format!("2: the row has 3 fields, but the header has 2 columns; {commas}")),
+        ("a.png,cat\nb.png", format!("3: the row has 1 field, but the header has 2 columns; {commas}")),
         (
-            b"file,label\n",
-            "labels.csv: the list has no rows; write the header `file,label` and one line per image",
+            "a.png,cat\nz.png,cat",
+            "3: there is no file z.png; correct the name, add the file or remove the row".into(),
         ),
+        ("a,cat", "2: there is no file a; the file is called a.png: correct the name".into()),
+        ("A.PNG,cat", "2: there is no file A.PNG; the file is called a.png: correct the name".into()),
         (
-            b"file,label\na.png,\n",
-            "labels.csv: no row has a label; fill in the label column for some images of each class",
+            "a.png,cat\nb.png,dog\na.png,dog",
+            "4: a.png is already listed in line 2; keep one row per image".into(),
         ),
-    ];
-    for (list, expected) in whole {
-        let scene = Scene::new();
-        scene.image("a.png").file("labels.csv", list);
-        assert_eq!(scene.refusal(prepare(&scene)), expected);
+        ("a.png, cat", "2: the label \" cat\" has spaces around it; remove them".into()),
+        ("sub,cat", "2: sub is a folder; write one row per image in it".into()),
+    ] {
+        assert_eq!(
+            refusal(format!("file,label\n{rows}\n").as_bytes()),
+            format!("labels.csv, line {expected}")
+        );
+    }
+    for (name, problem) in [
+        ("../a.png", "\"../a.png\" leads out of the folder"),
+        ("/etc/passwd", "\"/etc/passwd\" is absolute"),
+        ("C:/a.png", "\"C:/a.png\" begins with a drive"),
+        ("sub\\c.png", "\"sub//c.png\" contains a backslash where / is meant"),
+        ("a\0.png", "\"a/0.png\" contains a NUL"),
+        ("", "\"\" is empty"),
+    ] {
+        let expected =
+            format!("labels.csv, line 2: the file name {problem}; name files relative to this list");
+        assert_eq!(refusal(format!("file,label\n{name},cat\n").as_bytes()), expected);
+    }
+    let no_rows = "the list has no rows; write the header `file,label` and one line per image";
+    for (list, expected) in [
+        ("", no_rows),
+        ("file,label\n", no_rows),
+        (
+            "file,label\na.png,\n",
+            "no row has a label; fill in the label column for some images of each class",
+        ),
+    ] {
+        assert_eq!(refusal(list.as_bytes()), format!("labels.csv: {expected}"));
     }
 }
 
 #[test]
 fn missing_values_and_long_names_are_not_classes() {
     let long = "x".repeat(100_000);
+    let missing = "which stands for a missing value; leave it empty if the sample is unlabelled";
     for (label, expected) in [
-        (
-            "NaN",
-            "the label is \"NaN\", which stands for a missing value; leave it empty if the sample is unlabelled",
-        ),
-        (long.as_str(), "has 100000 bytes, expected at most 1024"),
+        ("NaN", format!("the label is \"NaN\", {missing}")),
+        (&long, "has 100000 bytes, expected at most 1024".into()),
     ] {
-        let scene = Scene::new();
-        let list = format!("file,label\na.png,cat\nb.png,{label}\n");
-        scene.image("a.png").image("b.png").file("labels.csv", list.as_bytes());
-        let refusal = scene.refusal(prepare(&scene));
-        assert!(refusal.starts_with("labels.csv, line 3: ") && refusal.contains(expected), "{refusal}");
+        let refusal = refusal(format!("file,label\na.png,cat\nb.png,{label}\n").as_bytes());
+        assert!(refusal.starts_with("labels.csv, line 3: ") && refusal.contains(&expected), "{refusal}");
     }
     let scene = Scene::new();
     scene.image("a.png").image("b.png").file("labels.csv", b"file,label\na.png,cat\nb.png,NA\n");
@@ -229,22 +206,16 @@ fn group_column_can_hold_the_labels() {
 
 #[test]
 fn each_mistake_about_groups_names_its_line() {
-    let long = format!("file,label,group\na.png,cat,{}\n", "x".repeat(1_025));
+    let long = format!("\na.png,cat,{}\n", "x".repeat(1_025));
     let missing = "which may stand for a missing value; leave it empty if the sample is a group of its own, or rename the group";
-    let cases = [
-        ("file,label,group,Group\n", "line 1: `group` and `Group` both name the group; keep one".to_owned()),
-        ("file,label,group\na.png,cat,nan\n", format!("line 2: the group is \"nan\", {missing}")),
-        ("file,label,group\na.png,cat,-1\n", format!("line 2: the group is \"-1\", {missing}")),
-        (
-            "file,label,group\na.png,cat,\" p1\"\n",
-            "line 2: the group \" p1\" has spaces around it; remove them".to_owned(),
-        ),
-        (&long, "line 2: the name of the group has 1025 bytes, expected at most 1024".to_owned()),
-    ];
-    for (list, expected) in cases {
-        let scene = Scene::new();
-        scene.image("a.png").file("labels.csv", list.as_bytes());
-        let refusal = scene.refusal(prepare(&scene));
+    for (rows, expected) in [
+        (",Group\n", "line 1: `group` and `Group` both name the group; keep one".to_owned()),
+        ("\na.png,cat,nan\n", format!("line 2: the group is \"nan\", {missing}")),
+        ("\na.png,cat,-1\n", format!("line 2: the group is \"-1\", {missing}")),
+        ("\na.png,cat,\" p1\"\n", "line 2: the group \" p1\" has spaces around it; remove them".into()),
+        (&long, "line 2: the name of the group has 1025 bytes, expected at most 1024".into()),
+    ] {
+        let refusal = refusal(format!("file,label,group{rows}").as_bytes());
         assert!(refusal.ends_with(&expected), "{refusal}\n{expected}");
     }
 }

@@ -1,12 +1,5 @@
 //! Image files that are much longer than their images: in little memory, and by the bytes of the image alone.
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "clippy spares functions marked as tests, not those that make their inputs"
-)]
-
-#[path = "golden/scene.rs"]
-mod scene;
 
 use std::fs::File;
 
@@ -18,7 +11,7 @@ use calmix_data::source::folder::{self, FolderOptions};
 use calmix_testkit::memory;
 use calmix_testkit::photos::Golden;
 
-use scene::Scene;
+use crate::scene::Scene;
 
 const MIB: u64 = 1 << 20;
 

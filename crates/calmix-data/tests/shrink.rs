@@ -1,9 +1,4 @@
 //! Large images are shrunk once: the same pixels for every reader, the same table for any number of threads.
-// Clippy spares functions marked as tests, not those that make their inputs.
-#![allow(clippy::unwrap_used)]
-
-#[path = "golden/scene.rs"]
-mod scene;
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +14,7 @@ use calmix_data::source::folder::{self, FolderOptions};
 use calmix_formats::decode::{DecodeLimits, decode};
 use calmix_testkit::png_file::{Pixels, png};
 
-use scene::Scene;
+use crate::scene::Scene;
 
 const SIDE: u32 = 32;
 

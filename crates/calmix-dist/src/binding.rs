@@ -4,21 +4,16 @@
 #![allow(unsafe_code)]
 
 mod ffi;
-mod gpu;
+pub mod gpu;
 mod group;
 mod store;
-mod watch;
 
 use std::ffi::{CString, c_char};
 use std::time::Duration;
 
-pub use gpu::GpuFlags;
-pub(crate) use gpu::{compute_capability, gpu_flags, set_gpu_flags};
-pub(crate) use group::C10dGroup;
+pub(crate) use group::{C10dGroup, PeerWatch};
 pub(crate) use store::Store;
-pub(crate) use watch::PeerWatch;
 
-/// An exception of c10d.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct C10dError {
     /// A store's timeout passed; the connection is intact.
@@ -47,13 +42,13 @@ fn call(function: impl FnOnce(ffi::ErrorBuffer) -> i32) -> Result<(), C10dError>
 fn sentence(message: &str) -> &str {
     let line = message.lines().next().unwrap_or_default().trim();
     let place = line.strip_prefix('[').and_then(|line| line.split_once("] "));
-    let said = place
+    let text = place
         .filter(|(place, _)| place.contains(".cc:") || place.contains(".cpp:"))
-        .map_or(line, |said| said.1);
-    let ends = said.match_indices(". ").map(|(end, _)| end);
-    let capital = |end: &usize| said[end + 2..].starts_with(|c: char| c.is_ascii_uppercase());
-    let end = ends.into_iter().find(capital).unwrap_or(said.len());
-    said[..end].trim_end_matches('.')
+        .map_or(line, |(_, text)| text);
+    let ends = text.match_indices(". ").map(|(end, _)| end);
+    let capital = |end: &usize| text[end + 2..].starts_with(|c: char| c.is_ascii_uppercase());
+    let end = ends.into_iter().find(capital).unwrap_or(text.len());
+    text[..end].trim_end_matches('.')
 }
 
 /// The text before the final zero.

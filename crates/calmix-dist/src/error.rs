@@ -20,7 +20,6 @@ pub enum DistError {
     Broken {
         /// The rank that called it.
         rank: usize,
-        /// The operation.
         operation: Operation,
     },
     /// Two processes claim the same rank.
@@ -41,9 +40,7 @@ pub enum DistError {
     Argument {
         /// The rank that called it.
         rank: usize,
-        /// The operation.
         operation: Operation,
-        /// The contradiction.
         what: String,
     },
     /// The tensors are on a GPU, and this build has no NCCL.
@@ -69,69 +66,60 @@ impl DistError {
     }
 }
 
-/// An operation that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// The rank that reports it, among all processes of the job.
     pub rank: usize,
     /// The number of processes in the group.
     pub size: usize,
-    /// The operation.
     pub operation: Operation,
-    /// The time until it failed.
     pub elapsed: Duration,
-    /// The time limit.
     pub timeout: Duration,
     /// The ranks that did not respond after the failure, among all processes of the job.
     pub missing: Vec<usize>,
-    /// The host of the store cannot be reached, so no rank could be asked.
+    /// The host of the store cannot be reached, so no rank could be queried.
     pub store_lost: bool,
     /// The rank that noticed first and its operation, if it was another rank.
     pub noticed_by: Option<String>,
-    /// The message of c10d.
     pub message: String,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (elapsed, timeout) = (self.elapsed.as_secs_f64(), self.timeout.as_secs_f64());
+        let Self { rank, operation, elapsed, timeout, message, .. } = self;
+        let (elapsed, timeout) = (elapsed.as_secs_f64(), timeout.as_secs_f64());
         write!(
             f,
-            "rank {}: {} failed after {elapsed:.2} s (limit {timeout} s): ",
-            self.rank, self.operation
+            "rank {rank}: {operation} failed after {elapsed:.2} s (limit {timeout} s): {}",
+            self.reason()
         )?;
-        match (&*self.missing, self.store_lost) {
-            ([host], true) if self.operation == Operation::Connect => {
-                write!(
-                    f,
-                    "the process that hosts the store (rank {host}) cannot be reached; check that it was started"
-                )?;
-            }
-            ([host], true) => {
-                write!(
-                    f,
-                    "the process that hosts the store (rank {host}) cannot be reached: it has died or hangs"
-                )?;
-            }
-            (_, true) => f.write_str("the store that connects the processes cannot be reached")?,
-            ([], false) if matches!(self.operation, Operation::Connect | Operation::Subgroup) => {
-                f.write_str("all processes joined, but could not connect to each other")?;
-            }
-            ([], false) => f.write_str("all processes are alive")?,
-            (late, false) if self.operation == Operation::Connect => {
-                write!(
-                    f,
-                    "{} did not join; check that all are started with the same MASTER_ADDR and MASTER_PORT",
-                    ranks(late)
-                )?;
-            }
-            ([one], false) => write!(f, "rank {one} does not respond: it has died, ended or hangs")?,
-            (many, false) => write!(f, "{} do not respond: they have died, ended or hang", ranks(many))?,
-        }
         if let Some(noticed) = &self.noticed_by {
             write!(f, "; first noticed by {noticed}")?;
         }
-        write!(f, " (c10d: {})", self.message)
+        write!(f, " (c10d: {message})")
+    }
+}
+
+impl Failure {
+    fn reason(&self) -> String {
+        let connects = self.operation == Operation::Connect;
+        match (&*self.missing, self.store_lost) {
+            ([host], true) => {
+                let why = if connects { "; check that it was started" } else { ": it has died or hangs" };
+                format!("the process that hosts the store (rank {host}) cannot be reached{why}")
+            }
+            (_, true) => "the store that connects the processes cannot be reached".to_owned(),
+            ([], false) if connects || self.operation == Operation::Subgroup => {
+                "all processes joined, but could not connect to each other".to_owned()
+            }
+            ([], false) => "all processes are alive".to_owned(),
+            (late, false) if connects => format!(
+                "{} did not join; check that all are started with the same MASTER_ADDR and MASTER_PORT",
+                ranks(late)
+            ),
+            ([one], false) => format!("rank {one} does not respond: it has died, ended or hangs"),
+            (many, false) => format!("{} do not respond: they have died, ended or hang", ranks(many)),
+        }
     }
 }
 
@@ -148,7 +136,6 @@ pub enum Operation {
     Connect,
     Subgroup,
     AllReduce,
-    Broadcast,
     AllGather,
     AllToAll,
     TreeSum,
@@ -165,7 +152,6 @@ impl fmt::Display for Operation {
             Self::Connect => "connecting",
             Self::Subgroup => "connecting a subgroup",
             Self::AllReduce => "all-reduce",
-            Self::Broadcast => "broadcast",
             Self::AllGather => "all-gather",
             Self::AllToAll => "all-to-all",
             Self::TreeSum => "tree sum",

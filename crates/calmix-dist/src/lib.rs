@@ -14,9 +14,9 @@
 //!     Some(launch) => ProcessGroup::connect(&launch, Device::Cpu, Duration::from_mins(10))?,
 //!     None => ProcessGroup::alone(),
 //! };
-//! // Four shards of a batch, each with its gradient. Two, three or four processes would get the same bits.
-//! let shards = [0.1_f32, 0.2, 0.3, 0.4].map(|x| Tensor::from_slice(&[x, 2.0 * x]));
-//! let sum = group.tree_sum(shards.len(), shards.into())?;
+//! // The gradients of four micro-batches. Two, three or four processes would get the same bits.
+//! let gradients = [0.1_f32, 0.2, 0.3, 0.4].map(|x| Tensor::from_slice(&[x, 2.0 * x]));
+//! let sum = group.tree_sum(gradients.len(), gradients.into())?;
 //! assert_eq!(Vec::<f32>::try_from(sum)?, [(0.1 + 0.2) + (0.3 + 0.4), (0.2 + 0.4) + (0.6 + 0.8)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -24,7 +24,7 @@
 //! # The same bits on any number of processes
 //!
 //! An ordinary all-reduce adds in an order that depends on the number of processes. [`ProcessGroup::tree_sum`] adds the
-//! N shards of a batch along one binary tree over the shards, whichever rank holds them: see [`tree`].
+//! gradients of N micro-batches along one binary tree over these terms, whichever rank holds them: see [`tree`].
 //!
 //! # When a process dies
 //!
@@ -50,13 +50,13 @@
 
 mod binding;
 mod error;
-pub mod gpu;
 mod liveness;
 mod neighbour;
 mod process_group;
 pub mod traffic;
 pub mod tree;
 
+pub use binding::gpu;
 pub use calmix_io::process::launch;
 pub use calmix_io::process::launch::{LaunchInfo, Launcher};
 pub use error::{DistError, Failure, Operation};

@@ -15,8 +15,10 @@ use crate::binding::{C10dError, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LivenessReport {
     /// These ranks did not respond. `noticed_by` is the note of the rank that noticed the failure first.
-    Missing { ranks: Vec<usize>, noticed_by: String },
-    /// The store cannot be reached.
+    Missing {
+        ranks: Vec<usize>,
+        noticed_by: String,
+    },
     StoreLost,
 }
 
@@ -31,7 +33,6 @@ struct LivenessState {
     progressed: Condvar,
 }
 
-/// The progress of the check.
 #[derive(Default)]
 struct CheckProgress {
     report: Option<LivenessReport>,
@@ -61,20 +62,20 @@ pub(crate) struct GroupMember {
 const FAILURE: &str = "failure";
 
 /// How long a thread may outlive its group.
-const SLICE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Liveness {
     /// Starts the thread, with its own connection to the store.
     pub(crate) fn listen(store: Store, member: GroupMember) -> Result<Self, C10dError> {
         let state = Arc::new(LivenessState::default());
-        let (own_store, shared) = (store.connect_again()?, Arc::clone(&state));
+        let (thread_store, shared) = (store.connect_again()?, Arc::clone(&state));
         let spawned = std::thread::Builder::new().name("calmix-liveness".into()).spawn(move || {
-            if let Some(report) = answer(&own_store, member, &shared) {
+            if let Some(report) = answer(&thread_store, member, &shared) {
                 shared.update(|progress| progress.report = Some(report.clone()));
                 if let LivenessReport::Missing { ranks, .. } = &report {
                     let others = member.size - ranks.len();
                     // If the store is lost, no process waits for this rank's count.
-                    let _ = acknowledge(&own_store, others, member.hosts_store, member.patience / 4);
+                    let _ = acknowledge(&thread_store, others, member.hosts_store, member.patience / 4);
                 }
                 shared.update(|progress| progress.finished = true);
             }
@@ -161,7 +162,7 @@ fn alive_key(rank: usize) -> String {
 /// failure.
 fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
     let waited = loop {
-        let waited = store.wait(FAILURE, SLICE);
+        let waited = store.wait(FAILURE, POLL_INTERVAL);
         if state.left.load(Ordering::Acquire) {
             return None;
         }

@@ -42,9 +42,7 @@ pub struct ProcessGroup {
 /// Totals over the operations of this process, those of its subgroups included.
 #[derive(Default)]
 struct Meter {
-    /// Bytes of payload sent.
     sent: AtomicU64,
-    /// Microseconds spent in operations.
     waited: AtomicU64,
 }
 

@@ -8,8 +8,8 @@ pub fn all_reduce(bytes: u64, size: u64) -> u64 {
 }
 
 /// All-gather in a ring: every rank sends its own bytes, and forwards those of all but one other rank.
-pub fn all_gather(own: u64, size: u64) -> u64 {
-    own * size.saturating_sub(1)
+pub fn all_gather(local: u64, size: u64) -> u64 {
+    local * size.saturating_sub(1)
 }
 
 /// All-to-all: every rank sends all pieces but its own.

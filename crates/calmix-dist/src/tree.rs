@@ -1,31 +1,31 @@
 //! One order of addition for any number of processes.
 //!
-//! Floating-point addition depends on its order. So N logical shards are always added along the same binary tree: the
-//! left child of a node over `len` shards has the largest power of two below `len`, the right child the rest. Each of W ≤ N
-//! processes holds some neighbouring shards ([`held`]) and adds the largest subtrees among them. Each rank
-//! then owns a stretch of the vector and adds the subtrees of all ranks there, again along the tree. Every addition is
-//! one of the tree's, so the bits are the same for every W.
+//! Floating-point addition depends on its order. So N terms, such as the gradients of micro-batches, are always added along the
+//! same binary tree: the left child of a node over `len` terms has the largest power of two below `len`, the right child the
+//! rest. Each of W ≤ N processes holds some neighbouring terms ([`held`]) and adds the largest subtrees among them. Each rank
+//! then owns a stretch of the vector and adds the subtrees of all ranks there, again along the tree. Every addition is one of
+//! the tree's, so the bits are the same for every W.
 //!
 //! If N and W are powers of two, every rank has one subtree and sends 2·P·(W−1)/W numbers of a vector of
-//! P: as much as a ring all-reduce. Other numbers cost more: six shards on three processes need up to twice that.
+//! P: as much as a ring all-reduce. Other numbers cost more: six terms on three processes need up to twice that.
 
 use std::ops::Range;
 
-/// How many of `len` > 1 shards are in the left subtree.
+/// How many of `len` > 1 terms are in the left subtree.
 fn left(len: usize) -> usize {
     len.next_power_of_two() / 2
 }
 
-/// The largest subtrees of the tree over `shards` shards that lie inside `held`, from left to right.
+/// The largest subtrees of the tree over `terms` terms that lie inside `held`, from left to right.
 ///
 /// ```
 /// // ((0 1) (2 3)) (4 5): of three processes the middle one has half of the left tree.
 /// assert_eq!(calmix_dist::tree::subtrees(6, &(2..4)), [2..4]);
 /// assert_eq!(calmix_dist::tree::subtrees(6, &(0..3)), [0..2, 2..3]);
 /// ```
-pub fn subtrees(shards: usize, held: &Range<usize>) -> Vec<Range<usize>> {
+pub fn subtrees(terms: usize, held: &Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    collect(0..shards, held, &mut found);
+    collect(0..terms, held, &mut found);
     found
 }
 
@@ -42,20 +42,20 @@ fn collect(node: Range<usize>, held: &Range<usize>, found: &mut Vec<Range<usize>
     collect(middle..node.end, held, found);
 }
 
-/// Adds along the tree over `shards` shards, given the sums of subtrees that cover it, from left to right.
+/// Adds along the tree over `terms` terms, given the sums of subtrees that cover it, from left to right.
 ///
-/// `None` if the subtrees do not cover the tree, or if there are no shards.
+/// `None` if the subtrees do not cover the tree, or if there are no terms.
 ///
 /// # Errors
 ///
 /// The first of `add`.
 pub fn fold<T, E>(
-    shards: usize,
+    terms: usize,
     leaves: Vec<(Range<usize>, T)>,
     mut add: impl FnMut(T, T) -> Result<T, E>,
 ) -> Result<Option<T>, E> {
     let mut leaves = leaves.into_iter().peekable();
-    let sum = node(0..shards, &mut leaves, &mut add)?;
+    let sum = node(0..terms, &mut leaves, &mut add)?;
     Ok(sum.filter(|_| leaves.peek().is_none()))
 }
 
@@ -78,39 +78,40 @@ fn node<T, E>(
     add(first, second).map(Some)
 }
 
-/// Sums of neighbouring shards, added along the tree as the shards come. It holds at most 1 + log₂ N sums of N shards.
+/// Sums of neighbouring terms, added along the tree as the terms come. It holds at most 1 + log₂ N sums of N
+/// terms.
 ///
 /// ```
 /// let mut sums = calmix_dist::tree::PartialSums::new(4, 0);
-/// for shard in [0.1_f32, 0.2, 0.3, 0.4] {
-///     sums.push(shard, |a, b| Ok::<_, std::convert::Infallible>(a + b))?;
+/// for term in [0.1_f32, 0.2, 0.3, 0.4] {
+///     sums.push(term, |a, b| Ok::<_, std::convert::Infallible>(a + b))?;
 /// }
 /// assert_eq!(sums.subtrees(), &[(0..4, (0.1 + 0.2) + (0.3 + 0.4))]);
 /// # Ok::<(), std::convert::Infallible>(())
 /// ```
 #[derive(Debug)]
 pub struct PartialSums<T> {
-    shards: usize,
+    terms: usize,
     next: usize,
     sums: Vec<(Range<usize>, T)>,
 }
 
 impl<T> PartialSums<T> {
-    /// Starts empty, before shard `first` of the tree's `shards` shards.
-    pub fn new(shards: usize, first: usize) -> Self {
-        Self { shards, next: first, sums: Vec::new() }
+    /// Starts empty, before term `first` of the tree's `terms` terms.
+    pub fn new(terms: usize, first: usize) -> Self {
+        Self { terms, next: first, sums: Vec::new() }
     }
 
-    /// Adds the next shard along the tree.
+    /// Adds the next term along the tree.
     ///
     /// # Errors
     ///
     /// The first of `add`.
-    pub fn push<E>(&mut self, shard: T, mut add: impl FnMut(T, T) -> Result<T, E>) -> Result<(), E> {
-        let (mut at, mut sum) = (self.next..self.next + 1, shard);
+    pub fn push<E>(&mut self, term: T, mut add: impl FnMut(T, T) -> Result<T, E>) -> Result<(), E> {
+        let (mut at, mut sum) = (self.next..self.next + 1, term);
         self.next += 1;
         while let Some((left, first)) =
-            self.sums.pop_if(|(left, _)| is_node(0..self.shards, left.start, at.start, at.end))
+            self.sums.pop_if(|(left, _)| is_node(0..self.terms, left.start, at.start, at.end))
         {
             (at, sum) = (left.start..at.end, add(first, sum)?);
         }
@@ -118,18 +119,18 @@ impl<T> PartialSums<T> {
         Ok(())
     }
 
-    /// The number of shards of the tree.
-    pub fn shards(&self) -> usize {
-        self.shards
+    /// The number of terms of the tree.
+    pub fn terms(&self) -> usize {
+        self.terms
     }
 
-    /// Whether exactly the shards of `held` were added.
+    /// Whether exactly the terms of `held` were added.
     pub fn has_all(&self, held: &Range<usize>) -> bool {
         let first = self.sums.first().map_or(self.next, |(first, _)| first.start);
         (first..self.next) == *held
     }
 
-    /// The sums of the largest subtrees among the shards so far, from left to right.
+    /// The sums of the largest subtrees among the terms so far, from left to right.
     pub fn subtrees(&self) -> &[(Range<usize>, T)] {
         &self.sums
     }
@@ -152,16 +153,16 @@ fn is_node(node: Range<usize>, start: usize, middle: usize, end: usize) -> bool 
     is_node(node.start..split, start, middle, end) || is_node(split..node.end, start, middle, end)
 }
 
-/// The shards that a rank holds: neighbours, as many on each rank if their number allows it, or else one more on some. A rank
-/// has none only if there are more ranks than shards.
+/// The terms that a rank holds: neighbours, as many on each rank if their number allows it, or else one more on some. A
+/// rank has none only if there are more ranks than terms.
 ///
 /// ```
 /// let held: Vec<_> = (0..3).map(|rank| calmix_dist::tree::held(4, rank, 3)).collect();
 /// assert_eq!(held, [0..1, 1..2, 2..4]);
 /// ```
-pub fn held(shards: usize, rank: usize, size: usize) -> Range<usize> {
+pub fn held(terms: usize, rank: usize, size: usize) -> Range<usize> {
     let size = size.max(1);
-    shards * rank / size..shards * (rank + 1) / size
+    terms * rank / size..terms * (rank + 1) / size
 }
 
 /// The stretch of a vector that a rank adds: equal lengths, except at the end.
@@ -180,55 +181,55 @@ mod tests {
     use super::*;
 
     /// The definition.
-    fn plain(shards: &[f32]) -> f32 {
-        if let [one] = shards {
+    fn plain(terms: &[f32]) -> f32 {
+        if let [one] = terms {
             return *one;
         }
-        let (first, second) = shards.split_at(left(shards.len()));
+        let (first, second) = terms.split_at(left(terms.len()));
         plain(first) + plain(second)
     }
 
-    fn along(shards: usize, leaves: Vec<(Range<usize>, f32)>) -> f32 {
-        fold::<_, Infallible>(shards, leaves, |a, b| Ok(a + b)).expect("infallible").expect("covered")
+    fn along(terms: usize, leaves: Vec<(Range<usize>, f32)>) -> f32 {
+        fold::<_, Infallible>(terms, leaves, |a, b| Ok(a + b)).expect("infallible").expect("covered")
     }
 
     /// As `size` processes add: subtrees first, the rest by one of them.
-    fn across(shards: &[f32], size: usize) -> f32 {
+    fn across(terms: &[f32], size: usize) -> f32 {
         let whole = (0..size).flat_map(|rank| {
-            let held = held(shards.len(), rank, size);
-            let mut sums = PartialSums::new(shards.len(), held.start);
-            for shard in &shards[held.clone()] {
-                sums.push(*shard, |a, b| Ok::<_, Infallible>(a + b)).expect("infallible");
-                assert!(sums.subtrees().len() <= 1 + shards.len().ilog2() as usize);
+            let held = held(terms.len(), rank, size);
+            let mut sums = PartialSums::new(terms.len(), held.start);
+            for term in &terms[held.clone()] {
+                sums.push(*term, |a, b| Ok::<_, Infallible>(a + b)).expect("infallible");
+                assert!(sums.subtrees().len() <= 1 + terms.len().ilog2() as usize);
             }
             let ranges: Vec<_> = sums.subtrees().iter().map(|(range, _)| range.clone()).collect();
-            assert_eq!(ranges, subtrees(shards.len(), &held));
+            assert_eq!(ranges, subtrees(terms.len(), &held));
             sums.into_subtrees()
         });
-        along(shards.len(), whole.collect())
+        along(terms.len(), whole.collect())
     }
 
     proptest! {
         #[test]
         fn every_number_of_processes_gives_the_bits_of_the_definition(
-            shards in prop::collection::vec(-1e3_f32..1e3, 1..=16),
+            terms in prop::collection::vec(-1e3_f32..1e3, 1..=16),
         ) {
-            for size in 1..=shards.len() {
-                prop_assert_eq!(across(&shards, size).to_bits(), plain(&shards).to_bits());
+            for size in 1..=terms.len() {
+                prop_assert_eq!(across(&terms, size).to_bits(), plain(&terms).to_bits());
             }
         }
     }
 
     #[test]
     fn subtrees_cover_the_tree_without_overlap() {
-        for shards in 1..=16 {
-            for size in 1..=shards {
+        for terms in 1..=16 {
+            for size in 1..=terms {
                 let all: Vec<_> =
-                    (0..size).flat_map(|rank| subtrees(shards, &held(shards, rank, size))).collect();
+                    (0..size).flat_map(|rank| subtrees(terms, &held(terms, rank, size))).collect();
                 let covered: Vec<usize> = all.iter().cloned().flatten().collect();
-                assert_eq!(covered, (0..shards).collect::<Vec<_>>(), "{size} of {shards}");
-                if shards.is_power_of_two() && size.is_power_of_two() {
-                    assert_eq!(all.len(), size, "one subtree each, {size} of {shards}");
+                assert_eq!(covered, (0..terms).collect::<Vec<_>>(), "{size} of {terms}");
+                if terms.is_power_of_two() && size.is_power_of_two() {
+                    assert_eq!(all.len(), size, "one subtree each, {size} of {terms}");
                 }
             }
         }
@@ -237,8 +238,8 @@ mod tests {
     #[test]
     #[allow(clippy::single_range_in_vec_init)]
     fn awkward_numbers_have_the_subtrees_one_draws_on_paper() {
-        let of = |shards, size| -> Vec<_> {
-            (0..size).map(|rank| subtrees(shards, &held(shards, rank, size))).collect()
+        let of = |terms, size| -> Vec<_> {
+            (0..size).map(|rank| subtrees(terms, &held(terms, rank, size))).collect()
         };
         assert_eq!(of(6, 2), [vec![0..2, 2..3], vec![3..4, 4..6]]);
         assert_eq!(of(6, 3), [[0..2], [2..4], [4..6]]);
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn tree_fold_needs_full_cover() {
         let sum =
-            |shards, leaves| fold::<f32, Infallible>(shards, leaves, |a, b| Ok(a + b)).expect("infallible");
+            |terms, leaves| fold::<f32, Infallible>(terms, leaves, |a, b| Ok(a + b)).expect("infallible");
         assert_eq!(sum(0, vec![]), None);
         assert_eq!(sum(2, vec![(0..1, 1.0)]), None);
         assert_eq!(sum(2, vec![(0..2, 1.0), (2..3, 1.0)]), None);

@@ -1,5 +1,4 @@
 //! The build script reads the version of every kind of libtorch.
-#![allow(clippy::expect_used)]
 
 #[path = "../build/libtorch.rs"]
 #[allow(dead_code, clippy::print_stdout)]

@@ -1,6 +1,6 @@
 //! The batch of a step, borrowed from the loader.
 
-use calmix_core::sharding::{Partition, ShardRows};
+use calmix_core::micro_batching::{MicroBatchRows, Partition};
 
 use crate::error::EngineError;
 
@@ -9,33 +9,26 @@ use crate::error::EngineError;
 pub struct Batch<'a> {
     /// The step, for messages.
     pub step: u64,
-    /// The labelled rows.
     pub labelled: LabelledRows<'a>,
     /// The unlabelled rows; none in supervised training.
     pub unlabelled: UnlabelledRows<'a>,
-    /// Which rows are in which shard.
+    /// Which rows are in which micro-batch.
     pub partition: &'a Partition,
 }
 
 /// Labelled samples, weakly augmented.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LabelledRows<'a> {
-    /// Which samples.
     pub ids: &'a [u64],
-    /// Their classes.
     pub labels: &'a [u32],
-    /// Their weak views.
     pub pixels: &'a [u8],
 }
 
 /// Unlabelled samples in two views.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnlabelledRows<'a> {
-    /// Which samples.
     pub ids: &'a [u64],
-    /// Their weak views.
     pub weak: &'a [u8],
-    /// Their strong views.
     pub strong: &'a [u8],
 }
 
@@ -61,27 +54,29 @@ impl Batch<'_> {
         if labelled.ids.is_empty() {
             return Err(EngineError::NothingLabelled);
         }
-        self.check_shards()?;
+        self.check_micro_batches()?;
         let stray = labelled.labels.iter().enumerate().find(|&(_, &label)| label as usize >= classes);
         stray.map_or(Ok(()), |(row, &label)| Err(EngineError::Label { row, label, classes }))
     }
 
-    /// Checks that the shards follow each other and make up the batch.
-    fn check_shards(&self) -> Result<(), EngineError> {
+    /// Checks that the micro-batches follow each other and make up the batch.
+    fn check_micro_batches(&self) -> Result<(), EngineError> {
         let misfit = |sentence: &str| Err(EngineError::Misfit(sentence.to_owned()));
-        let Partition { sharding, shards, labelled, .. } = self.partition;
+        let Partition { micro_batching, micro_batches, labelled, .. } = self.partition;
         let mut at = (0, 0);
-        for ShardRows { labelled, unlabelled } in shards {
+        for MicroBatchRows { labelled, unlabelled } in micro_batches {
             if (labelled.start, unlabelled.start) != at || labelled.is_empty() {
-                return misfit("the shards of a batch do not follow each other, or one has no labelled row");
+                return misfit(
+                    "the micro-batches of a batch do not follow each other, or one has no labelled row",
+                );
             }
             at = (labelled.end, unlabelled.end);
         }
         if at != self.rows() {
-            return misfit("the shards do not cover the batch");
+            return misfit("the micro-batches do not cover the batch");
         }
-        if sharding.count().get() < shards.len() as u64 || *labelled == 0 {
-            return misfit("the step has fewer shards, groups or rows than this process runs");
+        if micro_batching.count().get() < micro_batches.len() as u64 || *labelled == 0 {
+            return misfit("the step has fewer micro-batches, groups or rows than this process runs");
         }
         Ok(())
     }

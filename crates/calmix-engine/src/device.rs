@@ -21,8 +21,12 @@ pub fn fastest() -> Device {
 /// # Errors
 /// If it is not; the error lists the available devices.
 pub fn check(device: Device) -> Result<(), EngineError> {
-    let here = all();
-    if here.contains(&device) { Ok(()) } else { Err(EngineError::NoDevice { asked: device, here }) }
+    let available = all();
+    if available.contains(&device) {
+        Ok(())
+    } else {
+        Err(EngineError::NoDevice { requested: device, available })
+    }
 }
 
 /// The number of GPUs that are visible to this process.

@@ -5,34 +5,27 @@ use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
-use calmix_recipe::step_kind::StepKind;
-use calmix_recipe::sum_kind::SumKind;
+use calmix_recipe::step_kind::{StepKind, SumKind};
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};
 
 use crate::device;
 use crate::error::EngineError;
-use crate::loss_scale::LossScale;
 use crate::network::parameters::{Flat, decayed};
 use crate::network::placed_network::{PlacedNetwork, Placement};
 use crate::network::statistics::RunningStatistics;
 use crate::network::{Layout, Network, Outputs};
-use crate::optimiser::Sgd;
+use crate::optimiser::{LossScale, Sgd};
 use crate::scalar::guarded;
 use crate::weights::{self, Part};
 
-/// The settings of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The network and its images.
     pub model: ModelSpec,
-    /// The number of classes.
     pub classes: usize,
-    /// The device it runs on.
     pub device: Device,
     /// The precision of the training passes.
     pub precision: Precision,
-    /// The optimiser.
     pub optimiser: Sgd,
     /// The decay of the exponential moving average of the weights, per step.
     pub ema_decay: f64,
@@ -40,7 +33,6 @@ pub struct Settings {
     pub norm_momentum: Option<f64>,
     /// The norm to which a larger gradient is clipped; `None` for no clipping.
     pub clip: Option<f64>,
-    /// Which passes a step makes.
     pub step: StepKind,
     /// How what several processes contribute to a step is added up.
     pub sum: SumKind,
@@ -53,35 +45,33 @@ impl From<&Settings> for Placement {
     }
 }
 
-/// Which weights to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
-    /// The live weights, which are trained.
-    Live,
-    /// Their exponential moving average; BatchNorm's statistics are the live ones.
+    /// The weights that are trained.
+    #[serde(rename = "live")]
+    Trained,
+    /// Their exponential moving average; BatchNorm's statistics are those of the trained weights.
     Ema,
 }
 
 /// The state of an engine that a checkpoint stores. The first three are safetensors files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineSnapshot {
-    /// The live weights and BatchNorm's statistics.
-    pub live: Vec<u8>,
-    /// The average of the weights, with BatchNorm's statistics: a model to use.
+    /// The trained weights and BatchNorm's statistics.
+    pub weights: Vec<u8>,
+    /// The EMA of the weights, with BatchNorm's statistics: a model to use.
     pub ema: Vec<u8>,
-    /// The optimiser's momentum.
     pub momentum: Vec<u8>,
-    /// The loss scale.
     pub loss_scale: LossScale,
 }
 
-/// A model in training: weights, their average, their momentum.
+/// A model in training: weights, their EMA, their momentum.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
     model: PlacedNetwork,
-    average: Flat,
+    ema: Flat,
     velocity: Flat,
     loss_scale: LossScale,
 }
@@ -95,13 +85,13 @@ impl Engine {
         device::check(settings.device)?;
         device::gpu_flags(settings.device).into_iter().for_each(GpuFlags::set);
         let device = device::torch(settings.device);
-        let network = Network::of(&settings.model, settings.classes);
+        let network = Network::new(&settings.model, settings.classes);
         let velocity = Flat::zeros(network.layout(), device)?;
         let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let model = PlacedNetwork::new(network, &Placement::from(&settings), parameters)?;
-        let average = model.parameters.copy()?;
+        let ema = model.parameters.copy()?;
         let loss_scale = if settings.precision == Precision::F16 { LossScale::HALF } else { LossScale::ONE };
-        Ok(Self { settings, model, average, velocity, loss_scale })
+        Ok(Self { settings, model, ema, velocity, loss_scale })
     }
 
     /// The settings it was created with.
@@ -122,12 +112,12 @@ impl Engine {
         self.loss_scale
     }
 
-    /// Whether a non-finite gradient was caused by the loss scale, which is then lowered.
+    /// Lowers the loss scale after a non-finite gradient; returns whether the scale may have caused it.
     pub(crate) fn loss_scale_overflowed(&mut self) -> bool {
-        self.loss_scale.overflowed()
+        self.loss_scale.record_overflow()
     }
 
-    /// Updates statistics, weights and average: clips the gradient, then takes the optimiser's step.
+    /// Updates statistics, weights and EMA: clips the gradient, then takes the optimiser's step.
     pub(crate) fn update(
         &mut self,
         mut gradient: Tensor,
@@ -135,8 +125,8 @@ impl Engine {
         norm: f64,
         rate: f64,
     ) -> Result<(), EngineError> {
-        self.loss_scale.held();
-        self.model.statistics.move_on(statistics)?;
+        self.loss_scale.record_finite();
+        self.model.statistics.update(statistics)?;
         if let Some(limit) = self.settings.clip
             && norm > limit
         {
@@ -146,9 +136,9 @@ impl Engine {
         let decayed = decayed(self.model.network.layout());
         let parameters = &mut self.model.parameters.buffer;
         self.settings.optimiser.step(rate, parameters, &mut self.velocity.buffer, &mut gradient, decayed)?;
-        // average = decay·average + (1 − decay)·parameters.
+        // ema = decay·ema + (1 − decay)·parameters.
         let weight = 1.0 - self.settings.ema_decay;
-        let _ = guarded(|| self.average.buffer.f_lerp_(parameters, weight))?;
+        let _ = guarded(|| self.ema.buffer.f_lerp_(parameters, weight))?;
         Ok(())
     }
 
@@ -160,19 +150,16 @@ impl Engine {
     /// If `pixels` are not whole images of the size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8], which: Weights) -> Result<Outputs, EngineError> {
         let parameters = match which {
-            Weights::Live => &self.model.parameters,
-            Weights::Ema => &self.average,
+            Weights::Trained => &self.model.parameters,
+            Weights::Ema => &self.ema,
         };
         self.model.predict(parameters, pixels)
     }
 
-    /// A checksum of the weights, their average and their momentum: any single changed bit changes it.
-    ///
-    /// # Errors
-    /// If the device fails.
+    /// Returns a checksum of the weights, their EMA and their momentum: any single changed bit changes it.
     pub fn digest(&self) -> Result<u64, EngineError> {
         let mut digest = 0_u64;
-        for buffer in [&self.model.parameters, &self.average, &self.velocity] {
+        for buffer in [&self.model.parameters, &self.ema, &self.velocity] {
             let bits = buffer.buffer.f_detach()?.f_view_dtype(Kind::Int)?;
             let sum = bits.f_sum(Kind::Int64)?.f_int64_value(&[])?;
             digest = digest.rotate_left(21) ^ sum.cast_unsigned();
@@ -181,8 +168,8 @@ impl Engine {
     }
 
     /// Bytes of the longest file of weights that can be of this network.
-    pub fn longest_weights(&self) -> u64 {
-        self.model.network.longest_weights()
+    pub fn max_weights_bytes(&self) -> u64 {
+        weights::max_bytes(self.layout())
     }
 
     /// Loads the backbone of a pretrained network, a safetensors file. The classifier stays as it is; that of the file, if
@@ -195,21 +182,18 @@ impl Engine {
         let mut backbone = self.model.parameters.copy()?;
         let mut statistics = RunningStatistics::initial(layout, device)?;
         weights::read(layout, Part::Backbone, file, &mut backbone, Some(&mut statistics))?;
-        self.average = backbone.copy()?;
+        self.ema = backbone.copy()?;
         self.model.parameters = backbone.differentiable()?;
         self.model.statistics = statistics;
         Ok(())
     }
 
     /// Takes a snapshot of the state.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn snapshot(&self) -> Result<EngineSnapshot, EngineError> {
         let (layout, statistics) = (self.layout(), &self.model.statistics);
         Ok(EngineSnapshot {
-            live: weights::write(layout, &self.model.parameters, Some(statistics))?,
-            ema: weights::write(layout, &self.average, Some(statistics))?,
+            weights: weights::write(layout, &self.model.parameters, Some(statistics))?,
+            ema: weights::write(layout, &self.ema, Some(statistics))?,
             momentum: weights::write(layout, &self.velocity, None)?,
             loss_scale: self.loss_scale,
         })
@@ -222,15 +206,18 @@ impl Engine {
     pub fn restore(&mut self, snapshot: &EngineSnapshot) -> Result<(), EngineError> {
         let (layout, device) = (self.layout(), self.model.device);
         let empty = || Flat::zeros(layout, device);
-        let (mut live, mut average, mut velocity) = (empty()?, empty()?, empty()?);
+        let mut parameters = empty()?;
+        let mut ema = empty()?;
+        let mut velocity = empty()?;
         let mut statistics = RunningStatistics::initial(layout, device)?;
-        // The statistics of both models are the live ones, so the last file read decides nothing.
-        weights::read(layout, Part::Network, &snapshot.ema, &mut average, Some(&mut statistics))?;
-        weights::read(layout, Part::Network, &snapshot.live, &mut live, Some(&mut statistics))?;
+        // Both files have the same statistics, so the order of reading decides nothing.
+        weights::read(layout, Part::Network, &snapshot.ema, &mut ema, Some(&mut statistics))?;
+        weights::read(layout, Part::Network, &snapshot.weights, &mut parameters, Some(&mut statistics))?;
         weights::read(layout, Part::Network, &snapshot.momentum, &mut velocity, None)?;
-        self.model.parameters = live.differentiable()?;
+        self.model.parameters = parameters.differentiable()?;
         self.model.statistics = statistics;
-        (self.average, self.velocity) = (average, velocity);
+        self.ema = ema;
+        self.velocity = velocity;
         self.loss_scale = snapshot.loss_scale;
         Ok(())
     }

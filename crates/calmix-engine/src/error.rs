@@ -15,16 +15,11 @@ pub enum EngineError {
     #[error("libtorch failed: {}", first_line(.0))]
     Libtorch(#[from] TchError),
     /// This machine or this libtorch does not have the device.
-    #[error("there is no {asked} here; available: {}", list(.here))]
-    NoDevice {
-        /// The requested device.
-        asked: Device,
-        /// The available devices.
-        here: Vec<Device>,
-    },
+    #[error("there is no {requested} here; available: {}", list(.available))]
+    NoDevice { requested: Device, available: Vec<Device> },
     /// Weights that do not belong to the network.
-    #[error("{0}")]
-    Weights(WeightsProblem),
+    #[error(transparent)]
+    Weights(#[from] WeightsProblem),
     /// A setting that the engine cannot run.
     #[error("{0}")]
     Settings(String),
@@ -45,14 +40,7 @@ pub enum EngineError {
     NothingLabelled,
     /// A label that is not a class.
     #[error("row {row} of the labelled batch has label {label}, but there are {classes} classes")]
-    Label {
-        /// The row.
-        row: usize,
-        /// Its label.
-        label: u32,
-        /// The number of classes.
-        classes: usize,
-    },
+    Label { row: usize, label: u32, classes: usize },
     /// A plan that does not fit its batch.
     #[error("the plan does not fit its batch: {0}")]
     Misfit(String),
@@ -66,7 +54,6 @@ pub enum EngineError {
          clipping or f32"
     )]
     NotFinite {
-        /// The step.
         step: u64,
         /// `output of the network`, `gradient`, or the name of a term of the loss.
         what: &'static str,
@@ -83,18 +70,12 @@ impl EngineError {
     }
 }
 
-impl From<WeightsProblem> for EngineError {
-    fn from(problem: WeightsProblem) -> Self {
-        Self::Weights(problem)
-    }
-}
-
 fn list(devices: &[Device]) -> String {
     devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The first line of a libtorch message; the lines after it are a stack trace.
 fn first_line(error: &TchError) -> String {
-    let said = error.to_string();
-    said.lines().next().unwrap_or_default().to_owned()
+    let message = error.to_string();
+    message.lines().next().unwrap_or_default().to_owned()
 }

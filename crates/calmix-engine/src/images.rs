@@ -3,51 +3,41 @@
 use calmix_recipe::model_spec::ModelSpec;
 use tch::{Device, Kind, TchError, Tensor};
 
+use crate::micro_batch_plan::{Image, Mixture};
 use crate::scalar::guarded;
-use crate::shard_plan::{Image, Mixture};
 
-/// What a row of a batch is: an image of u8.
+/// The images of a network: their side, and the normalisation `(value/255 − mean)/std` of each channel, on the device.
 #[derive(Debug)]
 pub(crate) struct Input {
-    pub(crate) size: Size,
-    pub(crate) normaliser: Normaliser,
+    pub(crate) side: usize,
+    scale: Tensor,
+    shift: Tensor,
 }
 
 /// Rows on the device: u8 pixels as (rows, height, width, 3).
 #[derive(Debug)]
 pub(crate) struct InputRows(Tensor);
 
-/// The size that all images of a run have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size {
-    /// In pixels.
-    pub(crate) height: usize,
-    /// In pixels.
-    pub(crate) width: usize,
-}
-
-impl Size {
-    /// The size of the images of a network.
-    pub(crate) fn of(model: &ModelSpec) -> Self {
-        let side = model.size as usize;
-        Self { height: side, width: side }
+impl Input {
+    pub(crate) fn new(model: &ModelSpec, device: Device) -> Result<Self, TchError> {
+        let channel = |f: &dyn Fn(usize) -> f64| {
+            let values: Vec<f32> = (0..3).map(|c| f(c) as f32).collect();
+            Tensor::f_from_slice(&values)?.f_to_device(device)
+        };
+        let scale = channel(&|c| 1.0 / (255.0 * model.std[c]))?;
+        let shift = channel(&|c| -model.mean[c] / model.std[c])?;
+        Ok(Self { side: model.size as usize, scale, shift })
     }
 
     /// Bytes of an image.
-    fn bytes(self) -> usize {
-        self.height * self.width * 3
-    }
-}
-
-impl Input {
-    /// Bytes of a row.
     pub(crate) fn bytes(&self) -> usize {
-        self.size.bytes()
+        self.side * self.side * 3
     }
 
     /// Converts to the input of a network: normalised, f32, (rows, 3, height, width) with the strides of channels-last.
     fn read(&self, rows: &Tensor) -> Result<Tensor, TchError> {
-        self.normaliser.apply(rows)
+        let numbers = rows.f_to_kind(Kind::Float)?;
+        self.shift.f_addcmul(&numbers, &self.scale)?.f_permute([0, 3, 1, 2])
     }
 
     /// The numbers of each row, in the order of its bytes, of what a network has read.
@@ -63,7 +53,7 @@ impl InputRows {
             .iter()
             .map(|bytes| {
                 let rows = (bytes.len() / input.bytes().max(1)) as i64;
-                let shape = [rows, input.size.height as i64, input.size.width as i64, 3];
+                let shape = [rows, input.side as i64, input.side as i64, 3];
                 let rows = Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?;
                 if !device.is_cuda() {
                     return rows.f_to_device(device);
@@ -102,38 +92,13 @@ impl InputRows {
         a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
     }
 
-    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.0.size().first().map_or(0, |&rows| rows as usize)
     }
 
-    /// Appends rows.
     pub(crate) fn append(&mut self, more: &Self) -> Result<(), TchError> {
         self.0 = Tensor::f_cat(&[&self.0, &more.0], 0)?;
         Ok(())
-    }
-}
-
-/// What each channel is shifted and scaled by, on the device: `(value/255 − mean)/std`.
-#[derive(Debug)]
-pub(crate) struct Normaliser {
-    scale: Tensor,
-    shift: Tensor,
-}
-
-impl Normaliser {
-    /// Of red, green and blue, on the scale from 0 to 1.
-    pub(crate) fn new(mean: [f64; 3], std: [f64; 3], device: Device) -> Result<Self, TchError> {
-        let channel = |f: &dyn Fn(usize) -> f64| {
-            let values: Vec<f32> = (0..3).map(|c| f(c) as f32).collect();
-            Tensor::f_from_slice(&values)?.f_to_device(device)
-        };
-        Ok(Self { scale: channel(&|c| 1.0 / (255.0 * std[c]))?, shift: channel(&|c| -mean[c] / std[c])? })
-    }
-
-    fn apply(&self, pixels: &Tensor) -> Result<Tensor, TchError> {
-        let numbers = pixels.f_to_kind(Kind::Float)?;
-        self.shift.f_addcmul(&numbers, &self.scale)?.f_permute([0, 3, 1, 2])
     }
 }
 
@@ -141,11 +106,10 @@ impl Normaliser {
 mod tests {
     use super::*;
 
-    const SIZE: Size = Size { height: 1, width: 2 };
-
     fn images() -> Input {
-        let normaliser = Normaliser::new([0.5, 0.25, 0.0], [0.5, 0.25, 1.0], Device::Cpu);
-        Input { size: SIZE, normaliser: normaliser.unwrap() }
+        let model = ModelSpec::new("wrn-10-1".parse().unwrap(), 1);
+        let model = ModelSpec { mean: [0.5, 0.25, 0.0], std: [0.5, 0.25, 1.0], ..model };
+        Input::new(&model, Device::Cpu).unwrap()
     }
 
     fn numbers(tensor: &Tensor) -> Vec<f32> {
@@ -154,14 +118,13 @@ mod tests {
 
     #[test]
     fn pixels_become_numbers_channel_by_channel() {
-        let rows =
-            InputRows::upload(&[&[0, 0, 0, 255, 255, 255], &[51, 102, 204, 0, 0, 0]], &images(), Device::Cpu)
-                .unwrap();
-        let x = rows.read(&images(), 0, 2).unwrap();
-        assert_eq!(x.size(), [2, 3, 1, 2]);
+        let pixels: [&[u8]; 3] = [&[0, 0, 0], &[255, 255, 255], &[51, 102, 204]];
+        let rows = InputRows::upload(&pixels, &images(), Device::Cpu).unwrap();
+        let x = rows.read(&images(), 0, 3).unwrap();
+        assert_eq!(x.size(), [3, 3, 1, 1]);
         // Channels-last: neighbours in memory are channels.
         assert_eq!(x.stride()[1], 1);
-        let wanted = [-1.0, 1.0, -1.0, 3.0, 0.0, 1.0, -0.6, -1.0, 0.6, -1.0, 0.8, 0.0];
+        let wanted = [-1.0, -1.0, 0.0, 1.0, 3.0, 1.0, -0.6, 0.6, 0.8];
         for (a, b) in numbers(&x).iter().zip(wanted) {
             assert!((a - b).abs() < 1e-6, "{a} is not {b}");
         }
@@ -169,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_mixture_is_made_of_its_two_rows() {
-        let rows = InputRows::upload(&[&[0; 6], &[255; 6], &[51; 6]], &images(), Device::Cpu).unwrap();
+        let rows = InputRows::upload(&[&[0; 3], &[255; 3], &[51; 3]], &images(), Device::Cpu).unwrap();
         let mix = |a, b, lambda| Mixture { a, b, lambda, weight: 1.0 };
         let mixes =
             [mix(Image::Labelled(0), Image::Weak(0), 0.25), mix(Image::Partner(0), Image::Labelled(0), 1.0)];
@@ -181,6 +144,6 @@ mod tests {
         let mixed = rows.mixed(&images(), &mixes, place).unwrap();
         let x = numbers(&mixed);
         // 0.25·(−1) + 0.75·1 in the first channel; the second mixture is row 2 alone.
-        assert!((x[0] - 0.5).abs() < 1e-6 && (x[6] + 0.6).abs() < 1e-6, "{x:?}");
+        assert!((x[0] - 0.5).abs() < 1e-6 && (x[3] + 0.6).abs() < 1e-6, "{x:?}");
     }
 }

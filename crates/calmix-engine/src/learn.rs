@@ -1,46 +1,42 @@
 //! The second half of a step: from the outputs of the network and the plan for them to new weights.
 //!
-//! The backward pass goes shard by shard. What a shard adds to the step (its gradient, its running statistics, its
-//! losses and its tally, in one buffer) is added along the tree at once, so that one shard's graph and a few buffers are
-//! in memory, however many shards there are; and the sum over all processes is one exchange.
+//! The backward pass goes micro-batch by micro-batch. What a micro-batch adds to the step (its gradient, its running
+//! statistics, its losses and its tally, in one buffer) is added along the tree at once, so that one micro-batch's graph and a
+//! few buffers are in memory, however many micro-batches there are; and the sum over all processes is one exchange.
 
 mod terms;
 
 use calmix_core::loss::LossTerm;
 use calmix_core::method::Method;
 use calmix_dist::ProcessGroup;
-use calmix_recipe::step_kind::StepKind;
-use calmix_recipe::sum_kind::SumKind;
+use calmix_recipe::step_kind::{StepKind, SumKind};
 use tch::{Kind, TchError, Tensor};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::learn::terms::{BaseLogits, ShardOutput, Terms};
+use crate::learn::terms::{BaseLogits, MicroBatchOutput, Terms};
+use crate::micro_batch_plan::{LocalPlan, MicroBatchPlan};
 use crate::network::Output;
 use crate::network::pass::BatchNormMode;
-use crate::observe::shard_images;
-use crate::observe::{FirstPass, Observed, rows};
+use crate::observe::{FirstPass, Observed, micro_batch_images, rows};
 use crate::scalar::guarded;
-use crate::shard_plan::{LocalPlan, ShardPlan};
 
-/// The result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOutput {
     /// Each term of the loss before its weight, in the order of [`Method::loss_terms`].
     pub losses: Vec<f64>,
-    /// Their weighted sum.
     pub total: f64,
     /// The norm of the gradient, before it was clipped.
     pub gradient_norm: f64,
     /// Whether the weights were updated: in f16 a step is skipped when the scaled gradient overflows.
-    pub moved: bool,
-    /// The tallies of all shards, added up.
+    pub updated: bool,
+    /// The tallies of all micro-batches, added up.
     pub tally: Vec<f32>,
 }
 
 impl Engine {
-    /// Updates the weights by the plan for an observed batch. This process has some shards of the step, and `processes`
-    /// have the others; the result does not depend on how the shards are distributed, if they are added up along the tree.
+    /// Updates the weights by the plan for an observed batch. This process has some micro-batches of the step, and `processes`
+    /// have the others; the result does not depend on how the micro-batches are distributed, if they are added up along the tree.
     ///
     /// # Errors
     /// If the plan does not fit the batch, if another process is lost, or if an output, a loss or the gradient is not
@@ -63,10 +59,10 @@ impl Engine {
         plan.check(&observed.partition, self.settings().classes, self.model().input.bytes())?;
         observed.receive(self, plan)?;
         let terms = method.loss_terms();
-        let all = observed.partition.sharding.all().count();
+        let all = observed.partition.micro_batching.all().count();
         let mut sums = processes.begin_sum(all);
-        for (n, shard_plan) in plan.shards.iter().enumerate() {
-            let contribution = self.contribution(method, &terms, &mut observed, shard_plan, n)?;
+        for (n, part_plan) in plan.micro_batches.iter().enumerate() {
+            let contribution = self.contribution(method, &terms, &mut observed, part_plan, n)?;
             processes.add_to_sum(&mut sums, contribution)?;
         }
         let _no_gradient = tch::no_grad_guard();
@@ -85,7 +81,7 @@ impl Engine {
         }
         if !output.gradient_norm.is_finite() {
             return if self.loss_scale_overflowed() {
-                Ok(StepOutput { moved: false, ..output })
+                Ok(StepOutput { updated: false, ..output })
             } else {
                 Err(EngineError::NotFinite { step, what: "gradient" })
             };
@@ -94,18 +90,18 @@ impl Engine {
         Ok(output)
     }
 
-    /// The contribution of a shard to the step: the gradient of its loss, then statistics, then losses, then its tally.
+    /// The contribution of a micro-batch to the step: the gradient of its loss, then statistics, then losses, then its tally.
     fn contribution(
         &self,
         method: &Method,
         terms: &[LossTerm],
         observed: &mut Observed,
-        plan: &ShardPlan,
+        plan: &MicroBatchPlan,
         n: usize,
     ) -> Result<Tensor, EngineError> {
         let kept = observed.first_pass.take(n);
         let observed = &*observed;
-        let output = self.shard_output(observed, kept, plan, n)?;
+        let output = self.micro_batch_output(observed, kept, plan, n)?;
         let device = self.model().device;
         let of = Terms { smoothing: method.smoothing, partition: &observed.partition, device };
         let losses = terms.iter().map(|term| of.term(term.kind, &output)).collect::<Result<Vec<_>, _>>()?;
@@ -121,16 +117,16 @@ impl Engine {
         Ok(Tensor::f_cat(&[gradient, observed.statistics[n].numbers(), &losses, &tally], 0)?)
     }
 
-    /// The logits of all rows of a shard that have a loss, ready to be differentiated.
-    fn shard_output<'a>(
+    /// The logits of all rows of a micro-batch that have a loss, ready to be differentiated.
+    fn micro_batch_output<'a>(
         &self,
         observed: &'a Observed,
         kept: Option<Output>,
-        plan: &'a ShardPlan,
+        plan: &'a MicroBatchPlan,
         n: usize,
-    ) -> Result<ShardOutput<'a>, EngineError> {
-        let shard = observed.partition.shards[n].clone();
-        let (x, u, mixes) = (shard.labelled.len(), shard.unlabelled.len(), plan.mixes.len());
+    ) -> Result<MicroBatchOutput<'a>, EngineError> {
+        let part = observed.partition.micro_batches[n].clone();
+        let (x, u, mixes) = (part.labelled.len(), part.unlabelled.len(), plan.mixes.len());
         let pass = |images: &Tensor, mode| self.model().forward(images, &observed.statistics[n], mode);
         let base = |logits: &Tensor, strong, pseudo| -> Result<_, TchError> {
             Ok(BaseLogits { labelled: rows(logits, 0, x)?, strong: rows(logits, strong, u)?, pseudo })
@@ -141,7 +137,7 @@ impl Engine {
             (FirstPass::Weak, _) => None,
             (_, Some(kept)) => Some(kept),
             (_, None) => {
-                let images = observed.normalised(self, n, 0, shard_images(&shard))?;
+                let images = observed.normalised(self, n, 0, micro_batch_images(&part))?;
                 Some(pass(&images, BatchNormMode::Train)?)
             }
         };
@@ -161,7 +157,7 @@ impl Engine {
             (Some(second), Some(pseudo)) => {
                 let logits = &second[n].logits;
                 passes.push(base(logits, x + u, pseudo)?);
-                mixed = (mixes > 0).then(|| rows(logits, shard_images(&shard), mixes)).transpose()?;
+                mixed = (mixes > 0).then(|| rows(logits, micro_batch_images(&part), mixes)).transpose()?;
             }
             (None, None) => {}
             _ => return Err(EngineError::Misfit("a second pass without its pseudo-labels".to_owned())),
@@ -171,8 +167,8 @@ impl Engine {
             let images = observed.mixed(self, &plan.mixes)?;
             mixed = Some(pass(&images, BatchNormMode::TrainFrozen)?.logits);
         }
-        let labels = observed.labels.get(shard.labelled).unwrap_or_default();
-        Ok(ShardOutput { labels, plan, passes, mixed })
+        let labels = observed.labels.get(part.labelled).unwrap_or_default();
+        Ok(MicroBatchOutput { labels, plan, passes, mixed })
     }
 }
 
@@ -190,7 +186,7 @@ fn total(terms: &[LossTerm], losses: &[Tensor]) -> Result<Tensor, EngineError> {
     total.ok_or_else(|| EngineError::Misfit("a loss without terms".to_owned()))
 }
 
-/// The sum of all shards' contributions, taken apart.
+/// The sum of all micro-batches' contributions, taken apart.
 struct StepSum {
     gradient: Tensor,
     statistics: Tensor,
@@ -200,27 +196,27 @@ struct StepSum {
 }
 
 impl StepSum {
-    /// The gradient is the mean over the groups of a step; BatchNorm's statistics are the mean over all shards.
+    /// The gradient is the mean over the groups of a step; BatchNorm's statistics are the mean over all micro-batches.
     fn of(sum: &Tensor, engine: &Engine, observed: &Observed, terms: i64) -> Result<Self, EngineError> {
         let parameters = engine.layout().len() as i64;
         let numbers = engine.model().statistics.numbers().numel() as i64;
         let tally = sum.numel() as i64 - parameters - numbers - (terms + 1);
         if tally < 0 {
-            return Err(EngineError::Misfit("the sum over the shards is too short".to_owned()));
+            return Err(EngineError::Misfit("the sum over the micro-batches is too short".to_owned()));
         }
         let mut gradient = sum.f_narrow(0, 0, parameters)?;
         let mut statistics = sum.f_narrow(0, parameters, numbers)?;
         let mut losses = sum.f_narrow(0, parameters + numbers, terms + 1)?;
         let tally = sum.f_narrow(0, parameters + numbers + terms + 1, tally)?;
-        let sharding = observed.partition.sharding;
-        let groups = sharding.groups.get();
-        let shards = sharding.count().get();
+        let micro_batching = observed.partition.micro_batching;
+        let groups = micro_batching.groups.get();
+        let micro_batches = micro_batching.count().get();
         if groups > 1 {
             let _ = guarded(|| gradient.f_div_scalar_(f64::from(groups)))?;
             let _ = guarded(|| losses.f_div_scalar_(f64::from(groups)))?;
         }
-        if shards > 1 {
-            let _ = guarded(|| statistics.f_div_scalar_(shards as f64))?;
+        if micro_batches > 1 {
+            let _ = guarded(|| statistics.f_div_scalar_(micro_batches as f64))?;
         }
         Ok(Self { gradient, statistics, losses, tally })
     }
@@ -236,7 +232,7 @@ impl StepSum {
             losses: losses.iter().map(|&loss| f64::from(loss)).collect(),
             total: f64::from(total),
             gradient_norm: f64::from(gradient_norm),
-            moved: true,
+            updated: true,
             tally: tally.to_vec(),
         })
     }

@@ -16,10 +16,7 @@ pub(crate) use calmix_recipe::network::layer::{ParameterId, StatisticsId};
 pub(crate) use calmix_recipe::network::layout::Region;
 pub use calmix_recipe::network::layout::{Init, Layout, Parameter, StatisticsLayer};
 use calmix_recipe::network::operations::NetworkOutput;
-use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};
-
-use crate::weights;
 
 use pass::Pass;
 
@@ -30,9 +27,9 @@ pub(crate) type Output = NetworkOutput<Tensor>;
 ///
 /// ```
 /// use calmix_engine::network::Network;
-/// use calmix_recipe::network::FirstBlock;
+/// use calmix_recipe::model_spec::ModelSpec;
 ///
-/// let network = Network::new("wrn-28-2".parse()?, FirstBlock::Google, 10);
+/// let network = Network::new(&ModelSpec::new("wrn-28-2".parse()?, 32), 10);
 /// assert_eq!(network.layout().len(), 1_467_626);
 /// # Ok::<(), calmix_recipe::RecipeError>(())
 /// ```
@@ -54,15 +51,9 @@ pub struct Outputs {
 
 impl Network {
     /// The network of a description for `classes` classes.
-    pub fn of(model: &ModelSpec, classes: usize) -> Self {
+    pub fn new(model: &ModelSpec, classes: usize) -> Self {
         let (layers, layout) = NetworkLayers::of(model, classes);
         Self { layers, layout, channels_per_pixel: model.network.channels_per_pixel() }
-    }
-
-    /// The network of that name for `classes` classes; names and shapes of its parameters depend on nothing else.
-    pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
-        let (layers, layout) = NetworkLayers::new(architecture, first, classes);
-        Self { layers, layout, channels_per_pixel: architecture.channels_per_pixel() }
     }
 
     /// The size of its widest activations per pixel of an image: the memory of a pass is proportional to it.
@@ -70,14 +61,8 @@ impl Network {
         self.channels_per_pixel
     }
 
-    /// Its parameters and statistics.
     pub fn layout(&self) -> &Layout {
         &self.layout
-    }
-
-    /// Bytes of the longest file of weights that can be of this network.
-    pub fn longest_weights(&self) -> u64 {
-        weights::longest(&self.layout)
     }
 
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
@@ -92,7 +77,7 @@ mod tests {
     use super::*;
 
     fn layout(name: &str, classes: usize) -> Layout {
-        Network::new(name.parse().unwrap(), FirstBlock::Google, classes).layout
+        Network::new(&ModelSpec::new(name.parse().unwrap(), 32), classes).layout
     }
 
     #[test]

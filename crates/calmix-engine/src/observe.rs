@@ -2,28 +2,25 @@
 //!
 //! Which images share a BatchNorm batch is part of the method and changes results, so there are three named ways to run a
 //! step ([`StepKind`]). They differ in the images of this first pass, and in how [`learn`](crate::learn) uses its outputs.
-//! BatchNorm normalises one shard at a time; the plan covers all of them.
+//! BatchNorm normalises one micro-batch at a time; the plan covers all of them.
 
-mod host_rows;
-
+use calmix_core::matrix::Matrix;
 use calmix_core::method::{BaseLoss, Method};
+use calmix_core::micro_batching::{MicroBatchRows, Partition};
 use calmix_core::mixup::pair::Space;
 use calmix_core::observation::{Observation, Rows};
 use calmix_core::pseudo::Base;
 use calmix_recipe::step_kind::StepKind;
-
-use calmix_core::sharding::{Partition, ShardRows};
 use tch::{TchError, Tensor};
 
 use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::images::{Input, InputRows};
+use crate::micro_batch_plan::{Image, LocalPlan, Mixture};
 use crate::network::Output;
 use crate::network::pass::BatchNormMode;
 use crate::network::statistics::RunningStatistics;
-use crate::observe::host_rows::HostRows;
-use crate::shard_plan::{Image, LocalPlan, Mixture};
 
 /// A batch with the outputs of the network. It owns everything that [`Engine::learn`] needs.
 #[derive(Debug)]
@@ -31,9 +28,9 @@ pub struct Observed {
     pub(crate) step: u64,
     pub(crate) partition: Partition,
     pub(crate) first_pass: FirstPass,
-    /// `[x; u_weak; u_strong]` of each shard, one shard after the other; then views of partners.
+    /// `[x; u_weak; u_strong]` of each micro-batch, one micro-batch after the other; then views of partners.
     pub(crate) images: InputRows,
-    /// BatchNorm's running statistics as each shard has them.
+    /// BatchNorm's running statistics as each micro-batch has them.
     pub(crate) statistics: Vec<RunningStatistics>,
     /// The second pass of the released code; `None` if it was not run.
     pub(crate) second_pass: Option<Vec<Output>>,
@@ -49,18 +46,18 @@ pub struct Observed {
 pub(crate) enum FirstPass {
     /// `[x; u_weak]`, without a gradient.
     Weak,
-    /// `[x; u_weak; u_strong]` of each shard, ready to be differentiated.
+    /// `[x; u_weak; u_strong]` of each micro-batch, ready to be differentiated.
     Whole(Vec<Option<Output>>),
-    /// The same without a gradient: each shard is run once more when its turn to learn comes, so that one shard's
+    /// The same without a gradient: each micro-batch is run once more when its turn to learn comes, so that one micro-batch's
     /// graph is in memory at a time.
     WholeAgain,
 }
 
 impl FirstPass {
-    /// The result of a shard whose graph is still there.
-    pub(crate) fn take(&mut self, shard: usize) -> Option<Output> {
+    /// The result of a micro-batch whose graph is still there.
+    pub(crate) fn take(&mut self, micro_batch: usize) -> Option<Output> {
         match self {
-            Self::Whole(kept) => kept.get_mut(shard).and_then(Option::take),
+            Self::Whole(kept) => kept.get_mut(micro_batch).and_then(Option::take),
             Self::Weak | Self::WholeAgain => None,
         }
     }
@@ -85,7 +82,7 @@ impl Engine {
         batch.check(model.input.bytes(), self.settings().classes)?;
         let partition = batch.partition.clone();
         let statistics =
-            partition.shards.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
+            partition.micro_batches.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
         // Supervised training makes no decisions on outputs, so one pass is enough.
         let undecided = method.base == Base::Supervised && method.mixup().is_none();
         let whole = undecided
@@ -94,7 +91,7 @@ impl Engine {
                 StepKind::Joint => true,
                 StepKind::Lean => false,
             };
-        let keeps_graphs = partition.shards.len() == 1 || twice && mixing;
+        let keeps_graphs = partition.micro_batches.len() == 1 || twice && mixing;
         let mut observed = Observed {
             step: batch.step,
             first_pass: match (whole, keeps_graphs) {
@@ -112,8 +109,8 @@ impl Engine {
             features: HostRows::default(),
             partition,
         };
-        for n in 0..observed.partition.shards.len() {
-            observed.show(self, method, n)?;
+        for n in 0..observed.partition.micro_batches.len() {
+            observed.run_first_pass(self, method, n)?;
         }
         Ok(observed)
     }
@@ -134,12 +131,12 @@ impl Engine {
         observed.receive(self, plan)?;
         (observed.logits, observed.features) = (HostRows::default(), HostRows::default());
         let mut second = Vec::new();
-        for (n, shard_plan) in plan.shards.iter().enumerate() {
-            let shard = observed.partition.shards[n].clone();
-            let whole = observed.normalised(self, n, 0, shard_images(&shard))?;
-            let images = Tensor::f_cat(&[&whole, &observed.mixed(self, &shard_plan.mixes)?], 0)?;
+        for (n, part_plan) in plan.micro_batches.iter().enumerate() {
+            let part = observed.partition.micro_batches[n].clone();
+            let whole = observed.normalised(self, n, 0, micro_batch_images(&part))?;
+            let images = Tensor::f_cat(&[&whole, &observed.mixed(self, &part_plan.mixes)?], 0)?;
             let output = self.model().forward(&images, &observed.statistics[n], BatchNormMode::Train)?;
-            observed.fetch(method, &shard, &images, &output)?;
+            observed.fetch(method, &part, &images, &output)?;
             second.push(output);
         }
         observed.second_pass = Some(second);
@@ -148,7 +145,7 @@ impl Engine {
 }
 
 impl Observed {
-    /// The outputs for the rows of this process, shard by shard.
+    /// The outputs for the rows of this process, micro-batch by micro-batch.
     ///
     /// # Errors
     /// If libtorch has returned another number of rows than it was given.
@@ -170,29 +167,26 @@ impl Observed {
         })
     }
 
-    /// Whether all numbers are finite.
     pub fn is_finite(&self) -> bool {
         self.logits.is_finite() && self.features.is_finite()
     }
 
-    /// The rows of each shard.
     pub fn partition(&self) -> &Partition {
         &self.partition
     }
 
-    /// The first pass of a shard.
-    fn show(&mut self, engine: &Engine, method: &Method, n: usize) -> Result<(), EngineError> {
-        let shard = self.partition.shards[n].clone();
+    fn run_first_pass(&mut self, engine: &Engine, method: &Method, n: usize) -> Result<(), EngineError> {
+        let part = self.partition.micro_batches[n].clone();
         let keeps_graph = matches!(self.first_pass, FirstPass::Whole(_));
         let _no_gradient = (!keeps_graph).then(tch::no_grad_guard);
         let (count, mode) = match self.first_pass {
-            FirstPass::Weak => (shard.labelled.len() + shard.unlabelled.len(), BatchNormMode::TrainFrozen),
-            FirstPass::WholeAgain => (shard_images(&shard), BatchNormMode::TrainFrozen),
-            FirstPass::Whole(_) => (shard_images(&shard), BatchNormMode::Train),
+            FirstPass::Weak => (part.labelled.len() + part.unlabelled.len(), BatchNormMode::TrainFrozen),
+            FirstPass::WholeAgain => (micro_batch_images(&part), BatchNormMode::TrainFrozen),
+            FirstPass::Whole(_) => (micro_batch_images(&part), BatchNormMode::Train),
         };
         let images = self.normalised(engine, n, 0, count)?;
         let output = engine.model().forward(&images, &self.statistics[n], mode)?;
-        self.fetch(method, &shard, &images, &output)?;
+        self.fetch(method, &part, &images, &output)?;
         if let FirstPass::Whole(kept) = &mut self.first_pass {
             kept.push(Some(output));
         }
@@ -203,11 +197,11 @@ impl Observed {
     fn fetch(
         &mut self,
         method: &Method,
-        shard: &ShardRows,
+        part: &MicroBatchRows,
         images: &Tensor,
         output: &Output,
     ) -> Result<(), TchError> {
-        let (x, u) = (shard.labelled.len(), shard.unlabelled.len());
+        let (x, u) = (part.labelled.len(), part.unlabelled.len());
         self.logits.add(&rows(&output.logits, 0, x + u)?, x)?;
         match method.similarity_space() {
             Some(Space::Feature) => self.features.add(&rows(&output.features, 0, x + u)?, x),
@@ -216,26 +210,26 @@ impl Observed {
         }
     }
 
-    /// Rows of `[x; u_weak; u_strong]` of a shard.
+    /// Rows of `[x; u_weak; u_strong]` of a micro-batch.
     pub(crate) fn normalised(
         &self,
         engine: &Engine,
-        shard: usize,
+        micro_batch: usize,
         start: usize,
         count: usize,
     ) -> Result<Tensor, TchError> {
-        self.images.read(&engine.model().input, self.first(shard) + start, count)
+        self.images.read(&engine.model().input, self.first(micro_batch) + start, count)
     }
 
-    /// Where the images of a shard begin; views of partners begin behind the last one.
-    fn first(&self, shard: usize) -> usize {
-        self.partition.shards.get(..shard).unwrap_or_default().iter().map(shard_images).sum()
+    /// Where the images of a micro-batch begin; views of partners begin behind the last one.
+    fn first(&self, micro_batch: usize) -> usize {
+        self.partition.micro_batches[..micro_batch].iter().map(micro_batch_images).sum()
     }
 
     /// Takes over the views of partners, once.
     pub(crate) fn receive(&mut self, engine: &Engine, plan: &LocalPlan) -> Result<(), TchError> {
-        let here = self.first(self.partition.shards.len());
-        if !plan.partners.is_empty() && self.images.len() == here {
+        let local = self.first(self.partition.micro_batches.len());
+        if !plan.partners.is_empty() && self.images.len() == local {
             let model = engine.model();
             self.images.append(&InputRows::upload(&[&plan.partners], &model.input, model.device)?)?;
         }
@@ -243,19 +237,19 @@ impl Observed {
     }
 
     pub(crate) fn mixed(&self, engine: &Engine, mixes: &[Mixture]) -> Result<Tensor, TchError> {
-        let partners = self.first(self.partition.shards.len());
-        let within = |holds: &dyn Fn(&ShardRows) -> bool| {
-            let n = self.partition.shards.iter().position(holds).unwrap_or(0);
-            (self.first(n), &self.partition.shards[n])
+        let partners = self.first(self.partition.micro_batches.len());
+        let within = |holds: &dyn Fn(&MicroBatchRows) -> bool| {
+            let n = self.partition.micro_batches.iter().position(holds).unwrap_or(0);
+            (self.first(n), &self.partition.micro_batches[n])
         };
         self.images.mixed(&engine.model().input, mixes, |image| match image {
             Image::Labelled(i) => {
-                let (first, shard) = within(&|shard| shard.labelled.contains(&i));
-                first + i - shard.labelled.start
+                let (first, part) = within(&|part| part.labelled.contains(&i));
+                first + i - part.labelled.start
             }
             Image::Weak(j) => {
-                let (first, shard) = within(&|shard| shard.unlabelled.contains(&j));
-                first + shard.labelled.len() + j - shard.unlabelled.start
+                let (first, part) = within(&|part| part.unlabelled.contains(&j));
+                first + part.labelled.len() + j - part.unlabelled.start
             }
             Image::Partner(n) => partners + n,
         })
@@ -265,7 +259,7 @@ impl Observed {
 fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<InputRows, TchError> {
     let image = engine.model().input.bytes();
     let mut buffers: Vec<&[u8]> = Vec::new();
-    for ShardRows { labelled, unlabelled } in &batch.partition.shards {
+    for MicroBatchRows { labelled, unlabelled } in &batch.partition.micro_batches {
         for (pixels, rows) in [
             (batch.labelled.pixels, labelled),
             (batch.unlabelled.weak, unlabelled),
@@ -277,12 +271,47 @@ fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<InputRows, TchError> {
     InputRows::upload(&buffers, &engine.model().input, engine.model().device)
 }
 
-/// Some rows of a tensor.
 pub(crate) fn rows(tensor: &Tensor, start: usize, count: usize) -> Result<Tensor, TchError> {
     tensor.f_narrow(0, start as i64, count as i64)
 }
 
-/// Images of a shard's batch: one view of each labelled row, two of each unlabelled one.
-pub(crate) fn shard_images(shard: &ShardRows) -> usize {
-    shard.labelled.len() + 2 * shard.unlabelled.len()
+/// Images of a micro-batch's batch: one view of each labelled row, two of each unlabelled one.
+pub(crate) fn micro_batch_images(part: &MicroBatchRows) -> usize {
+    part.labelled.len() + 2 * part.unlabelled.len()
+}
+
+/// The outputs of all micro-batches, fetched from the device.
+#[derive(Debug, Default)]
+struct HostRows {
+    labelled: Vec<f32>,
+    unlabelled: Vec<f32>,
+    width: usize,
+}
+
+impl HostRows {
+    /// Fetches the rows of a micro-batch, of which the first `labelled` are labelled.
+    fn add(&mut self, tensor: &Tensor, labelled: usize) -> Result<(), TchError> {
+        self.width = tensor.size().get(1).map_or(0, |&width| width as usize);
+        let numbers = Vec::<f32>::try_from(&tensor.f_detach()?.f_contiguous()?.f_view([-1])?)?;
+        let (first, rest) = numbers.split_at(numbers.len().min(labelled * self.width));
+        self.labelled.extend_from_slice(first);
+        self.unlabelled.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn labelled(&self, rows: usize) -> Result<Matrix<'_>, EngineError> {
+        matrix(&self.labelled, rows, self.width)
+    }
+
+    fn unlabelled(&self, rows: usize) -> Result<Matrix<'_>, EngineError> {
+        matrix(&self.unlabelled, rows, self.width)
+    }
+
+    fn is_finite(&self) -> bool {
+        self.labelled.iter().chain(&self.unlabelled).all(|number| number.is_finite())
+    }
+}
+
+fn matrix(numbers: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, EngineError> {
+    Matrix::new(numbers, rows, width).map_err(|error| EngineError::Misfit(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Stochastic gradient descent over one flat buffer, as `torch.optim.SGD` does it parameter by parameter.
+//! Stochastic gradient descent over one flat buffer, as `torch.optim.SGD` does it parameter by parameter, and loss scaling.
 
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
@@ -11,7 +11,6 @@ pub struct Sgd {
     pub momentum: f64,
     /// Whether the gradient looks ahead along it (Nesterov).
     pub nesterov: bool,
-    /// The weight decay.
     pub weight_decay: f64,
 }
 
@@ -48,5 +47,79 @@ impl Sgd {
             let _ = parameters.f_addcmul_(velocity, &against)?;
         }
         Ok(())
+    }
+}
+
+/// Loss scaling for f16, whose smallest numbers are larger than many gradients; in f32 and bf16 the factor stays at one.
+///
+/// The loss is multiplied before the backward pass and the gradient divided after it. A gradient that overflows halves the
+/// factor and the step is not taken; after many steps without overflow the factor doubles (Micikevicius et al. 2018, with the
+/// constants of PyTorch's `GradScaler`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LossScale {
+    /// What the loss is multiplied by: a power of two, so that scaling loses nothing.
+    pub factor: f64,
+    /// Steps since it last changed.
+    pub held: u32,
+    /// Whether the factor adapts.
+    pub dynamic: bool,
+}
+
+impl LossScale {
+    /// Steps without an overflow after which the factor doubles.
+    const GROWTH_INTERVAL: u32 = 2_000;
+
+    /// For precisions with the range of f32.
+    pub const ONE: Self = Self { factor: 1.0, held: 0, dynamic: false };
+
+    /// For f16.
+    pub const HALF: Self = Self { factor: 65_536.0, held: 0, dynamic: true };
+
+    /// Records a step whose gradient was finite.
+    pub fn record_finite(&mut self) {
+        if self.dynamic {
+            self.held += 1;
+            if self.held == Self::GROWTH_INTERVAL {
+                *self = Self { factor: self.factor * 2.0, held: 0, dynamic: true };
+            }
+        }
+    }
+
+    /// Records a step whose gradient was not finite. Returns whether a smaller factor can still help: if not, the
+    /// training diverges and the precision is not the cause.
+    pub fn record_overflow(&mut self) -> bool {
+        let lower = self.dynamic && self.factor > 1.0;
+        if lower {
+            *self = Self { factor: self.factor / 2.0, held: 0, dynamic: true };
+        }
+        lower
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_scale_halves_at_once_and_doubles_late() {
+        let mut scale = LossScale::HALF;
+        assert!(scale.record_overflow());
+        assert_eq!(scale.factor, 32_768.0);
+        for _ in 0..1_999 {
+            scale.record_finite();
+        }
+        assert_eq!(scale.factor, 32_768.0);
+        scale.record_finite();
+        assert_eq!((scale.factor, scale.held), (65_536.0, 0));
+    }
+
+    #[test]
+    fn loss_scale_gives_up_at_one() {
+        let mut scale = LossScale::HALF;
+        assert_eq!((0..40).filter(|_| scale.record_overflow()).count(), 16);
+        let mut fixed = LossScale::ONE;
+        fixed.record_finite();
+        assert!(!fixed.record_overflow());
+        assert_eq!(fixed, LossScale::ONE);
     }
 }

@@ -8,29 +8,10 @@ use calmix_recipe::precision::Precision;
 
 use crate::device;
 use crate::error::EngineError;
-use crate::network::Network;
-use crate::network::Outputs;
 use crate::network::parameters::Flat;
 use crate::network::placed_network::{PlacedNetwork, Placement};
+use crate::network::{Network, Outputs};
 use crate::weights::{self, Part};
-
-/// The properties of a network that a file of weights does not contain.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PredictorSettings {
-    /// The network and its images.
-    pub model: ModelSpec,
-    /// The number of classes.
-    pub classes: usize,
-    /// The device it runs on.
-    pub device: Device,
-}
-
-impl From<&PredictorSettings> for Placement {
-    fn from(settings: &PredictorSettings) -> Self {
-        let &PredictorSettings { model, device, .. } = settings;
-        Self { model, device, precision: Precision::F32, norm_momentum: None }
-    }
-}
 
 /// A network with the weights of a file: its outputs equal those of the [`Engine`](crate::engine::Engine) that wrote them.
 #[derive(Debug)]
@@ -43,15 +24,15 @@ impl Predictor {
     ///
     /// # Errors
     /// If they are not of this network, or the device does not exist or has too little memory.
-    pub fn new(settings: &PredictorSettings, file: &[u8]) -> Result<Self, EngineError> {
-        let &PredictorSettings { model, classes, device } = settings;
+    pub fn new(model: ModelSpec, classes: usize, device: Device, file: &[u8]) -> Result<Self, EngineError> {
         device::check(device)?;
-        let network = Network::of(&model, classes);
+        let network = Network::new(&model, classes);
         // Checked before memory is allocated, because the network comes from an untrusted file.
         weights::check(network.layout(), file)?;
         device::gpu_flags(device).into_iter().for_each(GpuFlags::set);
         let parameters = Flat::zeros(network.layout(), device::torch(device))?;
-        let mut network = PlacedNetwork::new(network, &Placement::from(settings), parameters)?;
+        let placement = Placement { model, device, precision: Precision::F32, norm_momentum: None };
+        let mut network = PlacedNetwork::new(network, &placement, parameters)?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
         weights::read(layers.layout(), Part::Network, file, parameters, Some(statistics))?;
         Ok(Self { network })

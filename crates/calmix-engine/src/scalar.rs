@@ -14,8 +14,8 @@ pub const PANICKING_FILE: &str = "src/wrappers/scalar.rs";
 pub(crate) fn guarded<T>(operation: impl FnOnce() -> Result<T, TchError>) -> Result<T, TchError> {
     // Unwind safety: every caller returns the error, so a half-finished result is never used.
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().and_then(|text| text.split_once("Torch(\""));
-        match said {
+        let message = panic.downcast_ref::<String>().and_then(|text| text.split_once("Torch(\""));
+        match message {
             // The text between the quotes of a `Debug`.
             Some((_, text)) => Err(TchError::Torch(text.trim_end_matches("\")").replace("\\n", "\n"))),
             None => resume_unwind(panic),

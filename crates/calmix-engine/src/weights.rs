@@ -1,7 +1,7 @@
 //! Weights in and out as safetensors. A file is checked completely before any of it is used.
 
 pub use calmix_recipe::network::weights::{Part, WeightsProblem};
-pub(crate) use calmix_recipe::network::weights::{check, longest};
+pub(crate) use calmix_recipe::network::weights::{check, max_bytes};
 use calmix_recipe::network::weights::{check_names, count, numbers, statistics_names};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tch::{Kind, TchError, Tensor};
@@ -50,12 +50,12 @@ pub(crate) fn read(
 ) -> Result<(), EngineError> {
     let file = SafeTensors::deserialize(file).map_err(WeightsProblem::from)?;
     check_names(layout, part, &file, statistics.is_some())?;
-    let own = parameters.weights(layout, Kind::Float)?;
+    let current = parameters.weights(layout, Kind::Float)?;
     let mut pieces = Vec::new();
     for region in REGIONS {
         for (id, parameter) in layout.of(region) {
             if part == Part::Backbone && layout.is_of_classifier(&parameter.name) {
-                pieces.push(own.at(id).f_detach()?.f_reshape([-1])?);
+                pieces.push(current.at(id).f_detach()?.f_reshape([-1])?);
                 continue;
             }
             let numbers = Tensor::f_from_slice(&numbers(&file, &parameter.name, &parameter.shape)?)?;

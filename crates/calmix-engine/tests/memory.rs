@@ -1,12 +1,6 @@
 //! What a step keeps in memory, and that nothing stays behind.
 //!
 //! One test, for both halves measure the whole process.
-#![allow(clippy::expect_used)] // in the functions that the tests share
-
-#[path = "training/methods.rs"]
-mod methods;
-#[path = "training/run.rs"]
-mod run;
 
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
@@ -16,8 +10,8 @@ use calmix_engine::engine::{Engine, Settings};
 use calmix_recipe::step_kind::StepKind;
 use calmix_testkit::{memory, tier};
 
-use methods::{calibratemix, plain, softmatch};
-use run::{Rows, Run, Views, settings};
+use crate::methods::{calibratemix, plain, softmatch};
+use crate::run::{Rows, Run, Views, settings};
 
 #[test]
 fn step_memory_is_bounded_and_released() {
@@ -74,6 +68,7 @@ fn nothing_stays_behind(step: StepKind, steps: usize) {
         run.steps(100);
     }
     let late = memory::now().unwrap_or(0);
-    // What the allocator keeps comes and goes by a megabyte. 4,000 bytes per step show after a thousand steps, 2,000 do not always.
+    // What the allocator keeps comes and goes by a megabyte. 4,000 bytes per step show after a thousand steps, 2,000 do not
+    // always.
     assert!(late < early + (512 << 10), "{step:?}: from {early} to {late} bytes");
 }

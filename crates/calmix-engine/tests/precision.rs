@@ -1,22 +1,15 @@
 //! Half precisions: how far from f32 they are, and what happens when f16 overflows.
-#![allow(clippy::expect_used)] // in the functions that the tests share
-
-#[path = "training/methods.rs"]
-mod methods;
-#[path = "training/run.rs"]
-mod run;
 
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::{EngineSnapshot, Settings, Weights};
-use calmix_engine::loss_scale::LossScale;
-use calmix_engine::optimiser::Sgd;
+use calmix_engine::optimiser::{LossScale, Sgd};
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 use safetensors::SafeTensors;
 
-use methods::{calibratemix, plain, softmatch};
-use run::{Rows, Run, settings};
+use crate::methods::{calibratemix, plain, softmatch};
+use crate::run::{Rows, Run, settings};
 
 /// Unit roundoff of bfloat16: eight bits with the hidden one.
 const BF16: f64 = 1.0 / 256.0;
@@ -50,7 +43,7 @@ fn pass(network: &str, precision: Precision) -> [Vec<f32>; 3] {
         numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect::<Vec<_>>()
     });
     let gradient = gradient.collect();
-    let looked = run.engine.predict(&told.views.x, Weights::Live).expect("logits").logits;
+    let looked = run.engine.predict(&told.views.x, Weights::Trained).expect("logits").logits;
     [told.logits, looked, gradient]
 }
 
@@ -98,7 +91,7 @@ fn evaluation_is_in_f32() {
         let half = Settings { precision, ..settings(8) };
         let mut half = Run::new(half, calibratemix(softmatch()), rows).engine;
         half.restore(&weights).expect("the same network");
-        for which in [Weights::Live, Weights::Ema] {
+        for which in [Weights::Trained, Weights::Ema] {
             let [said, wanted] = [&half, &full.engine].map(|of| of.predict(&views.x, which).expect("logits"));
             assert_eq!(said, wanted, "{precision:?} {which:?}");
         }
@@ -118,7 +111,7 @@ fn f16_skips_only_steps_that_overflow() {
     // A weight that makes a gradient of half precision overflow at any large scale of the loss.
     let huge = |_, plan: &mut StepPlan| plan.pseudo.weights.fill(1e4);
     let left_out = run.step_with(huge).expect("no error, for a smaller scale may help").output;
-    assert!(!left_out.moved && !left_out.gradient_norm.is_finite(), "{left_out:?}");
+    assert!(!left_out.updated && !left_out.gradient_norm.is_finite(), "{left_out:?}");
     // Eleven bits, otherwise as for bf16.
     let off = 10.0_f64.sqrt() / 2048.0;
     assert!((left_out.losses[0] / full.losses[0] - 1.0).abs() < off, "{left_out:?} {full:?}");
@@ -126,10 +119,10 @@ fn f16_skips_only_steps_that_overflow() {
     assert_eq!(after.loss_scale, LossScale { factor: 32_768.0, held: 0, dynamic: true });
     assert!(EngineSnapshot { loss_scale: before.loss_scale, ..after.clone() } == before, "something moved");
 
-    let taken = (0..16).map(|_| run.step().expect("a step").output).find(|output| output.moved);
+    let taken = (0..16).map(|_| run.step().expect("a step").output).find(|output| output.updated);
     assert!(taken.as_ref().is_some_and(|output| output.gradient_norm.is_finite()), "{taken:?}");
     let moved = run.engine.snapshot().expect("a snapshot");
-    assert!(moved.loss_scale.held == 1 && moved.live != after.live && moved.ema != after.ema);
+    assert!(moved.loss_scale.held == 1 && moved.weights != after.weights && moved.ema != after.ema);
 }
 
 #[test]
@@ -137,7 +130,7 @@ fn bf16_and_f32_have_no_scale() {
     for precision in [Precision::F32, Precision::Bf16] {
         let settings = Settings { precision, ..settings(4) };
         let mut run = Run::new(settings, plain(Base::Supervised), Rows { labelled: 2, unlabelled: 0 });
-        assert!(run.step().expect("a step").output.moved);
+        assert!(run.step().expect("a step").output.updated);
         assert_eq!(run.engine.snapshot().expect("a snapshot").loss_scale, LossScale::ONE);
     }
 }

@@ -1,21 +1,15 @@
 //! What the engine refuses, in which words, and that nothing has changed then.
-#![allow(clippy::expect_used)] // in the functions that the tests share
-
-#[path = "training/methods.rs"]
-mod methods;
-#[path = "training/run.rs"]
-mod run;
 
 use calmix_core::mixup::Row;
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::{Settings, Weights};
 use calmix_engine::error::EngineError;
-use calmix_engine::shard_plan::LocalPlan;
+use calmix_engine::micro_batch_plan::LocalPlan;
 use calmix_recipe::step_kind::StepKind;
 
-use methods::{calibratemix, plain, released, softmatch};
-use run::{Pass, Rows, Run, Views, learn, settings};
+use crate::methods::{calibratemix, plain, released, softmatch};
+use crate::run::{Pass, Rows, Run, Views, learn, settings};
 
 const ROWS: Rows = Rows { labelled: 4, unlabelled: 4 };
 

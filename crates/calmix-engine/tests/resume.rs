@@ -1,10 +1,4 @@
 //! The same run twice has the same bits, and so has one that was interrupted.
-#![allow(clippy::expect_used)] // in the functions that the tests share
-
-#[path = "training/methods.rs"]
-mod methods;
-#[path = "training/run.rs"]
-mod run;
 
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::planner::Planner;
@@ -12,8 +6,8 @@ use calmix_engine::engine::{EngineSnapshot, Settings};
 use calmix_recipe::precision::Precision;
 use calmix_recipe::step_kind::StepKind;
 
-use methods::{calibratemix, every, softmatch};
-use run::{Rows, Run, settings};
+use crate::methods::{calibratemix, every, softmatch};
+use crate::run::{Rows, Run, settings};
 
 const ROWS: Rows = Rows { labelled: 4, unlabelled: 8 };
 
@@ -29,7 +23,7 @@ fn three_ways(name: &str, settings: Settings, method: Method, repeated: usize) {
     let middle = end(&whole);
     whole.steps(25);
     let wanted = end(&whole);
-    assert!(start.live != middle.0.live && middle.0.live != wanted.0.live, "{name}: it learns");
+    assert!(start.weights != middle.0.weights && middle.0.weights != wanted.0.weights, "{name}: it learns");
 
     let mut again = Run::new(settings, method, ROWS);
     again.steps(repeated);
@@ -82,7 +76,7 @@ fn changed_weight_bit_changes_the_hash() {
     other.engine.restore(&snapshot).expect("a snapshot");
     assert_eq!(other.engine.digest().expect("a digest"), digest);
     let parts: [fn(&mut EngineSnapshot) -> &mut Vec<u8>; 2] =
-        [|kept| &mut kept.live, |kept| &mut kept.momentum];
+        [|kept| &mut kept.weights, |kept| &mut kept.momentum];
     for of in parts {
         let mut flipped = snapshot.clone();
         // The last bytes of a file are numbers.

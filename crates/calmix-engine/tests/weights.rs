@@ -1,19 +1,13 @@
 //! Files of weights that are refused, in which words, and that nothing has changed then.
-#![allow(clippy::expect_used)] // in the functions that the tests share
-
-#[path = "training/methods.rs"]
-mod methods;
-#[path = "training/run.rs"]
-mod run;
 
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings, Weights};
-use calmix_engine::predictor::{Predictor, PredictorSettings};
+use calmix_engine::predictor::Predictor;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
-use methods::plain;
-use run::{Rows, Run, settings};
+use crate::methods::plain;
+use crate::run::{Rows, Run, settings};
 
 /// A tensor as it stands in a file.
 #[derive(Debug, Clone)]
@@ -63,12 +57,12 @@ fn refused(tamper: impl Fn(&mut EngineSnapshot)) -> String {
     error.to_string()
 }
 
-/// Likewise, of the tensors of the live weights.
+/// Likewise, of the tensors of the trained weights.
 fn refused_tensors(tamper: impl Fn(&mut Vec<Raw>)) -> String {
     refused(|snapshot| {
-        let mut tensors = unpack(&snapshot.live);
+        let mut tensors = unpack(&snapshot.weights);
         tamper(&mut tensors);
-        snapshot.live = pack(&tensors);
+        snapshot.weights = pack(&tensors);
     })
 }
 
@@ -98,7 +92,7 @@ fn weights_need_exactly_the_network_tensors() {
         format!("{wrong} missing 2 tensors such as `fc.bias`, unexpected 2 tensors such as `module.fc.bias`")
     );
     // Momentum has no statistics, so weights are not momentum and momentum is not a weights.
-    let said = refused(|snapshot| snapshot.momentum.clone_from(&snapshot.live));
+    let said = refused(|snapshot| snapshot.momentum.clone_from(&snapshot.weights));
     assert!(said.starts_with(&format!("{wrong} unexpected 21 tensors such as")), "{said}");
     let said = refused(|snapshot| snapshot.ema.clone_from(&snapshot.momentum));
     assert!(said.starts_with(&format!("{wrong} missing 21 tensors such as")), "{said}");
@@ -137,11 +131,11 @@ fn weights_must_be_finite() {
 #[test]
 fn weights_file_must_be_complete() {
     let (_, snapshot) = engine();
-    for length in [0, 7, 8, 100, snapshot.live.len() / 2, snapshot.live.len() - 1] {
-        let said = refused(|snapshot| snapshot.live.truncate(length));
+    for length in [0, 7, 8, 100, snapshot.weights.len() / 2, snapshot.weights.len() - 1] {
+        let said = refused(|snapshot| snapshot.weights.truncate(length));
         assert!(said.starts_with("not a safetensors file: "), "{length}: {said}");
     }
-    let said = refused(|snapshot| snapshot.live = b"PK\x03\x04 a pickle in a zip file".to_vec());
+    let said = refused(|snapshot| snapshot.weights = b"PK\x03\x04 a pickle in a zip file".to_vec());
     assert!(said.starts_with("not a safetensors file: "), "{said}");
     let said = refused(|snapshot| snapshot.momentum.push(0));
     assert!(said.starts_with("not a safetensors file: "), "{said}");
@@ -150,10 +144,10 @@ fn weights_file_must_be_complete() {
 #[test]
 fn weights_may_be_in_any_order() {
     let (mut engine, snapshot) = engine();
-    let mut tensors = unpack(&snapshot.live);
+    let mut tensors = unpack(&snapshot.weights);
     tensors.reverse();
-    let live = pack(&tensors);
-    engine.restore(&EngineSnapshot { live, ..snapshot.clone() }).expect("its own weights");
+    let weights = pack(&tensors);
+    engine.restore(&EngineSnapshot { weights, ..snapshot.clone() }).expect("its own weights");
     assert!(engine.snapshot().expect("a snapshot") == snapshot);
 }
 
@@ -167,8 +161,7 @@ fn an_image_has_the_same_outputs_whatever_its_neighbours() {
     let pixels: Vec<u8> = (0..rows * each).map(|i| (i * i % 251) as u8).collect();
     let whole = engine.predict(&pixels, Weights::Ema).expect("outputs");
     let file = engine.snapshot().expect("a snapshot").ema;
-    let settings = PredictorSettings { model, classes, device };
-    let predictor = Predictor::new(&settings, &file).expect("the weights of this network");
+    let predictor = Predictor::new(model, classes, device, &file).expect("the weights of this network");
     assert_eq!(predictor.predict(&pixels).expect("outputs"), whole);
     let (from, to) = (70, 90);
     for (before, after) in [(0, 0), (1, 0), (0, 30), (70, 60), (3, 41)] {
@@ -181,5 +174,5 @@ fn an_image_has_the_same_outputs_whatever_its_neighbours() {
         );
     }
     assert!(predictor.predict(&pixels[1..]).is_err());
-    assert!(Predictor::new(&PredictorSettings { classes: 5, ..settings }, &file).is_err());
+    assert!(Predictor::new(model, 5, device, &file).is_err());
 }

@@ -49,7 +49,7 @@ use crate::memory_budget::{PIXELS, SMALL_IMAGE};
 
 /// The most pixels that a byte of a large image stands for. A scanned page in black and white has some hundred; an image
 /// of one colour, crafted to exhaust memory, has millions.
-const PIXELS_PER_BYTE: u64 = 1_024;
+const MAX_PIXELS_PER_BYTE: u64 = 1_024;
 
 /// The size of an image and its end in the file, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +142,7 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(&'static dyn ImageFormat
     }
     // Bytes behind the image do not count towards its pixels.
     let bytes = head.end as u64;
-    if pixels > SMALL_IMAGE && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
+    if pixels > SMALL_IMAGE && pixels > bytes.saturating_mul(MAX_PIXELS_PER_BYTE) {
         return Err(DecodeProblem::Bomb { width, height, bytes });
     }
     Ok((format, head))

@@ -90,6 +90,26 @@ impl FormatError {
         Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
     }
 
+    /// Returns an error about bytes that violate their format.
+    pub fn format(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FormatProblem::Format(what.into()))
+    }
+
+    /// Returns an error about something larger than its limit.
+    pub fn limit(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FormatProblem::Limit(what.into()))
+    }
+
+    /// Returns an error about bytes that are not those that were written.
+    pub fn changed(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FormatProblem::Changed(what.into()))
+    }
+
+    /// Returns an error about counts, names or labels that contradict each other or the request.
+    pub fn content(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FormatProblem::Content(what.into()))
+    }
+
     /// Adds where in the file the problem is.
     #[must_use]
     pub fn at(mut self, at: impl Into<String>) -> Self {
@@ -111,7 +131,7 @@ impl FormatError {
 
     /// Returns whether the file could not be read because of the device, the network or its permissions. The content of the
     /// file may then be fine.
-    pub fn is_of_storage(&self) -> bool {
+    pub fn is_storage_failure(&self) -> bool {
         use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
         let is_missing =
             |error: &io::Error| matches!(error.kind(), NotFound | NotADirectory | InvalidFilename);
@@ -142,18 +162,19 @@ mod tests {
 
     #[test]
     fn missing_file_is_not_a_storage_failure() {
-        let is_of_storage =
-            |number| FormatError::new("a", io::Error::from_raw_os_error(number)).is_of_storage();
+        let is_storage_failure =
+            |number| FormatError::new("a", io::Error::from_raw_os_error(number)).is_storage_failure();
         // ENOENT, ENOTDIR; EIO, EACCES, ESTALE, EMFILE.
-        assert_eq!([2, 20].map(is_of_storage), [false; 2]);
-        assert_eq!([5, 13, 116, 24].map(is_of_storage), [true; 4]);
-        assert!(!FormatError::new("a", FormatProblem::Format("no image".into())).is_of_storage());
+        assert_eq!([2, 20].map(is_storage_failure), [false; 2]);
+        assert_eq!([5, 13, 116, 24].map(is_storage_failure), [true; 4]);
+        assert!(!FormatError::format("a", "no image").is_storage_failure());
     }
 
     #[test]
     fn the_sentence_names_file_place_problem_and_next_step() {
-        let problem = FormatProblem::Format("expected 3073 bytes, found 12".into());
-        let error = FormatError::new("train.bin", problem).at("byte 6146").hint("download the archive again");
+        let problem = "expected 3073 bytes, found 12";
+        let error =
+            FormatError::format("train.bin", problem).at("byte 6146").hint("download the archive again");
         assert_eq!(
             error.to_string(),
             "train.bin, byte 6146: expected 3073 bytes, found 12; download the archive again"

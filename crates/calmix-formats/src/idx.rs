@@ -3,18 +3,17 @@
 //! An idx file is two zero bytes, the type (8: unsigned bytes), the number of dimensions, each dimension as a
 //! big-endian u32, and the values. <http://yann.lecun.com/exdb/mnist/>
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 use crate::expansion;
 use crate::source_dir::SourceDir;
 
 /// The longest side of an image: one image is held in memory, and the published ones are 28.
-const LONGEST_SIDE: u32 = 4_096;
+const MAX_SIDE: u32 = 4_096;
 
 /// An idx file whose header has been read.
 pub struct Idx {
@@ -30,12 +29,7 @@ pub struct Idx {
     pub values: u64,
     /// How many bytes have been read, after unpacking.
     pub position: u64,
-    stream: IdxStream,
-}
-
-enum IdxStream {
-    Plain(BufReader<File>),
-    Packed(MultiGzDecoder<BufReader<File>>),
+    stream: Box<dyn Read>,
 }
 
 impl Idx {
@@ -46,11 +40,8 @@ impl Idx {
     pub fn open(dir: &SourceDir, name: &str) -> Result<Self, FormatError> {
         let opened = dir.open(name)?;
         let packed = Path::new(name).extension().is_some_and(|extension| extension == "gz");
-        let stream = if packed {
-            IdxStream::Packed(MultiGzDecoder::new(opened.reader))
-        } else {
-            IdxStream::Plain(opened.reader)
-        };
+        let stream: Box<dyn Read> =
+            if packed { Box::new(MultiGzDecoder::new(opened.reader)) } else { Box::new(opened.reader) };
         let (path, relative) = (opened.path, opened.relative);
         let mut idx = Self { path, relative, packed, dims: Vec::new(), values: 0, position: 0, stream };
         let mut magic = [0; 4];
@@ -73,12 +64,12 @@ impl Idx {
         };
         idx.values = values;
         if !packed && total != opened.length {
-            return Err(idx
-                .refused(&format!("its header declares {total} bytes, but the file has {}", opened.length)));
+            let problem = format!("its header declares {total} bytes, but the file has {}", opened.length);
+            return Err(idx.refused(&problem));
         }
         if packed && !expansion::is_plausible(opened.length, total) {
             let problem = format!("{} compressed bytes that claim to unpack to {total} bytes", opened.length);
-            let error = FormatError::new(&idx.path, FormatProblem::Limit(problem));
+            let error = FormatError::limit(&idx.path, problem);
             return Err(error.hint("if you trust the file, unpack it with gunzip first"));
         }
         Ok(idx)
@@ -92,25 +83,23 @@ impl Idx {
         let (&[samples, height, width], &[labelled]) = (self.dims.as_slice(), labels.dims.as_slice()) else {
             return Err(self.refused("expected three dimensions for the images and one for the labels"));
         };
-        let content = |path: &Path, problem: String| {
-            let error = FormatError::new(path, FormatProblem::Content(problem));
-            error.hint("download images and labels again, together")
-        };
+        let hint = "download images and labels again, together";
+        let content = |path: &Path, problem: String| FormatError::content(path, problem).hint(hint);
         if samples == 0 {
             return Err(content(&self.path, "the file has no images".into()));
         }
         if samples != labelled {
             return Err(content(&labels.path, format!("{labelled} labels for {samples} images")));
         }
-        if !(1..=LONGEST_SIDE).contains(&width) || !(1..=LONGEST_SIDE).contains(&height) {
-            let problem = format!("images of {width}×{height} pixels, expected 1 to {LONGEST_SIDE} per side");
-            return Err(FormatError::new(&self.path, FormatProblem::Limit(problem)));
+        if !(1..=MAX_SIDE).contains(&width) || !(1..=MAX_SIDE).contains(&height) {
+            let problem = format!("images of {width}×{height} pixels, expected 1 to {MAX_SIDE} per side");
+            return Err(FormatError::limit(&self.path, problem));
         }
         match size {
-            Some((w, h)) if (w, h) != (width, height) => Err(content(
-                &self.path,
-                format!("images of {width}×{height} pixels, but the others have {w}×{h}"),
-            )),
+            Some((w, h)) if (w, h) != (width, height) => {
+                let problem = format!("images of {width}×{height} pixels, but the others have {w}×{h}");
+                Err(content(&self.path, problem))
+            }
             _ => Ok((width, height)),
         }
     }
@@ -120,11 +109,7 @@ impl Idx {
     /// # Errors
     /// If there are fewer, or the file cannot be read.
     pub fn read(&mut self, into: &mut [u8]) -> Result<(), FormatError> {
-        let read = match &mut self.stream {
-            IdxStream::Plain(plain) => plain.read_exact(into),
-            IdxStream::Packed(packed) => packed.read_exact(into),
-        };
-        read.map_err(|error| self.unreadable(error))?;
+        self.stream.read_exact(into).map_err(|error| self.unreadable(error))?;
         self.position += into.len() as u64;
         Ok(())
     }
@@ -134,12 +119,7 @@ impl Idx {
     /// # Errors
     /// If there are such bytes, or the checksum differs.
     pub fn finish(mut self) -> Result<(), FormatError> {
-        let mut byte = [0];
-        let rest = match &mut self.stream {
-            IdxStream::Plain(plain) => plain.read(&mut byte),
-            IdxStream::Packed(packed) => packed.read(&mut byte),
-        };
-        match rest {
+        match self.stream.read(&mut [0]) {
             Ok(0) => Ok(()),
             Ok(_) => {
                 Err(self.refused(&format!("more than the {} values that its header declares", self.values)))
@@ -165,7 +145,7 @@ impl Idx {
 
     /// Returns the error of a file that is not what its format demands.
     pub fn refused(&self, problem: &str) -> FormatError {
-        let error = FormatError::new(&self.path, FormatProblem::Format(problem.to_owned()));
+        let error = FormatError::format(&self.path, problem);
         error.at(self.location(self.position)).hint("download the file again")
     }
 }

@@ -5,18 +5,18 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::decode::kind;
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 use crate::listing::walk;
 
 /// Whether a file of this name should be an image, in a format that calmix reads or in another.
-pub fn is_named_like_an_image(name: &str) -> bool {
-    const ENDINGS: [&str; 25] = [
+pub fn has_image_extension(name: &str) -> bool {
+    const EXTENSIONS: [&str; 25] = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "heic", "heif", "avif",
         "jxl", // Cameras' raw files.
         "cr2", "cr3", "nef", "arw", "dng", "raf", "rw2", "orf", "pef", "srw", "nrw",
     ];
-    let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+    let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 /// Whether a file of another name is an image by its first bytes.
@@ -31,7 +31,7 @@ pub fn is_image_by_content(path: &Path) -> Result<bool, FormatError> {
     });
     match read.map_err(|error| FormatError::new(path, error)) {
         Ok(length) => Ok(kind(&start[..length]).is_image()),
-        Err(error) if error.is_of_storage() => Err(error),
+        Err(error) if error.is_storage_failure() => Err(error),
         Err(_) => Ok(false),
     }
 }
@@ -40,12 +40,12 @@ pub fn is_image_by_content(path: &Path) -> Result<bool, FormatError> {
 ///
 /// # Errors
 /// If a folder cannot be listed.
-pub fn holds_image(root: &Path, name: &str) -> Result<bool, FormatError> {
+pub fn contains_image(root: &Path, name: &str) -> Result<bool, FormatError> {
     let mut found = false;
     let mut look = |file: &str| {
-        found = found || is_named_like_an_image(file);
+        found = found || has_image_extension(file);
         // The first one is enough: an error ends the walk.
-        if found { Err(FormatError::new(root, FormatProblem::Content(String::new()))) } else { Ok(()) }
+        if found { Err(FormatError::content(root, String::new())) } else { Ok(()) }
     };
     let walked = walk(root, name, &mut Vec::new(), &mut look);
     if found { Ok(true) } else { walked.map(|()| false) }

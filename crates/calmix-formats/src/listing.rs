@@ -9,10 +9,10 @@ use std::{io, thread};
 use calmix_io::safe_path;
 use calmix_io::transient::BackOff;
 
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 
 /// The deepest nesting of folders.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The files that identify a prepared dataset, and those that identify a run.
 const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
@@ -56,7 +56,7 @@ fn list(root: &Path, name: &str) -> Result<Contents, FormatError> {
     };
     let mut contents = Contents::default();
     for entry in fs::read_dir(&path).map_err(failed)? {
-        contents.take_in(&entry.map_err(failed)?)?;
+        contents.add_entry(&entry.map_err(failed)?)?;
     }
     contents.files.sort_unstable();
     contents.folders.sort_unstable();
@@ -65,10 +65,10 @@ fn list(root: &Path, name: &str) -> Result<Contents, FormatError> {
 }
 
 impl Contents {
-    fn take_in(&mut self, entry: &DirEntry) -> Result<(), FormatError> {
+    fn add_entry(&mut self, entry: &DirEntry) -> Result<(), FormatError> {
         let path = entry.path();
         let mut leave_out = |problem: String, hint: &str| {
-            self.left_out.push(FormatError::new(&path, FormatProblem::Content(problem)).hint(hint));
+            self.left_out.push(FormatError::content(&path, problem).hint(hint));
             Ok(())
         };
         let Ok(name) = entry.file_name().into_string() else {
@@ -129,9 +129,9 @@ fn walk_from<E: From<FormatError>>(
     left_out: &mut Vec<FormatError>,
     visit: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    if depth > DEEPEST {
-        let problem = FormatProblem::Limit(format!("nested more than {DEEPEST} folders deep"));
-        left_out.push(FormatError::new(root.join(name), problem).hint("move it closer to the top folder"));
+    if depth > MAX_DEPTH {
+        let problem = format!("nested more than {MAX_DEPTH} folders deep");
+        left_out.push(FormatError::limit(root.join(name), problem).hint("move it closer to the top folder"));
         return Ok(());
     }
     let mut contents = contents(root, name)?;

@@ -25,13 +25,13 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 use body::{Body, ByteOrder, COMPRESSED, MATRIX};
 pub use variable::{MatType, Variable};
 
 const HEADER: u64 = 128;
 /// Datasets have two variables; a file of a million empty ones is not one.
-const MOST_VARIABLES: u32 = 1_000;
+const MAX_VARIABLES: u32 = 1_000;
 
 /// A file whose header has been checked.
 #[derive(Debug)]
@@ -52,9 +52,7 @@ impl MatFile {
         let length = file.metadata().map_err(failed)?.len();
         let mut header = Vec::new();
         file.take(HEADER).read_to_end(&mut header).map_err(failed)?;
-        let refused = |problem: &str, hint: &str| {
-            Err(FormatError::new(path, FormatProblem::Format(problem.to_owned())).hint(hint))
-        };
+        let refused = |problem: &str, hint: &str| Err(FormatError::format(path, problem).hint(hint));
         if header.starts_with(b"\x89HDF\r\n\x1a\n") || header.starts_with(b"MATLAB 7.3 MAT-file") {
             return refused("a MATLAB 7.3 (HDF5) file", "save it again in MATLAB with save(…, '-v7')");
         }
@@ -83,7 +81,7 @@ impl MatFile {
     pub fn variable(&self, name: &str) -> Result<Option<Variable>, FormatError> {
         let failed = |error| FormatError::new(&self.path, error);
         let mut position = HEADER;
-        for _ in 0..MOST_VARIABLES {
+        for _ in 0..MAX_VARIABLES {
             if position == self.length {
                 return Ok(None);
             }
@@ -91,7 +89,7 @@ impl MatFile {
             file.seek(SeekFrom::Start(position)).map_err(failed)?;
             let mut reader = BufReader::with_capacity(1 << 16, file);
             let refused = |problem: String| {
-                let error = FormatError::new(&self.path, FormatProblem::Format(problem));
+                let error = FormatError::format(&self.path, problem);
                 error.at(format!("byte {position}")).hint("download the file again")
             };
             let mut tag = [0; 8];
@@ -115,8 +113,7 @@ impl MatFile {
             }
             position += 8 + u64::from(bytes);
         }
-        let problem =
-            FormatProblem::Limit(format!("there is no {name:?} among the first {MOST_VARIABLES} variables"));
-        Err(FormatError::new(&self.path, problem))
+        let problem = format!("there is no {name:?} among the first {MAX_VARIABLES} variables");
+        Err(FormatError::limit(&self.path, problem))
     }
 }

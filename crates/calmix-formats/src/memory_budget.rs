@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) const SMALL_IMAGE: u64 = 4 << 20;
 /// How long a thread waits for a share: longer than any share is held. After that it continues without one, because a
 /// stalled loader is worse than exceeding the budget.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pixels of large images: together one image of the largest size.
 pub(crate) static PIXELS: Budget = Budget::new(SMALL_IMAGE, 64 << 20);
@@ -47,7 +47,7 @@ impl Budget {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         // A single holder is always admitted, whatever its size.
         let full = |used: &mut u64| *used > 0 && *used + amount > self.all;
-        let waited = self.freed.wait_timeout_while(used, PATIENCE, full);
+        let waited = self.freed.wait_timeout_while(used, LEASE_TIMEOUT, full);
         *waited.unwrap_or_else(PoisonError::into_inner).0 += amount;
         Some(Lease { amount, from: self })
     }

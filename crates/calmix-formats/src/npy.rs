@@ -9,15 +9,15 @@ use crate::error::FormatProblem;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Bytes of the longest header; that of a table has about a hundred.
-const LONGEST_HEADER: usize = 4096;
+const MAX_HEADER_BYTES: usize = 4096;
 /// The most dimensions that NumPy knows.
-const MOST_DIMENSIONS: usize = 64;
+const MAX_DIMENSIONS: usize = 64;
 
 /// The header of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyHeader {
     /// The type of its items.
-    pub item: NpyItem,
+    pub item: NpyType,
     /// Its sizes, the first dimension first.
     pub shape: Vec<u64>,
     /// Bytes before the first item.
@@ -26,11 +26,11 @@ pub struct NpyHeader {
 
 /// The type of an array's items, all little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NpyItem {
+pub enum NpyType {
     /// Floating-point numbers.
     Float(ElementType),
-    /// Whole numbers of this many bytes.
-    Whole {
+    /// Integers of this many bytes.
+    Int {
         /// 1, 2, 4 or 8.
         bytes: usize,
         /// Whether they may be negative.
@@ -38,27 +38,27 @@ pub enum NpyItem {
     },
     /// Text of at most this many characters, four bytes each.
     Text {
-        /// At most [`LONGEST_TEXT`](Self::LONGEST_TEXT).
+        /// At most [`MAX_TEXT_CHARS`](Self::MAX_TEXT_CHARS).
         characters: usize,
     },
 }
 
-impl NpyItem {
+impl NpyType {
     /// Characters of the longest text that is read: labels and names of files have fewer.
-    pub const LONGEST_TEXT: usize = 4096;
+    pub const MAX_TEXT_CHARS: usize = 4096;
 
     /// Bytes of an item.
     pub fn bytes(self) -> usize {
         match self {
             Self::Float(number) => number.bytes(),
-            Self::Whole { bytes, .. } => bytes,
+            Self::Int { bytes, .. } => bytes,
             Self::Text { characters } => 4 * characters,
         }
     }
 
-    /// The whole number that is stored as `item`; 0 for items of another type.
-    pub fn whole(self, item: &[u8]) -> i128 {
-        let Self::Whole { signed, .. } = self else { return 0 };
+    /// Returns the integer that is stored as `item`; 0 for items of another type.
+    pub fn int(self, item: &[u8]) -> i128 {
+        let Self::Int { signed, .. } = self else { return 0 };
         let is_negative = signed && item.last().is_some_and(|&byte| byte >= 0x80);
         let start = if is_negative { -1_i128 } else { 0 };
         item.iter().rev().fold(start, |number, &byte| number << 8 | i128::from(byte))
@@ -97,13 +97,13 @@ impl NpyHeader {
             _ => return Err(wrong("calmix does not know this version of .npy")),
         };
         let mut length = [0; 4];
-        fill(from, &mut length[..bytes_of_length], CUT)?;
+        fill(from, &mut length[..bytes_of_length], TRUNCATED)?;
         let length = u32::from_le_bytes(length) as usize;
-        if length > LONGEST_HEADER {
+        if length > MAX_HEADER_BYTES {
             return Err(FormatProblem::Limit(format!("its header is too long: {length} bytes")));
         }
         let mut header = vec![0; length];
-        fill(from, &mut header, CUT)?;
+        fill(from, &mut header, TRUNCATED)?;
         let header = str::from_utf8(&header).map_err(|_| wrong("its header is not text"))?;
         let item = item(value_of(header, "descr").unwrap_or_default())?;
         if value_of(header, "fortran_order") != Some("False") {
@@ -145,16 +145,16 @@ pub fn parse(bytes: &[u8]) -> Result<NpyTable, FormatProblem> {
     }
     let mut values = Vec::new();
     match header.item {
-        NpyItem::Float(number) => number.append(data, &mut values),
-        NpyItem::Whole { .. } => {
-            values.extend(data.chunks_exact(width).map(|bytes| header.item.whole(bytes) as f32));
+        NpyType::Float(number) => number.append(data, &mut values),
+        NpyType::Int { .. } => {
+            values.extend(data.chunks_exact(width).map(|bytes| header.item.int(bytes) as f32));
         }
-        NpyItem::Text { .. } => return Err(wrong("it holds text instead of numbers")),
+        NpyType::Text { .. } => return Err(wrong("it holds text instead of numbers")),
     }
     Ok(NpyTable { rows: rows as usize, columns: columns as usize, values })
 }
 
-const CUT: &str = "the file ends inside its header";
+const TRUNCATED: &str = "the file ends inside its header";
 
 fn wrong(what: &str) -> FormatProblem {
     FormatProblem::Format(what.to_owned())
@@ -176,28 +176,28 @@ fn value_of<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     Some(rest[..end].trim())
 }
 
-fn item(descr: &str) -> Result<NpyItem, FormatProblem> {
+fn item(descr: &str) -> Result<NpyType, FormatProblem> {
     let descr = descr.trim_matches(['\'', '"']);
-    let whole = |bytes, signed| Ok(NpyItem::Whole { bytes, signed });
+    let int = |bytes, signed| Ok(NpyType::Int { bytes, signed });
     match descr {
-        "<f2" => Ok(NpyItem::Float(ElementType::F16)),
-        "<f4" => Ok(NpyItem::Float(ElementType::F32)),
-        "<f8" => Ok(NpyItem::Float(ElementType::F64)),
-        "|u1" | "|b1" => whole(1, false),
-        "|i1" => whole(1, true),
-        "<u2" => whole(2, false),
-        "<i2" => whole(2, true),
-        "<u4" => whole(4, false),
-        "<i4" => whole(4, true),
-        "<u8" => whole(8, false),
-        "<i8" => whole(8, true),
+        "<f2" => Ok(NpyType::Float(ElementType::F16)),
+        "<f4" => Ok(NpyType::Float(ElementType::F32)),
+        "<f8" => Ok(NpyType::Float(ElementType::F64)),
+        "|u1" | "|b1" => int(1, false),
+        "|i1" => int(1, true),
+        "<u2" => int(2, false),
+        "<i2" => int(2, true),
+        "<u4" => int(4, false),
+        "<i4" => int(4, true),
+        "<u8" => int(8, false),
+        "<i8" => int(8, true),
         "|O" | "O" => Err(wrong(
             "it holds Python objects (a pickle), which can run code when they are loaded; convert it with \
              `np.save('new.npy', np.stack(np.load('old.npy', allow_pickle=True)).astype('float32'))`",
         )),
         _ => match descr.strip_prefix("<U").and_then(|characters| characters.parse().ok()) {
-            Some(characters) if (1..=NpyItem::LONGEST_TEXT).contains(&characters) => {
-                Ok(NpyItem::Text { characters })
+            Some(characters) if (1..=NpyType::MAX_TEXT_CHARS).contains(&characters) => {
+                Ok(NpyType::Text { characters })
             }
             _ => Err(wrong(
                 "calmix does not read its type of numbers: save `.astype('float32')` of the array, or \
@@ -211,8 +211,8 @@ fn shape(header: &str) -> Option<Vec<u64>> {
     let text = value_of(header, "shape")?.strip_prefix('(')?.strip_suffix(')')?;
     let sizes = text.split(',').map(str::trim).filter(|size| !size.is_empty());
     let sizes: Vec<u64> =
-        sizes.take(MOST_DIMENSIONS + 1).map(|size| size.parse().ok()).collect::<Option<_>>()?;
-    (sizes.len() <= MOST_DIMENSIONS).then_some(sizes)
+        sizes.take(MAX_DIMENSIONS + 1).map(|size| size.parse().ok()).collect::<Option<_>>()?;
+    (sizes.len() <= MAX_DIMENSIONS).then_some(sizes)
 }
 
 #[cfg(test)]

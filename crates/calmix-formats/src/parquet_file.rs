@@ -1,11 +1,11 @@
 //! Parquet files, read column by column and page by page through the crate's column readers, without its Arrow half.
 //!
 //! Memory holds a page of each column that is read, and pages are bounded. What the crate makes of a damaged file goes
-//! through [`guarded()`].
+//! through [`catch_panics()`].
 
+mod catch_panics;
 mod chunks;
 mod column;
-mod guarded;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+pub use self::catch_panics::catch_panics;
 use self::chunks::{Chunks, CountedPages};
-pub use self::column::{Leaf, TextColumn, check_group_column, holds_texts};
-pub use self::guarded::guarded;
-use crate::error::{FormatError, FormatProblem};
+pub use self::column::{Leaf, TextColumn, can_hold_text, check_group_column};
+use crate::error::FormatError;
 use crate::read_at::ReadAt;
 
 /// An open file, of which the metadata was read.
@@ -44,7 +44,7 @@ impl ParquetFile {
         let file = ReadAt::open(folder, name)?;
         let path = file.path().to_owned();
         let chunks = Chunks::new(file);
-        let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&chunks));
+        let metadata = catch_panics(|| ParquetMetaDataReader::new().parse_and_finish(&chunks));
         let metadata = metadata.map_err(|error| damaged(&path, &error))?;
         let mut rows = 0_u64;
         for (index, group) in metadata.row_groups().iter().enumerate() {
@@ -117,7 +117,7 @@ pub fn changed_type() -> ParquetError {
 }
 
 fn wrong(path: &Path, group: usize, problem: &str) -> FormatError {
-    FormatError::new(path, FormatProblem::Format(problem.to_owned())).at(format!("row group {group}"))
+    FormatError::format(path, problem).at(format!("row group {group}"))
 }
 
 fn damaged(path: &Path, error: &ParquetError) -> FormatError {
@@ -128,5 +128,5 @@ fn damaged(path: &Path, error: &ParquetError) -> FormatError {
         }
         _ => "write it again",
     };
-    FormatError::new(path, FormatProblem::Format(format!("it cannot be read as Parquet: {error}"))).hint(hint)
+    FormatError::format(path, format!("it cannot be read as Parquet: {error}")).hint(hint)
 }

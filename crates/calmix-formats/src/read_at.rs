@@ -5,11 +5,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-use calmix_io::sparse_file::is_hollow;
+use calmix_io::safe_open::hollow_problem;
 use calmix_io::transient::is_transient;
 
 use crate::error::{FormatError, FormatProblem};
@@ -45,25 +46,20 @@ impl ReadAt {
     /// If it is not a regular file below `root`, or nearly all holes.
     pub fn open(root: &Path, relative: &str) -> Result<Self, FormatError> {
         let named = root.join(relative);
-        let path = named.canonicalize().map_err(|error| FormatError::new(&named, error))?;
+        let failed = |error| FormatError::new(&named, error);
+        let path = named.canonicalize().map_err(failed)?;
         if !path.starts_with(root) {
-            let problem = FormatProblem::Content(format!("a link that leads out of {}", root.display()));
-            return Err(FormatError::new(&named, problem)
+            return Err(FormatError::content(&named, format!("a link that leads out of {}", root.display()))
                 .hint("replace the link with a copy, or pass the folder it leads to"));
         }
         // A pipe would block the open itself.
-        let metadata = path.metadata().map_err(|error| FormatError::new(&named, error))?;
-        if !metadata.is_file() {
-            return Err(FormatError::new(&named, FormatProblem::Format("not a regular file".into())));
+        if !path.metadata().map_err(failed)?.is_file() {
+            return Err(FormatError::format(&named, "not a regular file"));
         }
-        let file = File::open(&path).map_err(|error| FormatError::new(&named, error))?;
-        let found = file.metadata().map_err(|error| FormatError::new(&named, error))?;
-        if is_hollow(&file, &found) {
-            let problem = FormatProblem::Limit(format!(
-                "a sparse file: {} bytes, nearly all of them holes",
-                found.len()
-            ));
-            return Err(FormatError::new(&named, problem));
+        let file = File::open(&path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        if let Some(problem) = hollow_problem(&file, &found) {
+            return Err(FormatError::limit(&named, problem));
         }
         Ok(Self { path: named, file: RwLock::new(file), length: found.len(), uses: None })
     }
@@ -73,25 +69,29 @@ impl ReadAt {
     ///
     /// # Errors
     /// If its length cannot be determined.
-    pub fn of_cache(path: PathBuf, file: File, mark_used: fn(&File)) -> Result<Self, FormatError> {
+    pub fn from_cache(path: PathBuf, file: File, mark_used: fn(&File)) -> Result<Self, FormatError> {
         let length = file.metadata().map_err(|error| FormatError::new(&path, error))?.len();
         let uses = CountedUse { mark_used, last: Mutex::new(Instant::now()) };
         Ok(Self { path, file: RwLock::new(file), length, uses: Some(uses) })
     }
 
-    fn count_use(&self) {
+    /// Counts the file as used, unless it was counted a moment ago.
+    fn touch(&self) {
         let Some(uses) = &self.uses else { return };
         let Ok(mut last) = uses.last.try_lock() else { return };
         if last.elapsed() > COUNT_INTERVAL {
             *last = Instant::now();
-            (uses.mark_used)(&self.file.read().unwrap_or_else(PoisonError::into_inner));
+            (uses.mark_used)(&self.handle());
         }
     }
 
     /// Whether the file was removed since it was opened.
     pub fn is_removed(&self) -> bool {
-        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        file.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::nlink(&found) == 0)
+        self.handle().metadata().is_ok_and(|found| found.nlink() == 0)
+    }
+
+    fn handle(&self) -> RwLockReadGuard<'_, File> {
+        self.file.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The path under which it was opened.
@@ -100,7 +100,7 @@ impl ReadAt {
     }
 
     /// For the next attempt, unless a read still hangs on the old handle. The bytes are checked whenever they are read.
-    fn open_anew(&self) {
+    fn reopen(&self) {
         if let (Ok(mut file), Ok(anew)) = (self.file.try_write(), File::open(&self.path)) {
             *file = anew;
         }
@@ -116,13 +116,11 @@ impl ReadAt {
     /// # Errors
     /// If the file ends before them, or the storage fails several times in a row.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), FormatError> {
-        self.count_use();
-        let read = |buffer: &mut [u8], offset| {
-            read_some(&self.file.read().unwrap_or_else(PoisonError::into_inner), buffer, offset)
-        };
+        self.touch();
+        let read = |buffer: &mut [u8], offset| self.handle().read_at(buffer, offset);
         fill(buffer, offset, read).map_err(|error| {
             if is_transient(&error) {
-                self.open_anew();
+                self.reopen();
             }
             let eof = error.kind() == io::ErrorKind::UnexpectedEof;
             let problem = if eof {
@@ -166,16 +164,6 @@ fn fill(
     Ok(())
 }
 
-#[cfg(unix)]
-fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
-}
-
 /// Bytes of a file, from one position to another.
 #[derive(Debug)]
 pub struct ReadFrom {
@@ -192,7 +180,7 @@ impl ReadFrom {
     }
 
     /// All bytes of a file.
-    pub fn whole(file: &Arc<ReadAt>) -> Self {
+    pub fn full(file: &Arc<ReadAt>) -> Self {
         Self::new(file, 0, file.length())
     }
 }
@@ -227,12 +215,9 @@ pub fn read_error(path: &Path, error: io::Error) -> FormatError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {
         UnexpectedEof => {
-            let problem = "the file ends before its last row".to_owned();
-            FormatError::new(path, FormatProblem::Format(problem)).hint("write it again")
+            FormatError::format(path, "the file ends before its last row").hint("write it again")
         }
-        InvalidData | InvalidInput => {
-            FormatError::new(path, FormatProblem::Format(error.to_string())).hint("write it again")
-        }
+        InvalidData | InvalidInput => FormatError::format(path, error.to_string()).hint("write it again"),
         _ => FormatError::new(path, error),
     }
 }
@@ -263,11 +248,7 @@ mod tests {
         let mut buffer = [0; 60];
         fill(&mut buffer, 40, read).unwrap();
         assert_eq!(buffer, source[40..]);
-        assert_eq!(
-            call.get(),
-            4 * 60_usize.div_ceil(7),
-            "three failures before each read that brings something"
-        );
+        assert_eq!(call.get(), 4 * 60_usize.div_ceil(7), "three failures before each read of some bytes");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{FormatError, FormatProblem};
 
 /// Bytes of the longest line of a list: a path and a word or two need far less.
-const LONGEST_LINE: u64 = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// How many samples the files of a format without a header must hold.
 ///
@@ -48,8 +48,8 @@ impl SourceDir {
             }
         }
         let (files, folders) = (files.join(", "), inside.join(", "));
-        let problem = FormatProblem::Content(format!("none of {files} is here or in {folders}"));
-        Err(FormatError::new(root, problem).hint("pass the folder that contains these files, unpacked"))
+        let problem = format!("none of {files} is here or in {folders}");
+        Err(FormatError::content(root, problem).hint("pass the folder that contains these files, unpacked"))
     }
 
     /// Whether the folder has a file of this name.
@@ -67,8 +67,8 @@ impl SourceDir {
             return Ok(());
         }
         let looked = files.join(", ");
-        let problem = FormatProblem::Content(format!("{} missing; expected {looked}", missing.join(", ")));
-        Err(FormatError::new(&self.folder, problem).hint("unpack the whole archive of the dataset here"))
+        let problem = format!("{} missing; expected {looked}", missing.join(", "));
+        Err(FormatError::content(&self.folder, problem).hint("unpack the whole archive of the dataset here"))
     }
 
     /// The path of a file.
@@ -84,12 +84,12 @@ impl SourceDir {
         let path = self.path(name);
         let failed = |error: io::Error| FormatError::new(&path, error);
         if !path.canonicalize().map_err(failed)?.starts_with(&self.root) {
-            let problem = FormatProblem::Content("a link that leads out of the dataset folder".into());
-            return Err(FormatError::new(&path, problem).hint("pass the folder that the link leads to"));
+            let problem = "a link that leads out of the dataset folder";
+            return Err(FormatError::content(&path, problem).hint("pass the folder that the link leads to"));
         }
         let found = fs::metadata(&path).map_err(failed)?;
         if !found.is_file() {
-            return Err(FormatError::new(&path, FormatProblem::Content("not a regular file".into())));
+            return Err(FormatError::content(&path, "not a regular file"));
         }
         let reader = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
         let relative = format!("{}{name}", self.prefix);
@@ -103,8 +103,8 @@ impl SourceDir {
     pub fn text(&self, name: &str, limit: u64) -> Result<String, FormatError> {
         let opened = self.open(name)?;
         if opened.length > limit {
-            let problem = FormatProblem::Limit(format!("{} bytes, expected at most {limit}", opened.length));
-            return Err(FormatError::new(&opened.path, problem).hint("download the archive again"));
+            let problem = format!("{} bytes, expected at most {limit}", opened.length);
+            return Err(FormatError::limit(&opened.path, problem).hint("download the archive again"));
         }
         let mut text = String::new();
         // The file may grow after its length was read.
@@ -167,7 +167,7 @@ impl SourceFile {
             Count::Any => format!("expected a multiple of {record} bytes above zero, found {length}"),
         };
         let hint = "download the archive again and unpack all of it";
-        Err(FormatError::new(&self.path, FormatProblem::Format(problem)).hint(hint))
+        Err(FormatError::format(&self.path, problem).hint(hint))
     }
 
     /// A label at the last byte read, if it is a class.
@@ -179,11 +179,10 @@ impl SourceFile {
             Some(class) if usize::from(class) < classes => Ok(u32::from(class)),
             _ => {
                 let highest = usize::from(lowest) + classes - 1;
-                let problem =
-                    FormatProblem::Content(format!("label {label}, expected {lowest} to {highest}"));
+                let problem = format!("label {label}, expected {lowest} to {highest}");
                 let place = format!("byte {}", self.position.saturating_sub(1));
                 let hint = "check that the file belongs to this dataset, or download the archive again";
-                Err(FormatError::new(&self.path, problem).at(place).hint(hint))
+                Err(FormatError::content(&self.path, problem).at(place).hint(hint))
             }
         }
     }
@@ -202,12 +201,12 @@ pub fn for_each_line<E: From<FormatError>>(
     let mut bytes = Vec::new();
     for number in 1.. {
         bytes.clear();
-        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes);
+        let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes);
         if read.map_err(|error| FormatError::new(path, error))? == 0 {
             break;
         }
         let at = |problem| FormatError::new(path, problem).at(format!("line {number}"));
-        if bytes.len() as u64 == LONGEST_LINE {
+        if bytes.len() as u64 == MAX_LINE_BYTES {
             return Err(at(FormatProblem::Limit("the line is longer than 64 KiB".into())).into());
         }
         let text = str::from_utf8(&bytes).map_err(|_| at(FormatProblem::Format("not UTF-8".into())))?;

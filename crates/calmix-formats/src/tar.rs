@@ -62,7 +62,7 @@ struct Extended {
 }
 
 /// Extended headers hold names; more than this is an attack.
-const LONGEST_EXTENDED: u64 = 64 << 10;
+const MAX_EXTENDED_BYTES: u64 = 64 << 10;
 
 impl<R: Read + Seek> TarMembers<R> {
     /// An archive from its beginning.
@@ -159,7 +159,7 @@ impl<R: Read + Seek> TarMembers<R> {
 
     /// Bytes of an extended header, to the end of its last block.
     fn extended(&mut self, size: u64) -> Result<Vec<u8>, Refusal> {
-        if size > LONGEST_EXTENDED {
+        if size > MAX_EXTENDED_BYTES {
             return Err(Refusal::Header(format!("an extended header of {size} bytes")));
         }
         let offset = self.at + BLOCK;

@@ -8,7 +8,7 @@
 //! | Parquet: one file, or a folder of parts | `parquet` |
 //! | CSV with a column for each number | `csv_table` |
 //!
-//! Each is a `VectorFormat` in `FORMATS`; a new format is one more. A [`VectorSource`] gives the same rows for all of them, in
+//! Each has a row in `FORMATS`; a new format is one more. A [`VectorSource`] gives the same rows for all of them, in
 //! blocks of bounded size: numbers as `f32`, checked to be finite, with the ids, labels and groups that the file itself has.
 //! Pickles are refused: loading one can run any code.
 
@@ -23,36 +23,56 @@ mod options;
 mod parquet;
 mod pickle;
 mod place;
-mod rows;
 mod safetensors_file;
 mod shape;
-mod vector_format;
 mod vector_source;
 
 use std::path::Path;
 
 pub use array_labels::{ArrayLabels, LabelStream};
-use csv_table::Csv;
 pub use csv_table::CsvLines;
-use npy_file::Npy;
 pub use npy_file::NpyFile;
-use npz::Npz;
 pub use options::VectorOptions;
-use parquet::Parquet;
-pub use parquet::ParquetTexts;
-use pickle::Pickle;
+pub use parquet::ParquetTextColumn;
 pub use place::VectorPlace;
-pub use rows::VectorBlock;
-use safetensors_file::Safetensors;
-pub use shape::{MOST_NUMBERS, too_long};
-use vector_format::VectorFormat;
-pub use vector_source::{VectorFile, VectorSource};
+pub use shape::{MAX_ROW_VALUES, too_long};
+pub use vector_source::{VectorBlock, VectorFile, VectorSource};
 
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
+use crate::npy::is_npy;
 
-/// All formats. The first one that matches opens the file: first those with a mark in their first bytes, then those that only
-/// the name tells.
-const FORMATS: [&dyn VectorFormat; 6] = [&Npy, &Npz, &Parquet, &Pickle, &Safetensors, &Csv];
+/// A format of files of vectors.
+struct VectorFormat {
+    /// The usual extension of its files, without the dot; `None` for a format that is refused.
+    extension: Option<&'static str>,
+    /// Returns whether a file is of this format, by its first 16 bytes, or fewer if it is shorter, and by its name.
+    matches: fn(&[u8], &VectorPlace) -> bool,
+    /// Opens the file of this name below the folder, and reads as much as it takes to know its size.
+    open: fn(&VectorPlace, &str, &VectorOptions) -> Result<VectorSource, FormatError>,
+}
+
+/// All formats. The first one that matches opens the file: first those with a mark in their first bytes, then those that are
+/// recognised by name only.
+const FORMATS: [VectorFormat; 6] = [
+    VectorFormat { extension: Some("npy"), matches: |start, _| is_npy(start), open: npy_file::open },
+    VectorFormat { extension: Some("npz"), matches: |start, _| start.starts_with(b"PK"), open: npz::open },
+    VectorFormat {
+        extension: Some("parquet"),
+        matches: |start, _| start.starts_with(b"PAR1"),
+        open: |place, name, options| parquet::open(place, &[name.to_owned()], options),
+    },
+    VectorFormat { extension: None, matches: pickle::matches, open: pickle::refuse },
+    VectorFormat {
+        extension: Some("safetensors"),
+        matches: |start, place| place.has_extension(&["safetensors"]) || start.get(8) == Some(&b'{'),
+        open: safetensors_file::open,
+    },
+    VectorFormat {
+        extension: Some("csv"),
+        matches: |_, place| place.has_extension(&["csv"]),
+        open: csv_table::open,
+    },
+];
 
 impl VectorSource {
     /// Opens a file of vectors, or a folder of them, and reads as much as it takes to know their number and size.
@@ -67,42 +87,41 @@ impl VectorSource {
         let mut start = [0; 16];
         let length = file.length().min(start.len() as u64) as usize;
         file.read(&mut start[..length], 0)?;
-        let Some(format) = FORMATS.iter().find(|format| format.matches(&start[..length], &place)) else {
-            let problem = FormatProblem::Format("it is not a file of vectors that calmix knows".to_owned());
-            let mut names: Vec<String> = endings().map(|ending| format!(".{ending}")).collect();
+        let Some(format) = FORMATS.iter().find(|format| (format.matches)(&start[..length], &place)) else {
+            let problem = "it is not a file of vectors that calmix knows";
+            let mut names: Vec<String> = extensions().map(|extension| format!(".{extension}")).collect();
             let last = names.pop().unwrap_or_default();
             let hint = format!("calmix reads {} and {last}", names.join(", "));
-            return Err(FormatError::new(file.path(), problem).hint(hint));
+            return Err(FormatError::format(file.path(), problem).hint(hint));
         };
-        format.open(&place, name, options)
+        (format.open)(&place, name, options)
     }
 
     /// Whether a file of this name usually holds vectors.
     pub fn is_named(path: &Path) -> bool {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        ending.is_some_and(|ending| endings().any(|known| known == ending))
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        extension.is_some_and(|extension| extensions().any(|known| known == extension))
     }
 }
 
-/// What the names of files of vectors end in, without the dot.
-fn endings() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().filter_map(|format| format.ending())
+/// Returns the extensions of files of vectors, without the dot.
+fn extensions() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().filter_map(|format| format.extension)
 }
 
 /// Opens a folder of files that belong together.
 fn open_folder(place: &VectorPlace, options: &VectorOptions) -> Result<VectorSource, FormatError> {
-    if clip_retrieval::is_one(&place.folder) {
+    if clip_retrieval::is_clip_folder(&place.folder) {
         return clip_retrieval::open(place, options);
     }
     let parts = parquet::parts(place)?;
     if parts.is_empty() {
-        let problem = FormatProblem::Content("there are no vectors in it".into());
-        let names: Vec<String> = endings().map(|ending| format!(".{ending}")).collect();
+        let names: Vec<String> = extensions().map(|extension| format!(".{extension}")).collect();
         let hint = format!(
             "name a file ({}), a folder of .parquet files, or a folder of clip-retrieval",
             names.join(", ")
         );
-        return Err(FormatError::new(&place.folder, problem).hint(hint));
+        return Err(FormatError::content(&place.folder, "there are no vectors in it").hint(hint));
     }
     parquet::open(place, &parts, options)
 }

@@ -1,8 +1,4 @@
 //! Small files that claim to be large are refused from their headers: in little time and little memory.
-#![allow(
-    clippy::unwrap_used,
-    reason = "clippy spares functions marked as tests, not those that make their inputs"
-)]
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
 //! JPEGs of all kinds and many sizes against Pillow: decoded to the same pixels, or refused, never something else.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)] // what became of each kind is printed
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
 //! Tar archives: the list of Python's tarfile, or a refusal.
-#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::io::Cursor;

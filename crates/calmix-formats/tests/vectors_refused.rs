@@ -1,6 +1,4 @@
 //! Files of vectors that are refused, with a sentence that names the file and the place.
-// Clippy spares functions marked as tests, not those that make their inputs.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -60,14 +60,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let labels = integers(labels)?;
         let vectors = floats(vectors)?;
         let vectors = projection.apply(Matrix::new(&vectors, labels.len(), projection.width())?)?;
-        let logits = head.trained.average.forward(&vectors)?.logits;
+        let logits = head.trained.ema.forward(&vectors)?.logits;
         let wrong = logits.chunks(names.len()).zip(&labels);
         let wrong = wrong.filter(|(row, label)| argmax(row) != **label as usize).count();
         let logits = Matrix::new(&logits, labels.len(), names.len())?;
-        let calibrator = &head.calibrator.map().ok_or("no calibrator")?.calibrator;
+        let calibrator = &head.calibrator.calibrator().ok_or("no calibrator")?.calibrator;
         let probabilities = calibrator.probabilities(logits)?;
-        let own = probabilities.chunks(names.len()).zip(&labels);
-        let test_nll: f64 = own.map(|(row, &label)| -f64::from(row[label as usize]).ln()).sum();
+        let scored = probabilities.chunks(names.len()).zip(&labels);
+        let test_nll: f64 = scored.map(|(row, &label)| -f64::from(row[label as usize]).ln()).sum();
         let count = labels.len() as f64;
         print!(", \"test_error\": {:.5}, \"test_nll\": {:.5}", wrong as f64 / count, test_nll / count);
     }

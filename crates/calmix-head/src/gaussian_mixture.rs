@@ -24,10 +24,10 @@ use cholesky::Cholesky;
 /// many numbers for few labels, and more labels gain from more dimensions. This and the weights and the factor below were
 /// chosen on CIFAR-10 with features of EfficientNet-Lite0.
 const DIMENSIONS: RangeInclusive<usize> = 64..=256;
-/// How far the covariance is moved towards the mean of its diagonal.
+/// The share of the mean of its diagonal in the shrunk covariance.
 const SHRINKAGE: f64 = 0.3;
-/// The least mean variance, relative to the mean square of the vectors: a single label per class has no variance at all.
-const LEAST_VARIANCE: f64 = 1e-3;
+/// The smallest mean variance, relative to the mean square of the vectors: a single label per class has no variance at all.
+const MIN_VARIANCE: f64 = 1e-3;
 const ITERATIONS: usize = 10;
 /// EM ends when the mean log-likelihood changes by less than this part of it.
 const TOLERANCE: f64 = 1e-4;
@@ -35,25 +35,25 @@ const TOLERANCE: f64 = 1e-4;
 /// by about this factor on features of image classifiers. The E-step does not divide: with 10 labels per class of CIFAR-10 and
 /// Fashion-MNIST, half of the logits there changed the NLL by at most 0.004, and a fifth of them raised it by 0.07 to 0.64.
 const OVERCONFIDENCE: f64 = 5.0;
-/// How far the logit of a class without a label is below the mean of the others.
+/// The logit of a class without a label is this far below the mean of the others.
 const BELOW_OTHERS: f64 = 10.0;
 /// Rows whose products are added in f32 before they go into a sum of f64.
 const BLOCK: usize = 256;
-/// The most probabilities that are kept at once, 128 MiB; of more rows a regular sample is read.
-pub const MOST_PROBABILITIES: u64 = 1 << 25;
+/// The maximum number of probabilities in memory, 128 MiB; of more rows a regular sample is read.
+pub const MAX_PROBABILITIES: u64 = 1 << 25;
 
-/// How the rows without labels count.
+/// The influence of the rows without labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GaussianMixture {
     /// The weight of all of them together, relative to that of the labelled rows.
     pub unlabelled_weight: f64,
-    /// Whether they are spread over the classes as the labels are. Then the priors are the shares of the labels too, and not
+    /// Whether the rows are spread over the classes as the labels are. The priors are then the shares of the labels, otherwise
     /// those of the probabilities.
     pub is_balanced: bool,
 }
 
 impl GaussianMixture {
-    /// As the mixture has them.
+    /// The classes have the shares that the mixture finds.
     pub const PLAIN: Self = Self { unlabelled_weight: 2.0, is_balanced: false };
     /// Balanced over the classes: better if the labels are spread as the samples are, worse if they are not.
     pub const BALANCED: Self = Self { unlabelled_weight: 4.0, is_balanced: true };
@@ -94,7 +94,7 @@ struct ClassSums {
     vectors: Vec<f64>,
 }
 
-/// The rows, and what does not change between iterations.
+/// The rows, and sums over them that do not change between iterations.
 struct MixtureData<'a> {
     samples: HeadSamples<'a>,
     progress: &'a FitProgress<'a>,
@@ -145,7 +145,7 @@ impl<'a> MixtureData<'a> {
         unlabelled.sort_unstable();
         // A row that has its label is not guessed too.
         unlabelled.retain(|row| labelled_rows.binary_search(row).is_err());
-        let stride = (unlabelled.len() * present.len()).div_ceil(MOST_PROBABILITIES as usize).max(1);
+        let stride = (unlabelled.len() * present.len()).div_ceil(MAX_PROBABILITIES as usize).max(1);
         let unlabelled: Vec<usize> = unlabelled.into_iter().step_by(stride).collect();
         let count = labelled_rows.len() as f64;
         let weight = settings.unlabelled_weight * count / unlabelled.len().max(1) as f64;
@@ -177,7 +177,7 @@ impl<'a> MixtureData<'a> {
         })
     }
 
-    /// The sums over all rows by the probabilities that a mixture gives them, and the mean log-likelihood of the rows.
+    /// E-step: computes the sums over all rows by their probabilities under a mixture, and the mean log-likelihood of the rows.
     fn expect(&self, mixture: &Mixture) -> Result<(ClassSums, f64), HeadError> {
         let classes = self.present.len();
         let head = mixture.small_head(self.dimensions)?;
@@ -217,7 +217,7 @@ impl<'a> MixtureData<'a> {
         Ok((sums, likelihood / all + mixture.shared))
     }
 
-    /// The mixture under which rows with these sums are the most likely, with a shrunk covariance.
+    /// M-step: fits the mixture to the sums, with a shrunk covariance.
     fn maximise(&self, sums: &ClassSums, weight: f64) -> Result<Mixture, HeadError> {
         let dimensions = self.dimensions;
         let all = self.labels.len() as f64 + weight * self.unlabelled.len() as f64;
@@ -239,8 +239,8 @@ impl<'a> MixtureData<'a> {
         let diagonal = |matrix: &[f64]| -> f64 {
             matrix.iter().step_by(dimensions + 1).sum::<f64>() / dimensions as f64
         };
-        let least = LEAST_VARIANCE * diagonal(&moments) + 1e-30;
-        let variance = diagonal(&covariance).max(least);
+        let min_variance = MIN_VARIANCE * diagonal(&moments) + 1e-30;
+        let variance = diagonal(&covariance).max(min_variance);
         for number in &mut covariance {
             *number *= 1.0 - SHRINKAGE;
         }
@@ -280,14 +280,14 @@ impl ClassSums {
 }
 
 impl Mixture {
-    /// A head on the modelled dimensions and the classes with labels.
+    /// Returns a head on the modelled dimensions and the classes with labels.
     fn small_head(&self, dimensions: usize) -> Result<Head, HeadError> {
         let shape = HeadShape { width: dimensions, hidden: None, classes: self.bias.len() };
         let numbers = self.weight.iter().chain(&self.bias);
         Head::new(shape, numbers.map(|&number| number as f32).collect())
     }
 
-    /// The head on all dimensions and classes.
+    /// Returns the head on all dimensions and classes.
     fn head(&self, data: &MixtureData<'_>, samples: HeadSamples<'_>) -> Result<Head, HeadError> {
         let shape = HeadShape { width: samples.width(), hidden: None, classes: samples.classes.len() };
         let dimensions = data.dimensions;
@@ -309,9 +309,9 @@ impl Mixture {
             for (into, number) in weights[start..start + dimensions].iter_mut().zip(weight) {
                 *into = (number / OVERCONFIDENCE) as f32;
             }
-            let own =
+            let logit_bias =
                 position.map_or(mean_bias / OVERCONFIDENCE - BELOW_OTHERS, |n| self.bias[n] / OVERCONFIDENCE);
-            *bias = own as f32;
+            *bias = logit_bias as f32;
         }
         if numbers.iter().any(|number| !number.is_finite()) {
             return Err(HeadError::Input("a weight of the mixture is not a finite number".to_owned()));
@@ -329,7 +329,7 @@ fn logits(
     Ok(head.forward(&samples.first_dimensions(rows, dimensions)?)?.logits)
 }
 
-/// `Σ xᵀx` over some rows: blocks of rows in f32, their sum in f64.
+/// Computes `Σ xᵀx` over some rows: blocks of rows in f32, their sum in f64.
 fn moments(
     samples: &HeadSamples<'_>,
     rows: &[usize],

@@ -2,7 +2,7 @@
 //!
 //! No tensor library and no I/O: a head is a few matrix products. [`fit()`] takes vectors, labels and settings, and
 //! returns the head with its calibrator and the predictions for labels that it was trained without. Every base algorithm
-//! and every kind of mixup of `calmix-core` works on vectors as on images; only the loss on two whole passes of the authors'
+//! and every kind of mixup of `calmix-core` works on vectors as on images; only the loss on two full passes of the authors'
 //! code and similarity between pixels are refused.
 //!
 //! The result does not depend on the number of threads: they share heads, never one product.
@@ -12,8 +12,9 @@
 //! - what is trained on: [`samples`], [`sample_vectors`], [`projection`];
 //! - one head: [`network`], [`model`] with its projection, [`settings`], [`training`];
 //! - heads without steps: [`mod@logistic_regression`] on the labels alone, [`mod@gaussian_mixture`] on all samples;
-//! - which head: [`mod@fit`], and how far it is: [`progress`].
+//! - the choice among heads: [`mod@fit`], with its [`progress`].
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 mod error;
 pub mod fit;

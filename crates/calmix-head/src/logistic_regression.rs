@@ -22,20 +22,20 @@ pub const STRENGTHS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
 
 /// The gain of a step below which a fit ends, in nats per label. The NLL of other samples was then within 3e-3 of that at half
 /// this gain, on either side of it.
-pub const LEAST_GAIN: f64 = 2e-6;
+pub const MIN_GAIN: f64 = 2e-6;
 
 /// Rows whose products are computed at once, and added in f32.
 const BLOCK: usize = 1_024;
-/// Of the mean loss: a problem without a label of its own class is solved at once.
+/// The largest gradient of the mean loss at the end of a fit.
 const GRADIENT_TOLERANCE: f64 = 1e-9;
-/// Of the mean loss, from products in f32.
+/// The noise of the mean loss, whose products are in f32.
 const NOISE: f64 = 1e-6;
 const MAX_ITERATIONS: usize = 500;
-/// The least share of p·(1 − p): a class without a label has none, however far its bias falls.
-const LEAST_CURVATURE: f64 = 1e-9;
+/// The smallest mean of p·(1 − p): a class without a label has none, however far its bias falls.
+const MIN_CURVATURE: f64 = 1e-9;
 
-/// Fits a linear head for each C, ascending. A fit ends when a step would gain no more than `least_gain` nats per label,
-/// usually [`LEAST_GAIN`].
+/// Fits a linear head for each C, ascending. A fit ends when a step would gain no more than `min_gain` nats per label,
+/// usually [`MIN_GAIN`].
 ///
 /// # Errors
 /// If a number is not finite, or the fit has to stop.
@@ -43,7 +43,7 @@ pub fn logistic_regression(
     samples: HeadSamples<'_>,
     rows: &TrainingRows,
     strengths: &[f64],
-    least_gain: f64,
+    min_gain: f64,
     progress: &FitProgress<'_>,
 ) -> Result<Vec<Head>, HeadError> {
     let shape = HeadShape { width: samples.width(), hidden: None, classes: samples.classes.len() };
@@ -55,12 +55,12 @@ pub fn logistic_regression(
         let curvature = problem.curvature();
         let search = Search {
             tolerance: GRADIENT_TOLERANCE,
-            least_gain,
+            min_gain,
             noise: NOISE,
             max_iterations: MAX_ITERATIONS,
             curvature: &curvature,
         };
-        let minimum = search.try_minimise(path.next_start(strength), |point, gradient| {
+        let minimum = search.minimise(path.next_start(strength), |point, gradient| {
             problem.mean_loss(point, gradient, progress)
         })?;
         let numbers = problem.numbers(&minimum.point);
@@ -79,7 +79,7 @@ pub fn logistic_regression(
 struct Path {
     last: Vec<f64>,
     before: Option<Vec<f64>>,
-    /// Their C.
+    /// The C of all solutions.
     strengths: Vec<f64>,
 }
 
@@ -95,7 +95,7 @@ impl Path {
         self.strengths.push(strength);
     }
 
-    /// Where the solution of the next C is expected, on a straight line in ln C.
+    /// Extrapolates the solution of the next C, on a straight line in ln C.
     fn next_start(&self, strength: f64) -> Vec<f64> {
         let mut start = self.last.clone();
         if let (Some(before), [.., first, second]) = (&self.before, &self.strengths[..]) {
@@ -109,7 +109,7 @@ impl Path {
 
 /// The objective, divided by C and the number of labels: its scale is that of a mean loss, whatever C is.
 struct Problem {
-    /// Those of the labelled rows minus their mean, one after the other. The biases are free, so this only moves them.
+    /// The labelled vectors minus their mean. The biases are not penalised, so this only shifts them.
     vectors: Vec<f32>,
     mean: Vec<f64>,
     /// The mean square of each dimension.
@@ -120,7 +120,7 @@ struct Problem {
     /// The mean of p·(1 − p) of each class at the last point.
     uncertainty: Vec<f64>,
     weights: Vec<f32>,
-    /// Those of a block, and then the gradient by them.
+    /// The logits of a block, later replaced by the gradient.
     logits: Vec<f32>,
     sums: BlockSums,
     product: Vec<f32>,
@@ -128,7 +128,7 @@ struct Problem {
 
 impl Problem {
     fn new(samples: HeadSamples<'_>, rows: &TrainingRows, shape: HeadShape) -> Result<Self, HeadError> {
-        let mut vectors = samples.clean(&rows.labelled)?;
+        let mut vectors = samples.unaugmented(&rows.labelled)?;
         let label = |&row: &usize| samples.label(row).unwrap_or_default() as usize;
         let labels: Vec<usize> = rows.labelled.iter().map(label).collect();
         let count = labels.len().max(1) as f64;
@@ -160,18 +160,18 @@ impl Problem {
         })
     }
 
-    /// About the second derivative of the objective by each number, at the last point.
+    /// Approximates the second derivative of the objective by each number, at the last point.
     fn curvature(&self) -> Vec<f64> {
         let mut curvature = Vec::with_capacity(self.shape.numbers());
         for uncertainty in &self.uncertainty {
-            let of_class = |square: &f64| uncertainty.max(LEAST_CURVATURE) * square + self.penalty;
+            let of_class = |square: &f64| uncertainty.max(MIN_CURVATURE) * square + self.penalty;
             curvature.extend(self.squares.iter().map(of_class));
         }
-        curvature.extend(self.uncertainty.iter().map(|uncertainty| uncertainty.max(LEAST_CURVATURE)));
+        curvature.extend(self.uncertainty.iter().map(|uncertainty| uncertainty.max(MIN_CURVATURE)));
         curvature
     }
 
-    /// The value at a point, matrix then biases, and its gradient.
+    /// Computes the objective at a point, matrix then biases, and its gradient.
     fn mean_loss(
         &mut self,
         point: &[f64],
@@ -212,7 +212,7 @@ impl Problem {
         Ok(share * loss + 0.5 * self.penalty * squares)
     }
 
-    /// The numbers of the head at a point, for vectors whose mean was not subtracted.
+    /// Returns the numbers of the head at a point, for vectors whose mean was not subtracted.
     fn numbers(&self, point: &[f64]) -> Vec<f32> {
         let HeadShape { width, classes, .. } = self.shape;
         let (weight, bias) = point.split_at(width * classes);
@@ -228,8 +228,8 @@ impl Problem {
 /// Up to this number of classes, packing the factors of a product takes longer than multiplying them.
 const FEW: usize = 32;
 
-/// The logits of a block, those of a class one after the other: its rows are then treated side by side, however few classes
-/// there are.
+/// Computes the logits of a block, those of a class one after the other: its rows are then treated side by side, however few
+/// classes there are.
 fn logits(vectors: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
     let classes = bias.len().max(1);
     let rows = into.len() / classes;
@@ -249,7 +249,7 @@ fn logits(vectors: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
     multiply(Operand::new(weight, classes, width), vectors.transposed(), 1.0, into);
 }
 
-/// The gradient by the weights, from that by the logits.
+/// Computes the gradient by the weights from that by the logits.
 fn by_weight(by_logits: &[f32], vectors: &[f32], classes: usize, into: &mut [f32]) {
     /// Rows that are added at once, so that a sum is read and written less often.
     const ROWS: usize = 4;
@@ -310,8 +310,8 @@ impl BlockSums {
         }
         let mut loss = 0.0;
         for (row, (&label, &top)) in labels.iter().zip(&*tops).enumerate() {
-            let own = logits.get(label * rows + row).copied().unwrap_or(top);
-            loss += f64::from(top) - f64::from(own);
+            let label_logit = logits.get(label * rows + row).copied().unwrap_or(top);
+            loss += f64::from(top) - f64::from(label_logit);
         }
         for of_class in logits.chunks_exact_mut(rows) {
             for ((z, top), mass) in of_class.iter_mut().zip(&*tops).zip(&mut *masses) {

@@ -23,23 +23,23 @@ pub struct LossRows<'a> {
     pub plan: &'a StepPlan,
     /// How labels are smoothed.
     pub smoothing: Smoothing,
-    /// C numbers for each row.
+    /// C logits per row.
     pub logits: &'a [f32],
 }
 
 /// The losses of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Losses {
-    /// Each term before its weight.
+    /// Each term, not yet weighted.
     pub terms: Vec<f64>,
-    /// Their weighted sum.
+    /// The weighted sum of the terms.
     pub total: f64,
     /// The gradient of the sum by the logits, row by row.
     pub by_logits: Vec<f32>,
 }
 
 impl LossRows<'_> {
-    /// The terms, their sum, and its gradient.
+    /// Computes all terms, their weighted sum, and its gradient.
     pub fn losses(&self, terms: &[LossTerm]) -> Losses {
         let mut by_logits = vec![0.0; self.logits.len()];
         let mut losses = Vec::with_capacity(terms.len());
@@ -50,7 +50,7 @@ impl LossRows<'_> {
         Losses { terms: losses, total, by_logits }
     }
 
-    /// One term; its gradient is added to `by_logits` with the weight of the term.
+    /// Computes one term; its gradient is added to `by_logits` with the weight of the term.
     fn term(&self, term: &LossTerm, by_logits: &mut [f32]) -> f64 {
         let [labelled, mixed, strong] = self.split(self.logits);
         let (by_labelled, by_rest) = by_logits.split_at_mut(labelled.len());
@@ -74,7 +74,7 @@ impl LossRows<'_> {
         }
     }
 
-    /// Numbers of the labelled rows, of the mixtures and of the strong rows.
+    /// Splits numbers into those of the labelled rows, of the mixtures and of the strong rows.
     fn split<'b>(&self, numbers: &'b [f32]) -> [&'b [f32]; 3] {
         let (labelled, rest) = numbers.split_at(self.labels.len() * self.classes);
         let (mixed, strong) = rest.split_at(self.plan.mixes.len() * self.classes);
@@ -100,14 +100,14 @@ impl LossRows<'_> {
             }
             let label = label as usize;
             let log_sum = log_sum_exp(z, &mut p);
-            let own = f64::from(z.get(label).copied().unwrap_or_default());
+            let label_logit = f64::from(z.get(label).copied().unwrap_or_default());
             let sum_of_logits = if off == 0.0 { 0.0 } else { z.iter().map(|&z| f64::from(z)).sum::<f64>() };
-            loss += share * (all * log_sum - (on - off) * own - off * sum_of_logits);
+            loss += share * (all * log_sum - (on - off) * label_logit - off * sum_of_logits);
             let factor = (weight * share) as f32;
             let off = off as f32;
             let all = all as f32;
-            // The gradients of a row add up to zero. Its own class as what is left of the others: near a probability of
-            // one, p − 1 would have lost its digits.
+            // The gradients of a row add up to zero. That of the label is computed from the others: near a
+            // probability of one, p − 1 would lose its digits.
             let mut others = 0.0;
             for (class, (by, &p)) in by.iter_mut().zip(&p).enumerate() {
                 if class != label {
@@ -160,7 +160,7 @@ impl LossRows<'_> {
     }
 
     /// FreeMatch's fairness: `Σ_c t_c·log q_c`, where q is the mean prediction of the selected rows, divided by their
-    /// histogram and normalised. A class without a row counts nothing.
+    /// histogram and normalised. A class without a row contributes nothing.
     fn fairness(&self, logits: &[f32], weight: f64, by_logits: &mut [f32]) -> f64 {
         let classes = self.classes;
         let PseudoLabels { weights, fairness_target, .. } = &self.plan.pseudo;
@@ -302,12 +302,12 @@ mod tests {
                     LossRows { classes: CLASSES, labels: &labels, plan: &plan, smoothing, logits }
                         .losses(&terms)
                 };
-                let here = logits();
-                let gradient = at(&here).by_logits;
+                let base = logits();
+                let gradient = at(&base).by_logits;
                 let mut is_zero = true;
-                for n in 0..here.len() {
+                for n in 0..base.len() {
                     let moved = |by: f32| {
-                        let mut logits = here.clone();
+                        let mut logits = base.clone();
                         logits[n] += by;
                         at(&logits).total
                     };

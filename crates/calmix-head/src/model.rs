@@ -14,10 +14,10 @@ pub struct HeadModel {
 }
 
 impl HeadModel {
-    /// A head on the vectors of a projection.
+    /// Combines a projection with a head on its vectors.
     ///
     /// # Errors
-    /// If it reads vectors of another length.
+    /// If the head reads vectors of another length.
     pub fn new(projection: Projection, head: Head) -> Result<Self, HeadError> {
         let reads = head.shape().width;
         if reads != projection.dimensions() {
@@ -29,17 +29,17 @@ impl HeadModel {
         Ok(Self { projection, head })
     }
 
-    /// The projection.
+    /// Returns the projection.
     pub fn projection(&self) -> &Projection {
         &self.projection
     }
 
-    /// The head.
+    /// Returns the head.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The same model with the directions of the projection in the weights of the head, if that takes fewer multiplications: a
+    /// Folds the directions of the projection into the weights of the head, if that takes fewer multiplications: a
     /// linear head with few classes then reads each feature once for a class, instead of once for a direction. The last bits of
     /// its logits differ.
     ///
@@ -61,10 +61,10 @@ impl HeadModel {
         Self::new(Projection::new(self.projection.mean().to_vec(), Vec::new())?, head)
     }
 
-    /// The logits of feature vectors, one after the other. Those of a vector do not depend on the other vectors.
+    /// Computes the logits of feature vectors, one after the other. Those of a vector do not depend on the other vectors.
     ///
     /// # Errors
-    /// If they are not whole vectors.
+    /// If the numbers do not divide into vectors.
     pub fn logits(&self, features: &[f32]) -> Result<Vec<f32>, HeadError> {
         let width = self.projection.width();
         let rows = features.len() / width.max(1);
@@ -73,32 +73,31 @@ impl HeadModel {
     }
 }
 
-/// The most numbers of a head that is folded although the model itself has fewer, 512 MiB.
+/// The maximum size of a folded head that has more numbers than the model, 512 MiB.
 const MAX_FOLDED: usize = 1 << 27;
 
-/// The weights of a linear head on features, class by class, from those on the directions of a projection, multiplied by
-/// `scale`. `None` if the head has a hidden layer, or if they would be far more numbers than projection and head have.
+/// Computes the weights of a linear head on features, class by class, from those on the directions of a projection, multiplied
+/// by `scale`. `None` if the head has a hidden layer, or if they would be far more numbers than projection and head have.
 pub fn scaled_weights(projection: &Projection, head: &Head, scale: f64) -> Option<Vec<f32>> {
     let HeadShape { hidden: None, classes, .. } = head.shape() else { return None };
     let folded = projection.width().checked_mul(classes)?;
-    let own = projection.rotation().len().saturating_add(head.numbers().len());
-    (folded <= own.max(MAX_FOLDED)).then(|| folded_weights(projection, head, scale))
+    let unfolded = projection.rotation().len().saturating_add(head.numbers().len());
+    (folded <= unfolded.max(MAX_FOLDED)).then(|| folded_weights(projection, head, scale))
 }
 
-/// The weights of a linear head on features. Each is a sum in f64 that is rounded once.
+/// Computes the weights of a linear head on features. Each is a sum in f64 that is rounded once.
 fn folded_weights(projection: &Projection, head: &Head, scale: f64) -> Vec<f32> {
     let HeadShape { width, classes, .. } = head.shape();
     // A linear head has its matrix first, then its biases.
     let (weights, _) = head.numbers().split_at(classes * width);
     let mut folded = Vec::with_capacity(classes * projection.width());
     for row in weights.chunks_exact(width.max(1)) {
-        folded.extend(turned_back(row, projection).into_iter().map(|number| (scale * number) as f32));
+        folded.extend(unrotated(row, projection).into_iter().map(|number| (scale * number) as f32));
     }
     folded
 }
 
-/// The weights of one class.
-fn turned_back(weights: &[f32], projection: &Projection) -> Vec<f64> {
+fn unrotated(weights: &[f32], projection: &Projection) -> Vec<f64> {
     let directions = projection.rotation();
     if directions.is_empty() {
         return weights.iter().map(|&number| f64::from(number)).collect();
@@ -131,9 +130,10 @@ mod tests {
             let model = HeadModel::new(projection, head).unwrap();
             let folded = model.folded().unwrap();
             assert_eq!(folded.projection().rotation().is_empty(), is_folded, "{dimensions}");
-            let (wanted, found) = (model.logits(&rows).unwrap(), folded.logits(&rows).unwrap());
-            let far = wanted.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(wanted.len() == 240 && far < 1e-5, "{far}");
+            let expected = model.logits(&rows).unwrap();
+            let found = folded.logits(&rows).unwrap();
+            let far = expected.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(expected.len() == 240 && far < 1e-5, "{far}");
         }
     }
 }

@@ -19,7 +19,7 @@ use unit_features::{BLOCK, MAX_REFERENCE, UnitFeatures, distance};
 use crate::error::HeadError;
 use crate::progress::check_stop;
 
-/// How many labels are near-duplicates of another one.
+/// The number of labels that are near-duplicates of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkedCopies {
     /// The number of labels that were compared.
@@ -34,14 +34,14 @@ impl LinkedCopies {
         Self { labels: groups.len(), groups: calmix_metrics::groups::group_count(groups, groups.len()) }
     }
 
-    /// The number of labels that are near-duplicates of the first one of their group.
+    /// Returns the number of labels that are near-duplicates of the first one of their group.
     pub fn linked(self) -> usize {
         self.labels - self.groups
     }
 }
 
-/// The number of unlabelled samples that [`link_copies`] compares some labels with: the fewer labels there are, the more
-/// other samples have to show how near distinct samples are.
+/// Returns the number of unlabelled samples that [`link_copies`] compares some labels with: the fewer labels there are, the
+/// more other samples have to show how near distinct samples are.
 pub fn unlabelled_needed(labels: usize) -> usize {
     MAX_REFERENCE.saturating_sub(labels)
 }

@@ -25,12 +25,12 @@ pub struct HeadShape {
 /// A parameter of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// As in files: `hidden.weight`, `hidden.bias`, `classifier.weight`, `classifier.bias`.
+    /// The name in files: `hidden.weight`, `hidden.bias`, `classifier.weight`, `classifier.bias`.
     pub name: &'static str,
     /// (out, in) or (out).
     pub shape: Vec<usize>,
-    /// Its place in [`Head::numbers`].
-    pub place: Range<usize>,
+    /// The range of its numbers in [`Head::numbers`].
+    pub range: Range<usize>,
 }
 
 /// The weights of a head.
@@ -50,8 +50,8 @@ pub struct HeadOutput {
     pub hidden: Option<Vec<f32>>,
 }
 
-/// Where each parameter stands; those of the hidden layer are empty in a linear head.
-struct Places {
+/// The range of each parameter; those of the hidden layer are empty in a linear head.
+struct Ranges {
     hidden_weight: Range<usize>,
     classifier_weight: Range<usize>,
     hidden_bias: Range<usize>,
@@ -59,29 +59,29 @@ struct Places {
 }
 
 impl HeadShape {
-    /// The length of the vectors that the classifier reads.
+    /// Returns the length of the vectors that the classifier reads.
     pub fn features(&self) -> usize {
         self.hidden.unwrap_or(self.width)
     }
 
-    /// The number of all weights.
+    /// Returns the number of all weights and biases.
     pub fn numbers(&self) -> usize {
-        self.places().classifier_bias.end
+        self.ranges().classifier_bias.end
     }
 
-    /// The number of weights that are decayed: those of matrices.
+    /// Returns the number of weights that are decayed: those of matrices.
     pub(crate) fn decayed(&self) -> usize {
-        self.places().classifier_weight.end
+        self.ranges().classifier_weight.end
     }
 
-    fn places(&self) -> Places {
+    fn ranges(&self) -> Ranges {
         let units = self.hidden.unwrap_or(0);
         let mut end = 0;
         let mut next = |length: usize| {
             end += length;
             end - length..end
         };
-        Places {
+        Ranges {
             hidden_weight: next(units * self.width),
             classifier_weight: next(self.classes * self.features()),
             hidden_bias: next(units),
@@ -89,58 +89,56 @@ impl HeadShape {
         }
     }
 
-    /// The parameters, in the order in which a network names them.
+    /// Returns the parameters, in the order in which a network names them.
     pub fn parameters(&self) -> Vec<Parameter> {
-        let places = self.places();
+        let ranges = self.ranges();
         let mut parameters = Vec::new();
         if let Some(units) = self.hidden {
             let shape = vec![units, self.width];
-            parameters.push(Parameter { name: "hidden.weight", shape, place: places.hidden_weight });
-            parameters.push(Parameter { name: "hidden.bias", shape: vec![units], place: places.hidden_bias });
+            parameters.push(Parameter { name: "hidden.weight", shape, range: ranges.hidden_weight });
+            parameters.push(Parameter { name: "hidden.bias", shape: vec![units], range: ranges.hidden_bias });
         }
         let shape = vec![self.classes, self.features()];
-        parameters.push(Parameter { name: "classifier.weight", shape, place: places.classifier_weight });
+        parameters.push(Parameter { name: "classifier.weight", shape, range: ranges.classifier_weight });
         let shape = vec![self.classes];
-        parameters.push(Parameter { name: "classifier.bias", shape, place: places.classifier_bias });
+        parameters.push(Parameter { name: "classifier.bias", shape, range: ranges.classifier_bias });
         parameters
     }
 }
 
 impl Head {
-    /// A head before its first step: matrices are Xavier normal (Glorot and Bengio 2010), biases zero.
+    /// Initialises a head: matrices are Xavier normal (Glorot and Bengio 2010), biases zero.
     pub fn initial(shape: HeadShape, seed: Seed) -> Self {
         let mut numbers = vec![0.0; shape.numbers()];
         for (n, parameter) in shape.parameters().into_iter().enumerate() {
             if let [to, from] = parameter.shape[..] {
                 let deviation = libm::sqrt(2.0 / (from + to) as f64);
                 let mut stream = seed.stream(Domain::Init, 0, n as u64);
-                numbers[parameter.place].fill_with(|| (deviation * stream.normal()) as f32);
+                numbers[parameter.range].fill_with(|| (deviation * stream.normal()) as f32);
             }
         }
         Self { shape, numbers }
     }
 
-    /// A head of the given numbers: matrices, then biases.
+    /// Creates a head from its numbers: matrices, then biases.
     ///
     /// # Errors
-    /// If it needs another number of them.
+    /// If their number does not match the shape.
     pub fn new(shape: HeadShape, numbers: Vec<f32>) -> Result<Self, HeadError> {
         let needed = shape.numbers();
         if numbers.len() != needed {
-            return Err(HeadError::Input(format!(
-                "a head of {needed} numbers, but there are {}",
-                numbers.len()
-            )));
+            let got = numbers.len();
+            return Err(HeadError::Input(format!("a head of {needed} numbers, but there are {got}")));
         }
         Ok(Self { shape, numbers })
     }
 
-    /// Its sizes.
+    /// Returns the sizes of the head.
     pub fn shape(&self) -> HeadShape {
         self.shape
     }
 
-    /// All weights: matrices, then biases.
+    /// Returns the weights of all matrices, then the biases.
     pub fn numbers(&self) -> &[f32] {
         &self.numbers
     }
@@ -149,50 +147,50 @@ impl Head {
         &mut self.numbers
     }
 
-    /// The outputs for some vectors, one after the other. Those of a vector do not depend on the other vectors.
+    /// Computes the outputs for some vectors, one after the other. Those of a vector do not depend on the other vectors.
     ///
     /// # Errors
-    /// If they are not whole vectors.
+    /// If the numbers do not divide into vectors.
     pub fn forward(&self, vectors: &[f32]) -> Result<HeadOutput, HeadError> {
         let HeadShape { width, hidden, .. } = self.shape;
         if width == 0 || !vectors.len().is_multiple_of(width) {
             return Err(HeadError::Input(format!("{} numbers are not vectors of {width}", vectors.len())));
         }
-        let places = self.shape.places();
+        let ranges = self.shape.ranges();
         let hidden = hidden.map(|_| {
-            let weight = &self.numbers[places.hidden_weight];
-            let mut outputs = affine(vectors, weight, &self.numbers[places.hidden_bias]);
+            let weight = &self.numbers[ranges.hidden_weight];
+            let mut outputs = affine(vectors, weight, &self.numbers[ranges.hidden_bias]);
             for number in &mut outputs {
                 *number = number.max(0.0);
             }
             outputs
         });
         let features = hidden.as_deref().unwrap_or(vectors);
-        let weight = &self.numbers[places.classifier_weight];
-        let logits = affine(features, weight, &self.numbers[places.classifier_bias]);
+        let weight = &self.numbers[ranges.classifier_weight];
+        let logits = affine(features, weight, &self.numbers[ranges.classifier_bias]);
         Ok(HeadOutput { logits, hidden })
     }
 
-    /// The gradient of a loss by all weights, from its gradient by the logits of these vectors.
+    /// Computes the gradient of a loss by all weights, from its gradient by the logits of these vectors.
     pub(crate) fn backward(&self, vectors: &[f32], output: &HeadOutput, by_logits: &[f32]) -> Vec<f32> {
         let HeadShape { hidden, classes, .. } = self.shape;
         let rows = by_logits.len() / classes.max(1);
-        let places = self.shape.places();
+        let ranges = self.shape.ranges();
         let mut gradient = vec![0.0; self.numbers.len()];
         let features = output.hidden.as_deref().unwrap_or(vectors);
-        by_weight(by_logits, features, classes, &mut gradient[places.classifier_weight.clone()]);
-        sum_rows(by_logits, &mut gradient[places.classifier_bias]);
+        by_weight(by_logits, features, classes, &mut gradient[ranges.classifier_weight.clone()]);
+        sum_rows(by_logits, &mut gradient[ranges.classifier_bias]);
         if let (Some(units), Some(outputs)) = (hidden, &output.hidden) {
             let mut by_hidden = vec![0.0; rows * units];
-            let weight = Operand::new(&self.numbers[places.classifier_weight], classes, units);
+            let weight = Operand::new(&self.numbers[ranges.classifier_weight], classes, units);
             multiply(Operand::new(by_logits, rows, classes), weight, 0.0, &mut by_hidden);
             for (by, &output) in by_hidden.iter_mut().zip(outputs) {
                 if output <= 0.0 {
                     *by = 0.0;
                 }
             }
-            by_weight(&by_hidden, vectors, units, &mut gradient[places.hidden_weight]);
-            sum_rows(&by_hidden, &mut gradient[places.hidden_bias]);
+            by_weight(&by_hidden, vectors, units, &mut gradient[ranges.hidden_weight]);
+            sum_rows(&by_hidden, &mut gradient[ranges.hidden_bias]);
         }
         gradient
     }

@@ -1,6 +1,6 @@
 //! Matrix products, single-threaded: the same bits on the same kind of processor, however many threads call it.
 
-/// Numbers of a slice as a matrix, or as its transpose.
+/// A slice as a matrix, or as its transpose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Operand<'a, T> {
     numbers: &'a [T],
@@ -11,13 +11,12 @@ pub(crate) struct Operand<'a, T> {
 }
 
 impl<'a, T> Operand<'a, T> {
-    /// `rows` rows of `columns` numbers, one row after the other.
+    /// Views `rows` rows of `columns` numbers, one row after the other.
     pub(crate) fn new(numbers: &'a [T], rows: usize, columns: usize) -> Self {
         assert_eq!(numbers.len(), rows * columns, "a matrix of {rows} rows and {columns} columns");
         Self { numbers, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
-    /// The transpose.
     pub(crate) fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -29,15 +28,15 @@ impl<'a, T> Operand<'a, T> {
     }
 }
 
-/// A type of numbers with a matrix product of its own.
+/// An element type with a matrix product.
 pub(crate) trait Gemm: Copy {
     /// Computes `into = a·b + keep·into`. If `keep` is zero, `into` is only written.
     fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, keep: Self, into: &mut [Self]);
 }
 
 macro_rules! gemm {
-    ($number:ty, $gemm:path) => {
-        impl Gemm for $number {
+    ($scalar:ty, $gemm:path) => {
+        impl Gemm for $scalar {
             fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, keep: Self, into: &mut [Self]) {
                 assert_eq!(a.columns, b.rows, "factors that fit");
                 assert_eq!(into.len(), a.rows * b.columns, "a product that fits");
@@ -81,15 +80,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_and_transposes_are_those_of_the_definition() {
+    fn products_follow_the_definition() {
         let a: Vec<f32> = (0..6).map(|n| n as f32).collect();
         let b: Vec<f32> = (0..12).map(|n| (n as f32) * 0.5 - 2.0).collect();
         let mut c = vec![f32::NAN; 8];
         multiply(Operand::new(&a, 2, 3), Operand::new(&b, 3, 4), 0.0, &mut c);
         for row in 0..2 {
             for column in 0..4 {
-                let wanted: f32 = (0..3).map(|k| a[row * 3 + k] * b[k * 4 + column]).sum();
-                assert!((c[row * 4 + column] - wanted).abs() < 1e-6);
+                let expected: f32 = (0..3).map(|k| a[row * 3 + k] * b[k * 4 + column]).sum();
+                assert!((c[row * 4 + column] - expected).abs() < 1e-6);
             }
         }
         let mut gram = vec![1.0_f64; 9];

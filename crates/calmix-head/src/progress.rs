@@ -1,11 +1,11 @@
-//! How far a fit is.
+//! The progress of a fit, and its stop flag.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::HeadError;
 
-/// How far a fit is, and whether it has to stop: the threads that train write the one and read the other, and whoever waits
-/// for them does the reverse.
+/// The progress of a fit and its stop flag: the training threads write the progress and read the flag, the waiting thread does
+/// the reverse.
 #[derive(Debug)]
 pub struct FitProgress<'a> {
     stop: &'a AtomicBool,
@@ -14,17 +14,17 @@ pub struct FitProgress<'a> {
 }
 
 impl<'a> FitProgress<'a> {
-    /// Before the first step; the fit ends soon after `stop` becomes true.
+    /// Creates the progress before the first step; the fit ends soon after `stop` becomes true.
     pub fn new(stop: &'a AtomicBool) -> Self {
         Self { stop, steps: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 
-    /// The number of steps that all heads have taken together.
+    /// Returns the number of steps that all heads have taken together.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// The number of steps that all heads will have taken; 0 before the fit has begun.
+    /// Returns the number of steps that all heads will have taken at the end; 0 before the fit has begun.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
@@ -37,7 +37,7 @@ impl<'a> FitProgress<'a> {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Called wherever work may take longer than a fraction of a second: in every iteration and block of rows.
+    /// Checks the stop flag; called in every iteration and block of rows, so that a fit ends within a fraction of a second.
     ///
     /// # Errors
     /// [`HeadError::Stopped`] if the fit has to stop.

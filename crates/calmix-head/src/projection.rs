@@ -1,4 +1,4 @@
-//! From the features of a backbone to the vectors of a head: centred, of unit length, and turned to their principal
+//! From the features of a backbone to the vectors of a head: centred, of unit length, and rotated to their principal
 //! directions.
 
 mod principal;
@@ -11,8 +11,8 @@ use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 use crate::progress::check_stop;
 
-/// The least length of a vector; a shorter one is not scaled up.
-pub const SHORTEST: f32 = 1e-12;
+/// The smallest length by which a vector is divided; a shorter one is not scaled up.
+pub const MIN_LENGTH: f32 = 1e-12;
 /// Rows whose products are added in f32 before they go into a sum of f64.
 const BLOCK: usize = 256;
 
@@ -35,9 +35,6 @@ impl Projection {
     }
 
     /// Fits it as [`fit`](Self::fit) does, unless `stop` becomes true: thousands of dimensions take minutes.
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit), and [`HeadError::Stopped`].
     pub fn fit_unless(vectors: Matrix<'_>, dimensions: usize, stop: &AtomicBool) -> Result<Self, HeadError> {
         let width = vectors.width();
         if vectors.rows() == 0 || width == 0 {
@@ -59,48 +56,48 @@ impl Projection {
         Ok(Self { mean, rotation: rotation.into_iter().map(|number| number as f32).collect(), dimensions })
     }
 
-    /// A projection of known numbers: the mean, and the directions one after the other.
+    /// Creates a projection from its mean and its directions, one after the other.
     ///
     /// # Errors
     /// If the directions are not vectors of the length of the mean.
     pub fn new(mean: Vec<f32>, rotation: Vec<f32>) -> Result<Self, HeadError> {
         let width = mean.len();
         if width == 0 || !rotation.len().is_multiple_of(width) {
+            let numbers = rotation.len();
             return Err(HeadError::Input(format!(
-                "{} numbers are not directions in {width} dimensions",
-                rotation.len()
+                "{numbers} numbers are not directions in {width} dimensions"
             )));
         }
         let dimensions = if rotation.is_empty() { width } else { rotation.len() / width };
         Ok(Self { mean, rotation, dimensions })
     }
 
-    /// The mean of the features.
+    /// Returns the mean of the features.
     pub fn mean(&self) -> &[f32] {
         &self.mean
     }
 
-    /// The directions that are kept, one after the other; empty if all dimensions are kept as they are.
+    /// Returns the directions that are kept, one after the other; empty if all dimensions are kept as they are.
     pub fn rotation(&self) -> &[f32] {
         &self.rotation
     }
 
-    /// Whether a vector of features is too long for [`apply`](Self::apply).
+    /// Returns whether a vector of features is too long for [`apply`](Self::apply).
     pub fn is_too_long(&self, features: &[f32]) -> bool {
         add_unit(features, &self.mean, &mut Vec::with_capacity(features.len())).is_err()
     }
 
-    /// The number of features of a vector before the projection.
+    /// Returns the number of features of a vector before the projection.
     pub fn width(&self) -> usize {
         self.mean.len()
     }
 
-    /// The length of a vector after the projection.
+    /// Returns the length of a vector after the projection.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// The vectors of some features. The result of a row does not depend on the other rows.
+    /// Projects feature vectors. The result of a row does not depend on the other rows.
     ///
     /// # Errors
     /// If the rows have another number of features, or one is too long.
@@ -121,10 +118,10 @@ impl Projection {
         if self.rotation.is_empty() {
             return Ok(unit);
         }
-        let mut turned = vec![0.0; features.rows() * self.dimensions];
+        let mut rotated = vec![0.0; features.rows() * self.dimensions];
         let rotation = Operand::new(&self.rotation, self.dimensions, width);
-        multiply(Operand::new(&unit, features.rows(), width), rotation.transposed(), 0.0, &mut turned);
-        Ok(turned)
+        multiply(Operand::new(&unit, features.rows(), width), rotation.transposed(), 0.0, &mut rotated);
+        Ok(rotated)
     }
 }
 
@@ -141,7 +138,7 @@ fn add_unit(row: &[f32], mean: &[f32], into: &mut Vec<f32>) -> Result<(), TooLon
 /// Divides a vector by its length, and returns the length.
 pub(crate) fn scale_to_unit_length(vector: &mut [f32]) -> f32 {
     let squares = calmix_core::lanes::sum(vector, |number| f64::from(number) * f64::from(number));
-    let length = (libm::sqrt(squares) as f32).max(SHORTEST);
+    let length = (libm::sqrt(squares) as f32).max(MIN_LENGTH);
     for number in vector {
         *number /= length;
     }
@@ -191,19 +188,20 @@ mod tests {
         let line = line();
         let rows = Matrix::new(&line, 200, 3).unwrap();
         let projection = Projection::fit(rows, 1).unwrap();
-        let seen = projection.apply(rows).unwrap();
-        assert!(seen[..90].iter().all(|x| (0.95..=1.0001).contains(&x.abs())), "{seen:?}");
+        let projected = projection.apply(rows).unwrap();
+        assert!(projected[..90].iter().all(|x| (0.95..=1.0001).contains(&x.abs())), "{projected:?}");
         // The largest number of the direction is positive: 2/3 of its length.
-        assert!(seen[199] > 0.0);
+        assert!(projected[199] > 0.0);
     }
 
     #[test]
     fn all_dimensions_are_kept_as_they_are() {
         let projection =
             Projection::fit(Matrix::new(&[1.0, 0.0, 0.0, -1.0, 0.0, 0.0], 2, 3).unwrap(), 0).unwrap();
-        let seen = projection.apply(Matrix::new(&[3.0, 4.0, 0.0, 0.0, 0.0, 0.0], 2, 3).unwrap()).unwrap();
-        assert!((seen[0] - 0.6).abs() < 1e-6 && (seen[1] - 0.8).abs() < 1e-6, "{seen:?}");
-        assert_eq!(seen[3..], [0.0; 3]);
+        let projected =
+            projection.apply(Matrix::new(&[3.0, 4.0, 0.0, 0.0, 0.0, 0.0], 2, 3).unwrap()).unwrap();
+        assert!((projected[0] - 0.6).abs() < 1e-6 && (projected[1] - 0.8).abs() < 1e-6, "{projected:?}");
+        assert_eq!(projected[3..], [0.0; 3]);
     }
 
     #[test]
@@ -241,9 +239,9 @@ mod tests {
                 assert!((dot - f32::from(u8::from(i == j))).abs() < 1e-5, "{i} {j} {dot}");
             }
         }
-        let seen = projection.apply(rows).unwrap();
+        let projected = projection.apply(rows).unwrap();
         let spread =
-            |dimension: usize| -> f32 { seen.iter().skip(dimension).step_by(kept).map(|x| x * x).sum() };
+            |dimension: usize| -> f32 { projected.iter().skip(dimension).step_by(kept).map(|x| x * x).sum() };
         let spreads: Vec<f32> = (0..kept).map(spread).collect();
         assert!(spreads.is_sorted_by(|a, b| a >= b), "{spreads:?}");
         // As much as any choice of five axes of the data.

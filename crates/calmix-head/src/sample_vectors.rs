@@ -1,4 +1,4 @@
-//! The rows of vectors that heads are trained on: in memory, or wherever a caller keeps more than fit there.
+//! The rows of vectors that heads are trained on: in memory, or read by the caller if they do not fit there.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -9,29 +9,29 @@ use crate::error::HeadError;
 
 /// Rows of numbers that are read one by one, from several threads. A row is the same every time.
 pub trait VectorRows: Debug + Sync {
-    /// The number of rows.
+    /// Returns the number of rows.
     fn rows(&self) -> usize;
 
-    /// The numbers of a row.
+    /// Returns the number of columns.
     fn width(&self) -> usize;
 
-    /// Appends some numbers of a row.
+    /// Appends the numbers of a row in a range of columns.
     ///
     /// # Errors
     /// If there is no such row, or it cannot be read.
     fn read(&self, row: usize, columns: Range<usize>, into: &mut Vec<f32>) -> Result<(), HeadError>;
 
-    /// The first row with a number that is infinite or not a number; `None` if all are finite.
-    fn first_infinite(&self) -> Option<usize>;
+    /// Returns the first row with a number that is not finite, if any.
+    fn first_non_finite(&self) -> Option<usize>;
 }
 
-/// Rows of numbers, in memory or elsewhere.
+/// Rows of numbers, in memory or read by the caller.
 #[derive(Debug, Clone, Copy)]
 pub enum SampleVectors<'a> {
     /// In memory, one row after the other.
     Memory(Matrix<'a>),
-    /// Wherever the caller keeps them.
-    Elsewhere(&'a dyn VectorRows),
+    /// Read by the caller.
+    External(&'a dyn VectorRows),
 }
 
 impl<'a> From<Matrix<'a>> for SampleVectors<'a> {
@@ -41,23 +41,22 @@ impl<'a> From<Matrix<'a>> for SampleVectors<'a> {
 }
 
 impl SampleVectors<'_> {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         match self {
             Self::Memory(matrix) => matrix.rows(),
-            Self::Elsewhere(rows) => rows.rows(),
+            Self::External(rows) => rows.rows(),
         }
     }
 
-    /// The numbers of a row.
+    /// Returns the number of columns.
     pub fn width(&self) -> usize {
         match self {
             Self::Memory(matrix) => matrix.width(),
-            Self::Elsewhere(rows) => rows.width(),
+            Self::External(rows) => rows.width(),
         }
     }
 
-    /// Appends some numbers of a row.
     pub(crate) fn read(
         &self,
         row: usize,
@@ -70,16 +69,16 @@ impl SampleVectors<'_> {
                 into.extend_from_slice(numbers.ok_or_else(|| no_row(row))?);
                 Ok(())
             }
-            Self::Elsewhere(rows) => rows.read(row, columns, into),
+            Self::External(rows) => rows.read(row, columns, into),
         }
     }
 
-    pub(crate) fn first_infinite(&self) -> Option<usize> {
+    pub(crate) fn first_non_finite(&self) -> Option<usize> {
         match self {
             Self::Memory(matrix) => {
                 matrix.iter().position(|row| row.iter().any(|number| !number.is_finite()))
             }
-            Self::Elsewhere(rows) => rows.first_infinite(),
+            Self::External(rows) => rows.first_non_finite(),
         }
     }
 }

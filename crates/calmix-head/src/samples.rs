@@ -10,13 +10,13 @@ use crate::sample_vectors::SampleVectors;
 /// The vectors of samples, in one view or several, and their labels.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadSamples<'a> {
-    /// The samples, ascending. What is drawn for a sample depends on its id, not on its row.
+    /// The ids of the samples, ascending. The random draws of a sample depend on its id, not on its row.
     pub ids: &'a [u64],
     /// One row for each sample: its vector without augmentation, then the weak views, then the strong ones.
     pub vectors: SampleVectors<'a>,
     /// The number of weak views; 0 to train on the vector without augmentation.
     pub weak: u8,
-    /// The number of strong views; likewise.
+    /// The number of strong views; 0 to train on the vector without augmentation.
     pub strong: u8,
     /// The class of each sample; `None` if it has no label.
     pub labels: &'a [Option<u32>],
@@ -26,30 +26,30 @@ pub struct HeadSamples<'a> {
     pub groups: &'a [u32],
 }
 
-/// Which rows of [`HeadSamples`] a head is trained on.
+/// The rows of [`HeadSamples`] that a head is trained on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainingRows {
-    /// With their labels.
+    /// Rows that are trained on with their labels.
     pub labelled: Vec<usize>,
-    /// Without labels; a row may be in both.
+    /// Rows that are trained on without labels; a row may be in both lists.
     pub unlabelled: Vec<usize>,
 }
 
 /// Labelled samples that no head is trained on.
 #[derive(Debug, Clone, Copy)]
 pub struct ValidationSamples<'a> {
-    /// The samples.
+    /// The ids of the samples.
     pub ids: &'a [u64],
-    /// Their vectors without augmentation.
+    /// One vector per sample, without augmentation.
     pub vectors: Matrix<'a>,
-    /// Their classes.
+    /// One class per sample.
     pub labels: &'a [u32],
     /// The [group](calmix_metrics::groups) of each; empty if each is a group of its own.
     pub groups: &'a [u32],
 }
 
 impl HeadSamples<'_> {
-    /// The length of a vector.
+    /// Returns the length of a vector.
     pub fn width(&self) -> usize {
         self.vectors.width() / self.views()
     }
@@ -88,15 +88,15 @@ impl HeadSamples<'_> {
         Ok(())
     }
 
-    /// The vectors without augmentation of some rows, one after the other.
+    /// Reads the vectors without augmentation of some rows, one after the other.
     ///
     /// # Errors
     /// If a row does not exist or cannot be read.
-    pub fn clean(&self, rows: &[usize]) -> Result<Vec<f32>, HeadError> {
+    pub fn unaugmented(&self, rows: &[usize]) -> Result<Vec<f32>, HeadError> {
         self.first_dimensions(rows, self.width())
     }
 
-    /// The first numbers of these vectors.
+    /// Reads the first `dimensions` numbers of these vectors.
     pub(crate) fn first_dimensions(&self, rows: &[usize], dimensions: usize) -> Result<Vec<f32>, HeadError> {
         let mut numbers = Vec::with_capacity(rows.len() * dimensions);
         for &row in rows {
@@ -105,7 +105,6 @@ impl HeadSamples<'_> {
         Ok(numbers)
     }
 
-    /// The label of the sample in a row.
     pub(crate) fn label(&self, row: usize) -> Option<u32> {
         self.labels.get(row).copied().flatten()
     }
@@ -113,44 +112,39 @@ impl HeadSamples<'_> {
     /// Checks that ids, vectors and labels agree, and that all numbers are finite.
     ///
     /// # Errors
-    /// Names the first row that does not.
+    /// If they do not; the message names the first row.
     pub fn check(&self, rows: &TrainingRows) -> Result<(), HeadError> {
         let count = self.vectors.rows();
-        if self.ids.len() != count || self.labels.len() != count {
-            return Err(HeadError::Input(format!(
-                "{count} rows of vectors, but {} ids and {} labels",
-                self.ids.len(),
-                self.labels.len()
-            )));
+        let ids = self.ids.len();
+        let labels = self.labels.len();
+        if ids != count || labels != count {
+            let text = format!("{count} rows of vectors, but {ids} ids and {labels} labels");
+            return Err(HeadError::Input(text));
         }
-        if !self.groups.is_empty() && self.groups.len() != count {
-            return Err(HeadError::Input(format!(
-                "{count} rows of vectors, but {} groups",
-                self.groups.len()
-            )));
+        let groups = self.groups.len();
+        if groups != 0 && groups != count {
+            return Err(HeadError::Input(format!("{count} rows of vectors, but {groups} groups")));
         }
         if !self.vectors.width().is_multiple_of(self.views()) || self.width() == 0 {
-            return Err(HeadError::Input(format!(
-                "rows of {} numbers cannot hold {} vectors of equal length",
-                self.vectors.width(),
-                self.views()
-            )));
+            let numbers = self.vectors.width();
+            let views = self.views();
+            let text = format!("rows of {numbers} numbers cannot hold {views} vectors of equal length");
+            return Err(HeadError::Input(text));
         }
         if let Some(row) = self.ids.windows(2).position(|pair| pair[0] >= pair[1]) {
             return Err(HeadError::Input(format!("row {}: its id is not above the one before", row + 1)));
         }
-        let stray = |label: Option<u32>| label.is_some_and(|class| class as usize >= self.classes.len());
-        if let Some(row) = self.labels.iter().position(|&label| stray(label)) {
+        let is_invalid = |label: Option<u32>| label.is_some_and(|class| class as usize >= self.classes.len());
+        if let Some(row) = self.labels.iter().position(|&label| is_invalid(label)) {
             let label = self.labels[row].unwrap_or_default();
+            let classes = self.classes.len();
             return Err(HeadError::Input(format!(
-                "row {row}: class {label}, but there are {} classes",
-                self.classes.len()
+                "row {row}: class {label}, but there are {classes} classes"
             )));
         }
-        if let Some(row) = self.vectors.first_infinite() {
-            return Err(HeadError::Input(format!(
-                "row {row}: a number of its vector is infinite or not a number"
-            )));
+        if let Some(row) = self.vectors.first_non_finite() {
+            let text = format!("row {row}: a number of its vector is infinite or not a number");
+            return Err(HeadError::Input(text));
         }
         let unlabelled = rows.labelled.iter().find(|&&row| self.label(row).is_none());
         if let Some(row) = unlabelled {
@@ -167,7 +161,7 @@ impl HeadSamples<'_> {
     }
 }
 
-/// From this number of classes on, the labels must be two per class or more.
+/// With more classes than this, there must be at least two labels per class.
 const MANY_CLASSES: usize = 10_000;
 
 /// Refuses labels that are almost all different, such as ids: each would be a class of its own, and training would take days.
@@ -185,14 +179,14 @@ pub fn check_classes(labels: usize, classes: usize) -> Result<(), HeadError> {
 }
 
 impl TrainingRows {
-    /// The rows without the labels of some of them, which are ascending. If there are unlabelled rows, the held-out ones are
-    /// among them, as a user's own unlabelled samples are when the model predicts them.
+    /// Returns the rows without the labels of `held_out`, which is ascending. If there are unlabelled rows, the held-out ones
+    /// are added to them: unlabelled samples of a user are trained on too before the model predicts them.
     pub(crate) fn without_labels(&self, held_out: &[usize]) -> Self {
         let labelled = self.labelled.iter().copied().filter(|row| held_out.binary_search(row).is_err());
         let mut unlabelled = self.unlabelled.clone();
         if !unlabelled.is_empty() {
-            let known: BTreeSet<usize> = unlabelled.iter().copied().collect();
-            unlabelled.extend(held_out.iter().filter(|row| !known.contains(row)));
+            let present: BTreeSet<usize> = unlabelled.iter().copied().collect();
+            unlabelled.extend(held_out.iter().filter(|row| !present.contains(row)));
         }
         Self { labelled: labelled.collect(), unlabelled }
     }

@@ -7,13 +7,13 @@ use calmix_core::schedule::{LearningRate, Start};
 
 use crate::error::HeadError;
 
-/// Which heads are trained and compared.
+/// The heads that are trained and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Candidates {
     /// The head of the settings, and the one on the labels alone if they request it.
     #[default]
     Method,
-    /// Those for samples of one vector each, without weak and strong views: logistic regression on the labels alone,
+    /// The candidates for samples of one vector each, without weak and strong views: logistic regression on the labels alone,
     /// two mixtures of Gaussians, and the average of both kinds. None of them is trained step by step, and of the settings
     /// only the folds and the seed apply. A head on pseudo-labels with dropout as the strong view was tried: it was slower
     /// by an order of magnitude, and its out-of-fold NLL was far below that on test images.
@@ -29,17 +29,17 @@ pub struct HeadSettings {
     pub hidden: Option<usize>,
     /// The number of steps; not used with [`Candidates::OneVector`].
     pub steps: u64,
-    /// Labelled rows of a step.
+    /// The number of labelled rows per step.
     pub batch: usize,
-    /// Unlabelled rows of a step; zero for supervised training.
+    /// The number of unlabelled rows per step; zero for supervised training.
     pub unlabelled_batch: usize,
     /// The initial learning rate.
     pub lr: f64,
-    /// How it changes.
+    /// The schedule of the learning rate.
     pub schedule: LearningRate,
     /// The momentum of SGD.
     pub momentum: f64,
-    /// Whether it is Nesterov's.
+    /// Whether the momentum is Nesterov's.
     pub nesterov: bool,
     /// The decay of matrices; biases are not decayed.
     pub weight_decay: f64,
@@ -49,7 +49,7 @@ pub struct HeadSettings {
     pub ema_decay: f64,
     /// The number of folds that give out-of-fold predictions; 0 for none.
     pub folds: usize,
-    /// Which heads are trained and compared.
+    /// The heads that are trained and compared.
     pub candidates: Candidates,
     /// Whether a head that is trained on the labels alone is tried too. With [`Candidates::OneVector`] it always is.
     pub labels_alone: bool,
@@ -60,19 +60,19 @@ pub struct HeadSettings {
 }
 
 impl HeadSettings {
-    /// As these, without mixtures if there are more labels than mixtures are meant for.
+    /// Returns the settings without mixtures if there are more labels than mixtures are used for.
     pub(crate) fn for_labels(&self, labels: usize, classes: usize) -> Self {
         let mut settings = *self;
-        if !self.method.mixup.is_for(labels, classes) {
+        if !self.method.mixup.applies_to(labels, classes) {
             settings.method.mixup.start = Start::at(u64::MAX);
         }
         settings
     }
 
-    /// Refuses what does not apply to heads.
+    /// Checks that the settings apply to heads.
     ///
     /// # Errors
-    /// If the method needs two whole passes or pixels, or a number is out of range.
+    /// If the method needs two full passes or pixels, or a number is out of range.
     pub fn check(&self) -> Result<(), HeadError> {
         if self.method.base_loss == BaseLoss::Twice {
             return Err(HeadError::Setting(

@@ -1,8 +1,6 @@
 //! The training of one head, top-down: draw a batch, observe, plan, learn, commit.
 
 mod batch;
-mod optimiser;
-mod step_batches;
 
 use std::thread;
 
@@ -14,8 +12,8 @@ use calmix_core::observation::{Observation, Rows};
 use calmix_core::plan::StepPlan;
 use calmix_core::planner::Planner;
 use calmix_core::schedule::RunStep;
-use calmix_metrics::margin_histogram::SampleMargins;
-use calmix_metrics::mean_margins::Margins;
+use calmix_metrics::margins::Margins;
+use calmix_metrics::margins::SampleMargins;
 use calmix_metrics::pseudo_labels::PseudoSums;
 
 use crate::error::HeadError;
@@ -25,24 +23,22 @@ use crate::progress::FitProgress;
 use crate::projection::scale_to_unit_length;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::HeadSettings;
-use batch::{Batch, Batches};
-use optimiser::{Optimiser, norm};
-use step_batches::StepBatches;
+use batch::{Batch, Batches, StepBatches};
 
 /// A trained head.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainedHead {
-    /// The exponential moving average of the weights: the model to use.
-    pub average: Head,
+    /// The exponential moving average of the weights, which predicts.
+    pub ema: Head,
     /// The weights after the last step.
-    pub live: Head,
-    /// What some of the steps came to.
+    pub weights: Head,
+    /// Metrics of the logged steps.
     pub log: Vec<StepLog>,
     /// The margins of all samples, if the method uses them.
     pub margins: SampleMargins,
 }
 
-/// What a step came to.
+/// Metrics of one training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepLog {
     /// The step, from 0.
@@ -51,18 +47,18 @@ pub struct StepLog {
     pub rate: f64,
     /// Each term of the loss before its weight, in the order of the method's terms.
     pub losses: Vec<f64>,
-    /// Their weighted sum.
+    /// The weighted sum of the terms.
     pub total: f64,
     /// The norm of the gradient, before it was clipped.
     pub gradient_norm: f64,
     /// The mean weight of the unlabelled rows; `None` if there are none.
-    pub in_use: Option<f64>,
+    pub utilisation: Option<f64>,
     /// The number of mixtures.
     pub mixtures: usize,
     /// The mean margins of the easy and the hard rows, if the method uses them.
     pub margins: Option<Margins>,
-    /// The quality of the pseudo-labels, where classes are known: of this step, or in a log of all steps since the entry
-    /// before.
+    /// The quality of the pseudo-labels, if their classes are known: of this step, or in a log of all steps since the last
+    /// entry.
     pub pseudo: PseudoSums,
 }
 
@@ -81,7 +77,7 @@ pub fn train(
     train_checked(samples, rows, settings, progress)
 }
 
-/// As [`train`], for input that was checked: reading all vectors once more for every fold would be wasted.
+/// Trains as [`train`] does, on checked input: checking reads all vectors, once more for every fold.
 pub(crate) fn train_checked(
     samples: HeadSamples<'_>,
     rows: &TrainingRows,
@@ -107,9 +103,9 @@ pub(crate) fn train_checked(
         }
         Ok::<(), HeadError>(())
     })?;
-    let margins = learner.margins();
-    let Optimiser { live, average, .. } = learner.optimiser;
-    Ok(TrainedHead { average, live, log, margins })
+    let margins = SampleMargins::of(&learner.planner.labelled, &learner.planner.samples);
+    let Optimiser { weights, ema, .. } = learner.optimiser;
+    Ok(TrainedHead { ema, weights, log, margins })
 }
 
 /// A head in training, step by step.
@@ -118,7 +114,7 @@ pub struct Training<'a> {
     learner: Learner,
 }
 
-/// What steps change: the method's state, the weights, and the last batch.
+/// The state that a step updates: that of the method, the weights, and the last batch.
 struct Learner {
     settings: HeadSettings,
     terms: Vec<LossTerm>,
@@ -128,7 +124,7 @@ struct Learner {
     last: StepTrace,
 }
 
-/// What the last step computed, for comparison with another implementation.
+/// Intermediate results of a step, for comparison with another implementation.
 #[derive(Debug, Clone, Default)]
 pub struct StepTrace {
     /// The inputs with a loss: labelled rows, mixtures, strong rows.
@@ -140,7 +136,7 @@ pub struct StepTrace {
 }
 
 impl<'a> Training<'a> {
-    /// A head before its first step.
+    /// Prepares the training of a head.
     ///
     /// # Errors
     /// If a setting does not apply to heads, or the input contradicts itself.
@@ -175,27 +171,27 @@ impl<'a> Training<'a> {
         Ok(Self { batches: Batches::new(samples, rows, settings)?, learner })
     }
 
-    /// The weights as they are now.
-    pub fn live(&self) -> &Head {
-        &self.learner.optimiser.live
+    /// Returns the weights after the last step.
+    pub fn weights(&self) -> &Head {
+        &self.learner.optimiser.weights
     }
 
-    /// Their exponential moving average.
-    pub fn average(&self) -> &Head {
-        &self.learner.optimiser.average
+    /// Returns the exponential moving average of the weights.
+    pub fn ema(&self) -> &Head {
+        &self.learner.optimiser.ema
     }
 
-    /// The classes of the labelled rows of the last step.
+    /// Returns the classes of the labelled rows of the last step.
     pub fn last_labels(&self) -> &[u32] {
         &self.learner.batch.labels
     }
 
-    /// What the last step computed.
+    /// Returns the intermediate results of the last step.
     pub fn last(&self) -> &StepTrace {
         &self.learner.last
     }
 
-    /// Takes a step.
+    /// Trains on the batch of a step.
     ///
     /// # Errors
     /// If a vector cannot be read, or a number is not finite; the head is then as before.
@@ -206,19 +202,7 @@ impl<'a> Training<'a> {
 }
 
 impl Learner {
-    /// The margins of all samples so far.
-    fn margins(&self) -> SampleMargins {
-        let mut margins = SampleMargins::default();
-        if let Some(store) = &self.planner.labelled.margins {
-            margins.add_labelled(store);
-        }
-        for store in self.planner.samples.shards.iter().filter_map(|shard| shard.margins.as_ref()) {
-            margins.add_unlabelled(store);
-        }
-        margins
-    }
-
-    /// Takes a step with the batch.
+    /// Trains on the batch.
     ///
     /// # Errors
     /// If a number is not finite; the head is then as before.
@@ -226,23 +210,23 @@ impl Learner {
         let settings = &self.settings;
         let at = RunStep { step, steps: settings.steps };
         let Self { batch, last, .. } = self;
-        let observed = self.optimiser.live.forward(&batch.weak)?;
+        let observed = self.optimiser.weights.forward(&batch.weak)?;
         let space = settings.method.similarity_space();
-        let seen = observation(batch, &observed, self.optimiser.live.shape(), space)?;
-        let planned = self.planner.plan(&seen, &batch.slots, at)?;
+        let observation = observation(batch, &observed, self.optimiser.weights.shape(), space)?;
+        let planned = self.planner.plan(&observation, &batch.slots, at)?;
 
-        let width = self.optimiser.live.shape().width;
+        let width = self.optimiser.weights.shape().width;
         set_inputs(batch, &planned.plan, width, settings.method.mixup.unit_length, &mut last.inputs);
-        let output = self.optimiser.live.forward(&last.inputs)?;
+        let output = self.optimiser.weights.forward(&last.inputs)?;
         let rows = LossRows {
-            classes: self.optimiser.live.shape().classes,
+            classes: self.optimiser.weights.shape().classes,
             labels: &batch.labels,
             plan: &planned.plan,
             smoothing: settings.method.smoothing,
             logits: &output.logits,
         };
         let Losses { terms, total, by_logits } = rows.losses(&self.terms);
-        last.gradient = self.optimiser.live.backward(&last.inputs, &output, &by_logits);
+        last.gradient = self.optimiser.weights.backward(&last.inputs, &output, &by_logits);
         let gradient_norm = norm(&last.gradient);
         if !total.is_finite() || !gradient_norm.is_finite() {
             self.planner.undo();
@@ -253,14 +237,15 @@ impl Learner {
         self.optimiser.step(settings, rate, gradient_norm, &last.gradient);
         last.plan = self.planner.commit(planned);
         let is_logged = settings.log_every > 0;
-        let pseudo = is_logged.then(|| PseudoSums::of(&last.plan, seen.unlabelled.logits, &batch.truth));
+        let pseudo =
+            is_logged.then(|| PseudoSums::of(&last.plan, observation.unlabelled.logits, &batch.truth));
         Ok(StepLog {
             step,
             rate,
             losses: terms,
             total,
             gradient_norm,
-            in_use: last.plan.feedback.in_use.mean(),
+            utilisation: last.plan.feedback.utilisation.mean(),
             mixtures: last.plan.mixes.len(),
             margins: last.plan.difficulty.as_ref().map(Margins::of),
             pseudo: pseudo.unwrap_or_default(),
@@ -268,7 +253,53 @@ impl Learner {
     }
 }
 
-/// What the method sees of a batch.
+/// Keeps the divisor of a clipped gradient away from zero, as PyTorch's `clip_grad_norm_` does.
+const CLIP_FLOOR: f64 = 1e-6;
+
+/// The weights of a head in training, with their moving average and momentum.
+#[derive(Debug, Clone, PartialEq)]
+struct Optimiser {
+    weights: Head,
+    ema: Head,
+    velocity: Vec<f32>,
+}
+
+impl Optimiser {
+    fn new(head: Head) -> Self {
+        let velocity = vec![0.0; head.numbers().len()];
+        Self { ema: head.clone(), weights: head, velocity }
+    }
+
+    /// Updates weights and moving average with the gradient, whose norm is given.
+    ///
+    /// `g += decay·p; v = momentum·v + g; p −= rate·(g + momentum·v)`; without Nesterov, `p −= rate·v`.
+    fn step(&mut self, settings: &HeadSettings, rate: f64, norm: f64, gradient: &[f32]) {
+        let clipped = settings.clip.filter(|&limit| norm > limit);
+        let factor = clipped.map_or(1.0, |limit| (limit / (norm + CLIP_FLOOR)) as f32);
+        let momentum = settings.momentum as f32;
+        let rate = rate as f32;
+        let ema_rate = (1.0 - settings.ema_decay) as f32;
+        let decayed = self.weights.shape().decayed();
+        let weights = self.weights.numbers_mut().iter_mut().zip(self.ema.numbers_mut());
+        for (n, (((weight, ema), velocity), gradient)) in
+            weights.zip(&mut self.velocity).zip(gradient).enumerate()
+        {
+            let decay = if n < decayed { settings.weight_decay as f32 } else { 0.0 };
+            let gradient = gradient * factor + decay * *weight;
+            *velocity = momentum * *velocity + gradient;
+            let direction = if settings.nesterov { gradient + momentum * *velocity } else { *velocity };
+            *weight -= rate * direction;
+            *ema += ema_rate * (*weight - *ema);
+        }
+    }
+}
+
+/// The Euclidean norm, in f64.
+fn norm(gradient: &[f32]) -> f64 {
+    libm::sqrt(calmix_core::lanes::sum(gradient, |number| f64::from(number) * f64::from(number)))
+}
+
+/// Returns the network's outputs for a batch, as the method expects them.
 fn observation<'a>(
     batch: &'a Batch,
     output: &'a HeadOutput,
@@ -329,7 +360,7 @@ mod tests {
     use calmix_core::mixup::Mix;
 
     #[test]
-    fn mixtures_are_between_labelled_and_strong_rows_and_have_unit_length_on_request() {
+    fn mixtures_have_unit_length_on_request() {
         let batch = Batch {
             labelled_ids: vec![1],
             weak: vec![0.6, 0.8, 0.0, -1.0],

@@ -1,39 +1,49 @@
-//! Evaluates heads: their predictions on validation and test, and the metrics computed from them.
+//! Evaluates heads: their predictions on validation and test, and the metrics computed from them. The head of a finished run is
+//! evaluated again from its weights.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_core::matrix::Matrix;
 use calmix_head::network::Head;
-use calmix_lifecycle::evaluation::work_count::{TellWork, WorkCount};
-use calmix_lifecycle::evaluation::{EvalOutput, LeftOut, evaluate_predictions};
+use calmix_io::error::FileError;
+use calmix_lifecycle::changes::{RunInputs, changed_recipe};
+use calmix_lifecycle::evaluation::{
+    EvalOutput, LeftOut, ProgressFn, WorkCount, evaluate_predictions, ignore_progress,
+};
+use calmix_lifecycle::request::threads;
+use calmix_lifecycle::run_files::read_model;
 use calmix_lifecycle::run_samples::RunSamples;
 use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
-use calmix_recipe::Recipe;
+use calmix_recipe::{Recipe, Resolved};
+use calmix_run::read;
+use calmix_run::read::inspect;
+use calmix_run::result::RunResult;
+use calmix_run::run::{Paths, RunFile};
 use calmix_run::sink::Work;
+use calmix_run::tensor_files::head_files::{max_head_bytes, read_head};
 
 use crate::error::HeadsError;
+use crate::head_settings::{check_head_of, decide_head};
 use crate::head_vectors::HeadVectors;
-use crate::vector_projection::ROWS;
+use crate::images::make_features::vectors_to_evaluate;
+use crate::read_vectors::read_vectors;
+use crate::vector_table::{BLOCK_ROWS, TablePlace};
 
-/// What heads are evaluated on.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadEvaluator<'a> {
-    /// The recipe of the run.
     pub recipe: &'a Recipe,
-    /// The samples of the run.
     pub samples: &'a RunSamples,
-    /// Their vectors.
     pub vectors: &'a HeadVectors,
-    /// Abandons an evaluation when it becomes true.
     pub stop: &'a AtomicBool,
 }
 
 impl HeadEvaluator<'_> {
-    /// The predictions and metrics of a head on validation and test, and of heads of folds for the labels if there are any.
-    /// Counts the resamples of its intervals.
+    /// Evaluates a head on validation and test, and adds the predictions of labels by heads of folds, if any. `count` counts the
+    /// resamples of the intervals.
     ///
     /// # Errors
     /// If more samples have no vector than the recipe allows; [`HeadsError::Stopped`] if the run has to stop.
@@ -69,20 +79,20 @@ impl HeadEvaluator<'_> {
         Ok(evaluate_predictions(output, &left_out, self.recipe, self.stop, count)?)
     }
 
-    /// The quality of the labels that the live weights give to all unlabelled samples whose class is known.
+    /// Evaluates the pseudo-labels of a head for all unlabelled samples whose class is known.
     pub(crate) fn pseudo_labels(
         &self,
-        live: &Head,
-        tell: TellWork<'_>,
+        head: &Head,
+        on_progress: ProgressFn<'_>,
     ) -> Result<Option<PseudoLabelMetrics>, HeadsError> {
         let unlabelled = self.samples.unlabelled_ids();
-        let mut count = WorkCount::begin(tell, Work::PseudoLabels, unlabelled.len() as u64);
+        let mut count = WorkCount::begin(on_progress, Work::PseudoLabels, unlabelled.len() as u64);
         let mut confidence = Vec::new();
         let mut correct = Vec::new();
         // In blocks: there may be more unlabelled samples than fit into memory.
-        for ids in unlabelled.chunks(ROWS) {
+        for ids in unlabelled.chunks(BLOCK_ROWS) {
             let seen = self.vectors.evaluated_unlabelled(self.samples, ids)?;
-            let logits = live.forward(&seen.vectors)?.logits;
+            let logits = head.forward(&seen.vectors)?.logits;
             let logits = Matrix::new(&logits, seen.labels.len(), self.samples.classes.len())?;
             let top = TopLabel::from_logits(logits, &seen.labels, 1.0)?;
             confidence.extend_from_slice(top.confidence());
@@ -92,4 +102,62 @@ impl HeadEvaluator<'_> {
         let top = TopLabel::new(confidence, correct)?;
         Ok(PseudoLabelMetrics::of(&reliability_bins(&top, Binning::default())))
     }
+}
+
+/// Evaluates the head of a finished run again, on the splits of its own dataset. Nothing is written.
+///
+/// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
+///
+/// # Errors
+/// If the run has not finished, the recipe has changed, or the vectors or images are not those it was trained on;
+/// [`HeadsError::Stopped`] if `stop` becomes true.
+pub fn evaluate_head_run(
+    folder: &Path,
+    recipe: Option<Resolved>,
+    stop: &AtomicBool,
+) -> Result<EvalOutput, HeadsError> {
+    let mut resolved = inspect::recipe(folder)?;
+    if let Some(changed) = recipe {
+        resolved = changed_recipe(&resolved, changed, folder)?;
+    }
+    check_head_of(folder, &resolved.recipe)?;
+    let result = finished(folder)?;
+    let threads = threads(resolved.recipe.train.threads, 1);
+    decide_head(&mut resolved, threads)?;
+    let recipe = &resolved.recipe;
+    let paths = Paths::new(folder);
+    let samples = RunSamples::open(recipe, &paths, Some(&RunInputs::of(folder)?))?;
+    let vectors = if recipe.has_vectors() {
+        let needed = samples.needed_to_evaluate();
+        read_vectors(recipe, &samples.dataset, &needed, &paths, TablePlace::MEMORY, stop)?
+    } else {
+        vectors_to_evaluate(recipe, &samples, &paths, stop)?
+    };
+    let evaluator = HeadEvaluator { recipe, samples: &samples, vectors: &vectors, stop };
+    evaluate_again(folder, &result, evaluator)
+}
+
+fn finished(folder: &Path) -> Result<RunResult, HeadsError> {
+    read::result(folder)?.ok_or_else(|| HeadsError::Unfinished { path: folder.to_owned() })
+}
+
+/// Evaluates the head of a finished run. Heads of folds are not kept, but their predictions and their calibrator are.
+fn evaluate_again(
+    folder: &Path,
+    result: &RunResult,
+    evaluator: HeadEvaluator<'_>,
+) -> Result<EvalOutput, HeadsError> {
+    let HeadEvaluator { recipe, samples, vectors, .. } = evaluator;
+    let shape = vectors.info.shape(samples.classes.len());
+    let head = Some(vectors.info.clone());
+    let (model, info) = read_model(folder, max_head_bytes(shape), recipe, samples, head)?;
+    let path = Paths::new(folder).file(RunFile::Model)?;
+    let head = read_head(&model, shape).map_err(|problem| FileError::new(path, problem))?;
+    let evaluated = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
+    let out_of_fold = evaluated.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
+    let calibrator = info.calibration.map(|map| Fitted::Calibrator(Box::new(map)));
+    let calibrator = calibrator.or_else(|| result.uncalibrated.map(Fitted::Uncalibrated));
+    let calibrator = calibrator.ok_or_else(|| HeadsError::Unfinished { path: folder.to_owned() })?;
+    let mut count = WorkCount::begin(&ignore_progress, Work::Intervals, 0);
+    evaluator.evaluate(result.step, &head, &calibrator, out_of_fold.as_ref(), &mut count)
 }

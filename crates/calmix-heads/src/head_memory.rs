@@ -2,44 +2,43 @@
 //! available.
 
 use calmix_core::samples::Samples;
-use calmix_head::gaussian_mixture::MOST_PROBABILITIES;
+use calmix_head::gaussian_mixture::MAX_PROBABILITIES;
 use calmix_head::logistic_regression::STRENGTHS;
 use calmix_io::process::limits::available_memory;
 use calmix_lifecycle::run_samples::NeededSamples;
-use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::calibrator::CalibratorKind;
 use calmix_recipe::Recipe;
 
 use crate::error::HeadsError;
-use crate::vector_projection::FITTED;
+use crate::vector_table::MAX_FITTED_SAMPLES;
 use crate::vector_table::TablePlace;
 
 /// Bytes of a training sample whatever the method is: its id among those needed, those found and those of a table, its
 /// label, its row.
-const SAMPLE: u64 = 5 * 8;
-/// How often the vectors that a projection is fitted on are in memory: themselves, centred, and in the products.
+const SAMPLE_BYTES: u64 = 5 * 8;
+/// Copies in memory of the vectors that a projection is fitted on: themselves, centred, and in the products.
 const FITTED_COPIES: u64 = 3;
 /// Bytes of a weight while logistic regression is fitted: twelve pairs of vectors and six more, in f64.
-const FITTED_WEIGHT: u64 = 8 * (2 * 12 + 6);
+const FITTED_WEIGHT_BYTES: u64 = 8 * (2 * 12 + 6);
 /// The heads of a fold: of each C of logistic regression, and of both mixtures.
-const HEADS_OF_FOLD: u64 = STRENGTHS.len() as u64 + 2;
-/// How often the numbers of a head are kept: as the head and its average, and logits by row and as predictions.
+const HEADS_PER_FOLD: u64 = STRENGTHS.len() as u64 + 2;
+/// Copies of the numbers of a head: the weights and their EMA; logits by row and as predictions.
 const HEAD_COPIES: u64 = 2;
-/// How often the vectors that are only evaluated are in memory: in their table, and those of a split.
+/// Copies in memory of the vectors that are only evaluated: in their table, and those of a split.
 const EVALUATED_COPIES: u64 = 2;
 
-/// What a run of heads keeps in memory.
+/// The memory that a run of heads needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadMemory {
-    /// Samples that are trained on.
     samples: u64,
     /// Bytes of vectors.
     vectors: u64,
-    /// Bytes of what is kept for each sample: of all heads, and of those that are trained at a time.
+    /// Bytes of the state per sample: of all heads, and of those that are trained concurrently.
     state: u64,
     heads: WeightMemory,
 }
 
-/// What heads on one vector per sample keep, besides what is kept for each sample.
+/// The memory of heads on one vector per sample, besides the state per sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct WeightMemory {
     labels: u64,
@@ -54,12 +53,12 @@ impl WeightMemory {
         if !recipe.has_one_vector() || labels == 0 {
             return Self { labels, classes, bytes: 0 };
         }
-        let has_folds = needed.validation < CalibratorKind::Temperature.least_labels();
+        let has_folds = needed.validation < CalibratorKind::Temperature.min_labels();
         let trainings = 1 + if has_folds { u64::from(recipe.network.folds) } else { 0 };
-        let at_a_time = trainings.min(u64::from(recipe.train.threads.max(1)));
+        let concurrent = trainings.min(u64::from(recipe.train.threads.max(1)));
         let weights = (dimensions + 1).saturating_mul(classes);
-        let kept = 4 * HEAD_COPIES * HEADS_OF_FOLD;
-        let per_weight = FITTED_WEIGHT * at_a_time + kept * trainings;
+        let kept = 4 * HEAD_COPIES * HEADS_PER_FOLD;
+        let per_weight = FITTED_WEIGHT_BYTES * concurrent + kept * trainings;
         let predicted = if has_folds { labels } else { needed.validation as u64 };
         let logits = predicted.saturating_mul(classes).saturating_mul(kept);
         Self { labels, classes, bytes: weights.saturating_mul(per_weight).saturating_add(logits) }
@@ -67,7 +66,7 @@ impl WeightMemory {
 }
 
 impl HeadMemory {
-    /// The need of a recipe whose vectors have `width` numbers before they are projected.
+    /// Estimates the memory of a recipe whose vectors have `width` numbers before they are projected.
     pub fn of(recipe: &Recipe, needed: &NeededSamples, width: usize, classes: usize) -> Self {
         let network = &recipe.network;
         let views = 1 + u64::from(network.weak_views) + u64::from(network.strong_views);
@@ -77,26 +76,26 @@ impl HeadMemory {
         };
         let samples = needed.training.len() as u64;
         let vector = 4 * dimensions;
-        let table = samples.saturating_mul(views * vector).min(TablePlace::IN_MEMORY);
+        let table = samples.saturating_mul(views * vector).min(TablePlace::MAX_BYTES_IN_MEMORY);
         let evaluated = (needed.evaluation.len() as u64).saturating_mul(vector * EVALUATED_COPIES);
-        let fitted = samples.min(FITTED as u64) * 4 * width as u64 * FITTED_COPIES;
+        let fitted = samples.min(MAX_FITTED_SAMPLES as u64) * 4 * width as u64 * FITTED_COPIES;
         // The head of the recipe, or both mixtures; each has its rows for every fold.
         let methods = if recipe.has_one_vector() { 2 } else { 1 };
         let heads = methods * (1 + u64::from(network.folds));
-        let at_a_time = heads.min(u64::from(recipe.train.threads.max(1)));
+        let concurrent = heads.min(u64::from(recipe.train.threads.max(1)));
         let in_training = if recipe.has_one_vector() {
-            MOST_PROBABILITIES.min(samples.saturating_mul(classes as u64)).saturating_mul(4)
+            MAX_PROBABILITIES.min(samples.saturating_mul(classes as u64)).saturating_mul(4)
         } else {
             Samples::bytes(&recipe.method, classes, needed.training.len())
         };
-        let state = (SAMPLE + 8 * heads + 16 * at_a_time)
+        let state = (SAMPLE_BYTES + 8 * heads + 16 * concurrent)
             .saturating_mul(samples)
-            .saturating_add(in_training.saturating_mul(at_a_time));
+            .saturating_add(in_training.saturating_mul(concurrent));
         let heads = WeightMemory::of(recipe, needed, dimensions, classes as u64);
         Self { samples, vectors: table.saturating_add(evaluated).saturating_add(fitted), state, heads }
     }
 
-    /// The same with features that are kept in memory because there is no cache: of all views, in f16.
+    /// Adds features that are kept in memory because there is no cache: of all views, in f16.
     #[must_use]
     pub fn with_features(mut self, views: usize, width: usize) -> Self {
         let features = self.samples.saturating_mul(2 * (views * width) as u64);

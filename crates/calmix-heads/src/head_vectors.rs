@@ -15,9 +15,9 @@ use crate::vector_table::VectorTable;
 /// All vectors of a run. A sample whose image could not be read has none.
 #[derive(Debug)]
 pub struct HeadVectors {
-    /// From the vectors as they are stored to those of the head.
+    /// Projects the stored vectors to those of the head.
     pub projection: Projection,
-    /// What the model says about the head and what is below it.
+    /// The head and its backbone, as `model.json` describes them.
     pub info: HeadInfo,
     /// Samples that are trained on: of each the clean view, then the others if there are any.
     pub training: VectorTable,
@@ -36,7 +36,6 @@ pub(crate) struct LabelledVectors {
 }
 
 impl HeadVectors {
-    /// Whether a sample has a vector.
     fn has(&self, id: u64) -> bool {
         [&self.evaluation, &self.training].iter().any(|table| table.ids.binary_search(&id).is_ok())
     }
@@ -50,10 +49,7 @@ impl HeadVectors {
         Ok(())
     }
 
-    /// The samples of a split whose class is known, with their vectors.
-    ///
-    /// # Errors
-    /// If more samples have no vector than the recipe allows.
+    /// Reads the vectors of the samples of a split whose class is known.
     pub(crate) fn of_split(
         &self,
         data: &RunSamples,
@@ -63,7 +59,7 @@ impl HeadVectors {
         self.labelled(&data.ids_of(split), |id| data.class_of(id), corrupt)
     }
 
-    /// Those of some unlabelled samples whose pseudo-labels can be evaluated, with their vectors.
+    /// Reads the vectors of those samples whose pseudo-labels can be evaluated.
     pub(crate) fn evaluated_unlabelled(
         &self,
         data: &RunSamples,
@@ -82,7 +78,7 @@ impl HeadVectors {
         let mut found = LabelledVectors::default();
         for &id in ids {
             match class(id)? {
-                _ if !self.has(id) => found.skipped.push(without_features(id)),
+                _ if !self.has(id) => found.skipped.push(skipped_sample(id)),
                 Some(label) => {
                     found.ids.push(id);
                     found.labels.push(label);
@@ -91,14 +87,11 @@ impl HeadVectors {
                 None => {}
             }
         }
-        allowed(ids.len(), &found.skipped, corrupt)?;
+        check_skipped(ids.len(), &found.skipped, corrupt)?;
         Ok(found)
     }
 
-    /// Which rows of the training vectors are trained on, and the samples that are not, since they have no vectors.
-    ///
-    /// # Errors
-    /// If more samples have no vectors than the recipe allows.
+    /// Returns the rows to train on, and the samples that are skipped because they have no vectors.
     pub(crate) fn training_rows(
         &self,
         data: &RunSamples,
@@ -110,7 +103,7 @@ impl HeadVectors {
             for &id in ids {
                 match self.training.ids.binary_search(&id) {
                     Ok(row) => rows.push(row),
-                    Err(_) => skipped.push(without_features(id)),
+                    Err(_) => skipped.push(skipped_sample(id)),
                 }
             }
             rows
@@ -119,13 +112,13 @@ impl HeadVectors {
         let unlabelled = rows(&data.unlabelled_ids());
         skipped.sort_by_key(|sample| sample.id);
         skipped.dedup_by_key(|sample| sample.id);
-        allowed(self.training.ids.len() + skipped.len(), &skipped, corrupt)?;
+        check_skipped(self.training.ids.len() + skipped.len(), &skipped, corrupt)?;
         Ok((TrainingRows { labelled, unlabelled }, skipped))
     }
 }
 
-/// Refuses samples without vectors if the recipe does not allow any, or as many.
-fn allowed(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), HeadsError> {
+/// Refuses samples without vectors if the recipe allows none, or fewer.
+fn check_skipped(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<(), HeadsError> {
     if let (OnCorrupt::Stop, Some(first)) = (corrupt, skipped.first()) {
         let problem = FormatProblem::Format(first.problem.clone());
         return Err(DataError::View { id: first.id, problem }.into());
@@ -133,7 +126,7 @@ fn allowed(all: usize, skipped: &[SkippedSample], corrupt: OnCorrupt) -> Result<
     Ok(Tally::default().add(all, skipped, corrupt)?)
 }
 
-fn without_features(id: u64) -> SkippedSample {
+fn skipped_sample(id: u64) -> SkippedSample {
     let problem = "it has no features, because its image could not be read";
     SkippedSample { row: 0, id, problem: problem.to_owned() }
 }

@@ -10,14 +10,14 @@ use calmix_head::near_duplicates::{
     LabelledFeatures, LinkedCopies, MAX_LABELS, link_copies, unlabelled_needed,
 };
 use calmix_head::projection::Projection;
-use calmix_io::counted::counted;
+use calmix_io::text::counted;
 use calmix_lifecycle::run_samples::RunSamples;
 use calmix_recipe::Recipe;
 use calmix_run::events::Note;
 
 use crate::error::HeadsError;
 
-/// What turns the search off, and what is better.
+/// How to turn the search off, and what is better.
 const HINT: &str = "name what belongs together in a column `group` of the labels, which is the safe way; \
                     labels.link_copies = false turns the search off";
 
@@ -33,7 +33,6 @@ pub struct LabelCopies {
 }
 
 impl LabelCopies {
-    /// Labels and the group of each.
     pub fn new(ids: Vec<u64>, groups: Vec<u32>) -> Self {
         Self { ids, groups, too_many: None }
     }
@@ -43,7 +42,7 @@ impl LabelCopies {
         Self { too_many: Some(labels), ..Self::default() }
     }
 
-    /// Whether the labels of a run are searched for near-duplicates: not if the user named groups or turned the search off.
+    /// Returns whether the labels of a run are searched for near-duplicates: not if the user named groups or turned it off.
     pub fn are_searched(recipe: &Recipe, has_groups: bool) -> bool {
         recipe.labels.link_copies && !has_groups
     }
@@ -59,7 +58,7 @@ impl LabelCopies {
         group_numbers(&ids.iter().map(group).collect::<Vec<_>>())
     }
 
-    /// What a run logs about them, if anything.
+    /// Makes the note that a run logs about them, if any.
     pub fn note(&self) -> Option<Note> {
         if let Some(labels) = self.too_many {
             let text = format!(
@@ -104,8 +103,7 @@ pub fn link_labels(
     search.by_features(|id| Ok(samples.class_of(id)?), read)
 }
 
-/// The unlabelled samples that labels are compared with: evenly spread over those that have no label, if there are more than
-/// needed.
+/// Selects the unlabelled samples that labels are compared with: evenly spread, if there are more than needed.
 pub fn compared_unlabelled(labelled: &[u64], unlabelled: &[u64]) -> Vec<u64> {
     let needed = unlabelled_needed(labelled.len());
     let mut others: Vec<u64> = unlabelled.to_vec();
@@ -118,7 +116,7 @@ pub fn compared_unlabelled(labelled: &[u64], unlabelled: &[u64]) -> Vec<u64> {
 pub(crate) struct CopySearch<'a> {
     /// The labels, ascending.
     pub(crate) labelled: &'a [u64],
-    /// What is trained on without a label; labels among them are left out.
+    /// The samples that are trained on without a label; labels among them are left out.
     pub(crate) unlabelled: &'a [u64],
     /// The projection of the features, whose mean is that of all samples.
     pub(crate) projection: &'a Projection,

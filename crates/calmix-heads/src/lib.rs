@@ -3,14 +3,14 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | how does a run start and resume, top-down? | [`trainer`]; on what does it run? [`head_runtime`] |
+//! | how does a run start and resume, top-down? | [`trainer`] |
 //! | where do its vectors come from? | [`read_vectors`], or features of [`images`] |
-//! | which vectors does it have? | [`head_vectors`], through a [`vector_projection`], in a [`vector_table`] |
+//! | which vectors does it have? | [`head_vectors`], projected into a [`vector_table`] |
 //! | which labels are near-duplicates of others? | [`label_copies`] |
 //! | do they fit into memory? | [`head_memory`] |
-//! | how does a run train its heads? | [`run_head`], with [`head_settings`] and [`evaluate_head`] |
+//! | how does a run train its heads? | [`run_head`], with [`head_settings`] |
+//! | how is a head evaluated, also after the run? | [`evaluate_head`] |
 //! | how is a classifier trained on vectors in memory, without a run? | [`vector_classifier`] |
-//! | how is a finished run evaluated again? | [`reevaluate`] |
 //!
 //! [`calmix_lifecycle`] prepares the runs, and writes what every run writes. Whatever goes wrong is a [`HeadsError`].
 #![forbid(unsafe_code)]
@@ -18,17 +18,14 @@
 mod error;
 pub mod evaluate_head;
 pub mod head_memory;
-pub mod head_runtime;
 pub mod head_settings;
 pub mod head_vectors;
 pub mod images;
 pub mod label_copies;
 pub mod read_vectors;
-pub mod reevaluate;
 pub mod run_head;
 pub mod trainer;
 pub mod vector_classifier;
-pub mod vector_projection;
 pub mod vector_table;
 
 pub use error::HeadsError;

@@ -1,24 +1,24 @@
 //! Reads the vectors that a head is trained and evaluated on from a dataset of vectors.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use calmix_data::dataset::Dataset;
 use calmix_head::projection::Projection;
+use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_lifecycle::run_samples::NeededSamples;
-use calmix_lifecycle::vector_shape::VectorShape;
+use calmix_lifecycle::run_samples::VectorShape;
 use calmix_recipe::Recipe;
 use calmix_recipe::precision::Precision;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, RunFile};
-use calmix_run::tensor_files::head_files::{longest_projection, projection_bytes, read_projection};
+use calmix_run::tensor_files::head_files::{max_projection_bytes, projection_bytes, read_projection};
 
 use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;
 use crate::head_vectors::HeadVectors;
-use crate::vector_projection::{ROWS, fit_projection, fitted_stride};
-use crate::vector_table::{TablePlace, TableWriter, VectorTable};
+use crate::vector_table::{BLOCK_ROWS, TablePlace, TableWriter, VectorTable, fit_projection, fitted_stride};
 
 /// Reads the needed samples, and projects them into tables at `place`. The projection is the run's own, or fitted to what is
 /// trained on.
@@ -47,20 +47,35 @@ pub fn read_vectors(
     HeadMemory::of(recipe, needed, shape.width, dataset.classes().len()).check()?;
     let reader = VectorReader { dataset, shape, place, stop };
     let projection = reader.projection(recipe, &needed.training, paths)?;
-    let info = HeadInfo {
-        kind: network.head,
-        precision: Precision::F32,
-        features: shape.width as u32,
-        dimensions: projection.dimensions() as u32,
-        // There is none: the vectors are the user's.
-        backbone: String::new(),
-        encoder: None,
-        runtime: String::new(),
-        projection: ModelInfo::hash(&projection_bytes(&projection)?),
-    };
+    let info = vector_head_info(recipe, &projection)?;
     let training = reader.table(&needed.training, views, &projection)?;
     let evaluation = reader.table(&needed.evaluation, 1, &projection)?;
     Ok(HeadVectors { projection, info, training, evaluation })
+}
+
+/// Describes a head on vectors of the user's own, which have no backbone.
+pub(crate) fn vector_head_info(recipe: &Recipe, projection: &Projection) -> Result<HeadInfo, HeadsError> {
+    Ok(HeadInfo {
+        kind: recipe.network.head,
+        precision: Precision::F32,
+        features: projection.width() as u32,
+        dimensions: projection.dimensions() as u32,
+        backbone: String::new(),
+        encoder: None,
+        runtime: String::new(),
+        projection: ModelInfo::hash(&projection_bytes(projection)?),
+    })
+}
+
+/// Reads the projection of a run.
+pub(crate) fn projection_of_run(
+    path: &ConfinedPath,
+    width: usize,
+    dimensions: usize,
+) -> Result<Projection, HeadsError> {
+    let file = safe_open::read(path, max_projection_bytes(width))?;
+    let projection = read_projection(&file, width, dimensions);
+    Ok(projection.map_err(|problem| FileError::new(path, problem))?)
 }
 
 struct VectorReader<'a> {
@@ -71,7 +86,6 @@ struct VectorReader<'a> {
 }
 
 impl VectorReader<'_> {
-    /// Adds the first views of a sample.
     fn add(&self, id: u64, views: usize, numbers: &mut Vec<f32>) -> Result<(), HeadsError> {
         let start = numbers.len();
         self.dataset.vector(id, numbers)?;
@@ -83,8 +97,8 @@ impl VectorReader<'_> {
     fn table(&self, ids: &[u64], views: usize, projection: &Projection) -> Result<VectorTable, HeadsError> {
         let mut table = TableWriter::new(ids.len(), views * projection.dimensions(), self.place)?;
         let mut numbers = Vec::new();
-        for block in ids.chunks((ROWS / views).max(1)) {
-            self.check_stop()?;
+        for block in ids.chunks((BLOCK_ROWS / views).max(1)) {
+            HeadsError::check_stop(self.stop)?;
             numbers.clear();
             for &id in block {
                 self.add(id, views, &mut numbers)?;
@@ -101,21 +115,15 @@ impl VectorReader<'_> {
         let own = paths.file(RunFile::Projection)?;
         // Without samples to fit one to, there has to be one.
         if ids.is_empty() || safe_open::exists(&own) {
-            let file = safe_open::read(&own, longest_projection(width))?;
-            let projection = read_projection(&file, width, dimensions);
-            return Ok(projection.map_err(|problem| FileError::new(own, problem))?);
+            return projection_of_run(&own, width, dimensions);
         }
         let mut clean = Vec::new();
         for (n, &id) in ids.iter().step_by(fitted_stride(ids.len())).enumerate() {
-            if n.is_multiple_of(ROWS) {
-                self.check_stop()?;
+            if n.is_multiple_of(BLOCK_ROWS) {
+                HeadsError::check_stop(self.stop)?;
             }
             self.add(id, 1, &mut clean)?;
         }
         fit_projection(&clean, width, dimensions, self.stop)
-    }
-
-    fn check_stop(&self) -> Result<(), HeadsError> {
-        if self.stop.load(Ordering::Relaxed) { Err(HeadsError::Stopped) } else { Ok(()) }
     }
 }

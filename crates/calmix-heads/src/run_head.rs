@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use calmix_core::matrix::Matrix;
 use calmix_data::error::DataError;
 use calmix_data::loader::SkippedSample;
-use calmix_head::fit::{HeadFit, fit};
+use calmix_head::fit::{FittedHead, HeadFit, fit};
 use calmix_head::progress::FitProgress;
 use calmix_head::samples::{HeadSamples, ValidationSamples};
 use calmix_head::training::StepLog;
-use calmix_io::counted::counted;
+use calmix_io::text::counted;
 use calmix_lifecycle::evaluation::EvalOutput;
-use calmix_lifecycle::evaluation::evaluation_log::EvaluationLog;
-use calmix_lifecycle::evaluation::final_evaluation::FinalEvaluation;
-use calmix_lifecycle::evaluation::work_count::WorkCount;
-use calmix_lifecycle::result_files::{ResultFiles, ResultingModel, selected};
+use calmix_lifecycle::evaluation::EvaluationLog;
+use calmix_lifecycle::evaluation::FinalEvaluation;
+use calmix_lifecycle::evaluation::WorkCount;
+use calmix_lifecycle::run_files::{ResultFiles, ResultingModel, selected};
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
-use calmix_metrics::predictions::EvalSet;
+use calmix_metrics::predictions::{EvalSet, Predictions};
 use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::{Event, Finished, Loss, Note, Starvation, Step};
@@ -39,18 +39,15 @@ use crate::evaluate_head::HeadEvaluator;
 use crate::head_settings::head_settings;
 use crate::label_copies::LabelCopies;
 
-/// How often the progress of a fit is shown.
-const SHOWN_EVERY: Duration = Duration::from_millis(500);
+/// Time between two progress reports of a fit.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A run that has its vectors.
 pub struct HeadRun<'a> {
-    /// The recipe, the samples and their vectors.
     pub evaluator: HeadEvaluator<'a>,
     /// The journal, from its beginning, and the sinks.
     pub events: EventWriter<'a>,
     /// Makes the thumbnails of samples for the report; none if they are not images.
     pub thumbnails: &'a dyn Fn(&[u64]) -> Result<Thumbnails, DataError>,
-    /// Labels that are near-duplicates of others.
     pub copies: LabelCopies,
 }
 
@@ -64,11 +61,11 @@ impl HeadRun<'_> {
         self.log_steps(&fitted)?;
         let outputs = self.evaluate(&fitted)?;
         let choice = head_choice(&fitted, &outputs);
-        let (Some(kept), Some(output)) = (fitted.head(), outputs.get(fitted.kept)) else {
+        let (Some(kept), Some(output)) = (fitted.head(), outputs.get(fitted.selected)) else {
             return Err(HeadsError::unsupported("no head was trained".to_owned()));
         };
-        // What belongs to steps is that of the recipe's head, if it was trained.
-        let own = fitted.own().unwrap_or(kept);
+        // Margins and pseudo-labels are those of the recipe's head, if it was trained.
+        let configured = fitted.configured().unwrap_or(kept);
         let HeadEvaluator { recipe, samples, vectors, .. } = self.evaluator;
         let step = recipe.steps();
         let mut history = Vec::new();
@@ -76,21 +73,21 @@ impl HeadRun<'_> {
         let mut pseudo = None;
         if recipe.evaluate.pseudo_labels {
             let shown = RefCell::new(&mut self.events);
-            let tell = |progress: &WorkProgress| shown.borrow_mut().work(progress);
-            pseudo = self.evaluator.pseudo_labels(&own.trained.live, &tell)?;
+            let on_progress = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+            pseudo = self.evaluator.pseudo_labels(&configured.trained.weights, &on_progress)?;
         }
         let mut folded = None;
         if recipe.has_vectors() {
-            let temperature = kept.calibrator.map().and_then(FittedCalibrator::temperature);
-            let head = &kept.trained.average;
+            let temperature = kept.calibrator.calibrator().and_then(FittedCalibrator::temperature);
+            let head = &kept.trained.ema;
             folded = folded_head_bytes(&vectors.projection, head, temperature, &samples.classes)?;
         }
         let model = ResultingModel {
             step,
-            weights: head_bytes(&kept.trained.average)?,
+            weights: head_bytes(&kept.trained.ema)?,
             evaluation: FinalEvaluation::of(output)?,
             heads: choice,
-            below: Some(vectors.info.clone()),
+            head: Some(vectors.info.clone()),
         };
         let thumbnails = match (self.thumbnails)(&model.evaluation.examples) {
             Err(DataError::Interrupted) => return Err(HeadsError::Stopped),
@@ -98,32 +95,32 @@ impl HeadRun<'_> {
         };
         let selected = selected(recipe, &history);
         let finished = Finished { step, selected, pseudo };
-        let files = ResultFiles::new(recipe, samples, model, (&own.trained.margins, &thumbnails), &finished)?;
+        let files =
+            ResultFiles::new(recipe, samples, model, (&configured.trained.margins, &thumbnails), &finished)?;
         let events = &mut self.events;
         files.write_model(events)?;
         if let Some(folded) = folded {
-            events.last(RunFile::FoldedHead, &folded)?;
+            events.write_final_file(RunFile::FoldedHead, &folded)?;
         }
         events.event(&Event::Finished(finished.clone()))?;
-        // The journal is on the disk before the file that says that the run is finished.
+        // The journal must be on the disk before `result.json`, which marks the run as finished.
         events.mark()?;
         files.write_result(events)?;
         events.flush()?;
         Ok(finished)
     }
 
-    /// Trains all heads, while this thread shows how far they are.
+    /// Trains all heads on another thread, while this one shows the progress.
     fn fit(&mut self) -> Result<HeadFit, HeadsError> {
         let HeadEvaluator { recipe, samples: data, vectors, stop } = self.evaluator;
         let corrupt = recipe.loader.corrupt();
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
-        if let Some(note) = left_out(&skipped, vectors.training.ids.len()) {
-            self.events.event(&Event::Note(note))?;
-        }
-        if let Some(note) = without_mixtures(recipe, rows.labelled.len(), data.classes.len()) {
-            self.events.event(&Event::Note(note))?;
-        }
-        if let Some(note) = self.copies.note() {
+        let notes = [
+            skipped_note(&skipped, vectors.training.ids.len()),
+            no_mixing_note(recipe, rows.labelled.len(), data.classes.len()),
+            self.copies.note(),
+        ];
+        for note in notes.into_iter().flatten() {
             self.events.event(&Event::Note(note))?;
         }
         let ids = &vectors.training.ids;
@@ -154,30 +151,30 @@ impl HeadRun<'_> {
         let threads = recipe.train.threads as usize;
         let progress = FitProgress::new(stop);
         let start = Instant::now();
-        let here = thread::current();
+        let this_thread = thread::current();
         let fitted = thread::scope(|scope| {
-            let fitting = scope.spawn(|| {
+            let fit_thread = scope.spawn(|| {
                 let fitted = fit(samples, &rows, Some(validation), &settings, threads, &progress);
-                here.unpark();
+                this_thread.unpark();
                 fitted
             });
             let mut trained = None;
-            while !fitting.is_finished() {
-                thread::park_timeout(SHOWN_EVERY);
+            while !fit_thread.is_finished() {
+                thread::park_timeout(PROGRESS_INTERVAL);
                 self.events.work(&fit_progress(recipe, &progress, start.elapsed(), &mut trained));
             }
-            fitting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            fit_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         Ok(fitted?)
     }
 
     /// Writes the steps of the recipe's own head.
     fn log_steps(&mut self, fitted: &HeadFit) -> Result<(), HeadsError> {
-        let Some(own) = fitted.own() else { return Ok(()) };
+        let Some(configured) = fitted.configured() else { return Ok(()) };
         let mut starvation = Starvation::default();
-        for entry in &own.trained.log {
+        for entry in &configured.trained.log {
             let step = step_event(entry, self.evaluator.recipe);
-            let note = starvation.see(&step);
+            let note = starvation.update(&step);
             self.events.event(&Event::Step(Box::new(step)))?;
             if let Some(note) = note {
                 self.events.event(&Event::Note(note))?;
@@ -186,42 +183,37 @@ impl HeadRun<'_> {
         Ok(())
     }
 
-    /// Evaluates every head.
     fn evaluate(&mut self, fitted: &HeadFit) -> Result<Vec<EvalOutput>, HeadsError> {
         let total = self.resamples(fitted);
         let shown = RefCell::new(&mut self.events);
-        let tell = |progress: &WorkProgress| shown.borrow_mut().work(progress);
-        let mut count = WorkCount::begin(&tell, Work::Intervals, total);
+        let on_progress = |progress: &WorkProgress| shown.borrow_mut().work(progress);
+        let mut count = WorkCount::begin(&on_progress, Work::Intervals, total);
         let mut outputs = Vec::new();
         for head in &fitted.heads {
-            let predictions = &head.predictions;
-            let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
-            let out_of_fold = is_out_of_fold.then_some(predictions);
+            let out_of_fold = out_of_fold(head);
             let step = self.evaluator.recipe.steps();
-            let average = &head.trained.average;
+            let average = &head.trained.ema;
             let output = self.evaluator.evaluate(step, average, &head.calibrator, out_of_fold, &mut count)?;
             outputs.push(EvalOutput { unseen: head.unseen.clone(), ..output });
         }
         Ok(outputs)
     }
 
-    /// The bootstrap resamples of the evaluations of all heads: of each split, before and after calibration.
+    /// Counts the bootstrap resamples of the evaluations of all heads: of each split, before and after calibration.
     fn resamples(&self, fitted: &HeadFit) -> u64 {
         let HeadEvaluator { recipe, samples, .. } = self.evaluator;
-        let own =
-            [EvalSet::Validation, EvalSet::Test].map(|split| u64::from(!samples.of_split(split).is_empty()));
+        let splits = [EvalSet::Validation, EvalSet::Test].into_iter();
+        let evaluated = splits.filter(|&split| !samples.of_split(split).is_empty()).count() as u64;
         let mut evaluations = 0;
         for head in &fitted.heads {
-            let predictions = &head.predictions;
-            let is_out_of_fold = predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty();
-            let splits = own.iter().sum::<u64>() + u64::from(is_out_of_fold);
-            evaluations += splits * if head.calibrator.map().is_some() { 2 } else { 1 };
+            let splits = evaluated + u64::from(out_of_fold(head).is_some());
+            evaluations += splits * if head.calibrator.calibrator().is_some() { 2 } else { 1 };
         }
         evaluations * u64::from(recipe.evaluate.bootstrap)
     }
 }
 
-/// How far a fit is after `elapsed`: the heads are trained first, and from `trained` on they are calibrated, which is not
+/// Returns the progress of a fit after `elapsed`. The heads are trained first; from `trained` on they are calibrated, which is not
 /// counted.
 fn fit_progress(
     recipe: &Recipe,
@@ -241,14 +233,14 @@ fn fit_progress(
     WorkProgress { work, done, total, seconds }
 }
 
-/// The heads that were compared, if there is more than one.
+/// Describes the heads that were compared, if there is more than one.
 fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
     let chosen_on = fitted.heads.first()?.predictions.split;
     let mut candidates = Vec::new();
     for (n, (head, output)) in fitted.heads.iter().zip(outputs).enumerate() {
         candidates.push(HeadCandidate {
             name: head.candidate.into(),
-            kept: n == fitted.kept,
+            kept: n == fitted.selected,
             nll: head.mean_nll(),
             temperature: temperature(&head.calibrator),
             evaluations: output.evaluations.iter().cloned().map(Evaluation::without_lists).collect(),
@@ -259,10 +251,9 @@ fn head_choice(fitted: &HeadFit, outputs: &[EvalOutput]) -> Option<HeadChoice> {
 }
 
 fn temperature(calibrator: &Fitted) -> Option<f64> {
-    calibrator.map().and_then(FittedCalibrator::temperature).map(Temperature::value)
+    calibrator.calibrator().and_then(FittedCalibrator::temperature).map(Temperature::value)
 }
 
-/// The event of a step.
 fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
     let has_unlabelled = recipe.unlabelled() > 0;
     let mixes = Some(entry.mixtures as u64).filter(|&mixes| mixes > 0);
@@ -271,7 +262,7 @@ fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
     Step {
         learning_rate: entry.rate,
         gradient_norm: Some(entry.gradient_norm as f32),
-        utilisation: entry.in_use.filter(|_| recipe.method.base.weighs_unlabelled()),
+        utilisation: entry.utilisation.filter(|_| recipe.method.base.has_unlabelled_loss()),
         impurity: entry.pseudo.impurity(),
         impurity_of: entry.pseudo.impurity_of(),
         pseudo: entry.pseudo.metrics(),
@@ -281,21 +272,27 @@ fn step_event(entry: &StepLog, recipe: &Recipe) -> Step {
     }
 }
 
-/// What is said if there are too many labels for mixtures.
-fn without_mixtures(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
+/// Returns the predictions of labels by heads of folds, if there are any.
+fn out_of_fold(head: &FittedHead) -> Option<&Predictions> {
+    let predictions = &head.predictions;
+    (predictions.split == EvalSet::OutOfFold && !predictions.ids.is_empty()).then_some(predictions)
+}
+
+/// Notes that mixing is off because there are too many labels.
+fn no_mixing_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
     let mixup = recipe.method.mixup().filter(|_| !recipe.has_one_vector())?;
-    let most = mixup.max_labels_per_class;
+    let max = mixup.max_labels_per_class;
     let text = format!(
-        "no mixtures: {labels} labels of {classes} classes are more than method.mixup.max_labels_per_class = {most}"
+        "no mixtures: {labels} labels of {classes} classes are more than method.mixup.max_labels_per_class = {max}"
     );
     let hint =
         "with many labels a temperature alone is as good or better; to mix all the same, set the key to 0"
             .to_owned();
-    (!mixup.is_for(labels, classes)).then_some(Note { step: 0, text, hint })
+    (!mixup.applies_to(labels, classes)).then_some(Note { step: 0, text, hint })
 }
 
 /// The warning about samples without features.
-fn left_out(skipped: &[SkippedSample], used: usize) -> Option<Note> {
+fn skipped_note(skipped: &[SkippedSample], used: usize) -> Option<Note> {
     let first = skipped.first()?;
     let all = used + skipped.len();
     Some(Note {

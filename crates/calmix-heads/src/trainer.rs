@@ -1,6 +1,6 @@
-//! A run of a head, top-down: its folder, its table, its split, its first files, its vectors, its heads. The vectors are the
-//! user's, or features of images that a frozen backbone computes. It trains without libtorch and without checkpoints: a run
-//! that was killed trains its heads again, within seconds, to the same bytes.
+//! Runs a head, top-down: folder, dataset, split, first files, vectors, heads. The vectors are the user's, or features of images
+//! that a frozen backbone computes. There is no libtorch and there are no checkpoints: a run that was killed trains its heads again,
+//! within seconds, to the same bytes.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -24,32 +24,32 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_data::error::DataError;
-use calmix_lifecycle::changes::refuse_changes;
-use calmix_lifecycle::first_files::write_first_files;
+use calmix_lifecycle::changes::RunInputs;
+use calmix_lifecycle::changes::check_list_unchanged;
+use calmix_lifecycle::changes::check_unchanged;
+use calmix_lifecycle::prepared_dataset::prepare_missing;
 use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::request::threads;
+use calmix_lifecycle::run_files::write_first_files;
 use calmix_lifecycle::run_images::RunImages;
-use calmix_lifecycle::run_samples::{BeganWith, RunSamples};
-use calmix_lifecycle::splits::same_list;
+use calmix_lifecycle::run_samples::RunSamples;
 use calmix_lifecycle::start::PreparedRun;
-use calmix_lifecycle::storage_wait::open_when_available;
-use calmix_lifecycle::table::prepared_table::prepare_missing;
-use calmix_lifecycle::threads::threads;
 use calmix_recipe::Resolved;
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
-use calmix_run::outcome::Outcome;
 use calmix_run::read;
 use calmix_run::read::inspect;
+use calmix_run::result::Outcome;
 use calmix_run::run::{Mark, Run, RunEnvironment, RunFile};
 use calmix_run::tensor_files::examples::Thumbnails;
 use calmix_run::tensor_files::head_files::projection_bytes;
 
-pub use crate::head_runtime::check;
+pub use crate::head_settings::check;
 pub use crate::images::make_features::make_features;
 
 use crate::error::HeadsError;
 use crate::evaluate_head::HeadEvaluator;
-use crate::head_runtime::{check_head, check_head_of, decide_head, runtime};
+use crate::head_settings::{check_head, check_head_of, decide_head, runtime};
 use crate::images::backbone::Backbone;
 use crate::images::make_features::{RunVectors, vectors_of_run};
 use crate::label_copies::link_labels;
@@ -58,14 +58,10 @@ use crate::run_head::HeadRun;
 use crate::vector_table::TablePlace;
 
 /// Starts a run that was prepared, or resumes it if it has begun.
-///
-/// # Errors
-/// If the recipe is not one of a head, the samples or the backbone cannot be used, ONNX Runtime is missing, or anything fails on
-/// the way.
 pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, HeadsError> {
     let PreparedRun { mut resolved, dataset, split, mut folder, .. } = prepared;
     let Some(run) = folder.take_lock() else {
-        same_list(&resolved, &split, folder.path())?;
+        check_list_unchanged(&resolved, &split, folder.path())?;
         return resume(request, folder.path(), Some(resolved));
     };
     resolved.ready()?;
@@ -80,7 +76,7 @@ pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, 
     }
     let notes = prepare_missing(recipe, run.paths())?;
     let samples = RunSamples::new(recipe, dataset, split)?;
-    let environment = RunEnvironment::here(
+    let environment = RunEnvironment::current(
         request.build.clone(),
         engine,
         recipe.train.device.to_string(),
@@ -94,9 +90,6 @@ pub fn start(request: RunRequest<'_>, prepared: PreparedRun) -> Result<Outcome, 
 
 /// Resumes a run from its beginning: with the recipe that it has, or with another one that differs only in what may
 /// change.
-///
-/// # Errors
-/// If there is no run of a head, it is in use, or the recipe or the dataset has changed.
 pub fn resume(
     request: RunRequest<'_>,
     folder: &Path,
@@ -110,20 +103,19 @@ pub fn resume(
         None => inspect::recipe_layers(folder)?.resolve()?,
     };
     check_head(&recipe.recipe)?;
-    let asked = recipe.recipe.train.threads;
-    let threads = if asked == 0 { before.recipe.train.threads } else { asked };
+    let requested = recipe.recipe.train.threads;
+    let threads = if requested == 0 { before.recipe.train.threads } else { requested };
     decide_head(&mut recipe, threads)?;
-    refuse_changes(&before, &recipe, folder)?;
+    check_unchanged(&before, &recipe, folder)?;
     // It has no checkpoints, and its result is the last file that it writes.
     if let Some(result) = read::result(folder)? {
         return Ok(Outcome::AlreadyFinished(result.finished));
     }
     let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
-    notes.extend(other_bits(&before, &recipe));
-    let began_with = BeganWith::of(folder)?;
-    let samples = open_when_available(request.stop, &request.warn, || {
-        RunSamples::open(&recipe.recipe, run.paths(), Some(&began_with))
-    })?;
+    notes.extend(device_note(&before, &recipe));
+    let inputs = RunInputs::of(folder)?;
+    let samples =
+        request.open_when_available(|| RunSamples::open(&recipe.recipe, run.paths(), Some(&inputs)))?;
     run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
     train(request, run, &recipe, &samples, notes)
 }
@@ -157,9 +149,9 @@ fn run_heads(
         None => vectors_of_user(resolved, samples, &run, stop)?,
     };
     let mut events = EventWriter::new(run, &Mark::start(), 0, recipe, request.sinks)?;
-    events.begins(0);
+    events.started(0);
     for note in notes {
-        events.aside(note)?;
+        events.notify_sinks_only(note)?;
     }
     let evaluator = HeadEvaluator { recipe, samples, vectors: &vectors, stop };
     let thumbnails = |ids: &[u64]| -> Result<Thumbnails, DataError> {
@@ -186,8 +178,8 @@ fn vectors_of_user(
     Ok(RunVectors { vectors, copies })
 }
 
-/// Warns if the device has changed, which computes other last bits of features. The number of threads does not.
-fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+/// Warns if the device has changed, which changes the last bits of features; the number of threads does not.
+fn device_note(before: &Resolved, now: &Resolved) -> Option<Note> {
     let changed = before.recipe.train.device != now.recipe.train.device;
     changed.then(|| Note {
         step: 0,

@@ -1,6 +1,6 @@
 //! A classifier of vectors in memory: what a run on vectors trains, without its files.
 //!
-//! The samples are numbered as in the table of a run, and pass through the same projection and the same fit: the same vectors,
+//! The samples are numbered as in a run, and pass through the same projection and the same fit: the same vectors,
 //! labels and settings give the same bits as `calmix train --features`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,27 +18,25 @@ use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_lifecycle::splits::drawn_unlabelled;
 use calmix_lifecycle::start::{FILE_CONTENTS, view_settings};
 use calmix_metrics::held_out;
-use calmix_recipe::precision::Precision;
 use calmix_recipe::{Layers, Recipe};
-use calmix_run::model_info::{HeadInfo, ModelInfo};
-use calmix_run::tensor_files::head_files::{head_bytes, projection_bytes};
+use calmix_run::model_info::ModelInfo;
+use calmix_run::tensor_files::head_files::head_bytes;
 
 use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;
 use crate::head_settings::head_settings;
 use crate::label_copies::{CopySearch, LabelCopies};
-use crate::vector_projection::{ROWS, fit_projection, fitted_stride, project};
+use crate::read_vectors::vector_head_info;
+use crate::vector_table::{BLOCK_ROWS, fit_projection, fitted_stride, project};
 
 /// Vectors and labels to train a classifier on.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledVectors<'a> {
     /// One row for each sample: its vector, then further views of it if there are any.
     pub vectors: Matrix<'a>,
-    /// The number of vectors in a row.
     pub views: usize,
     /// The class of each sample; `None` if it has no label.
     pub labels: &'a [Option<u32>],
-    /// The names of the classes.
     pub classes: &'a [String],
     /// The number of the [group](calmix_data::groups) of each sample; empty if each is a group of its own.
     pub groups: &'a [u32],
@@ -49,20 +47,15 @@ pub struct LabelledVectors<'a> {
 pub struct VectorClassifier {
     /// The head that is the model, with its projection.
     pub model: HeadModel,
-    /// What `model.json` of a run would say about it: classes, calibrator, held-out labels.
+    /// Its classes, calibrator and held-out labels, as in `model.json` of a run.
     pub info: ModelInfo,
-    /// All heads that were tried.
     pub fit: HeadFit,
-    /// The row of each sample, by its id: labelled rows come first, as in the table of a run.
+    /// The row of each sample, by its id: labelled rows come first, as in a run.
     pub rows: Vec<usize>,
-    /// Labels that are near-duplicates of others.
     pub copies: LabelCopies,
 }
 
 /// The recipe of a classifier: the built-in `vectors`, with settings of the user, for samples of some views.
-///
-/// # Errors
-/// If a setting is unknown or invalid.
 pub fn recipe(settings: Layers, views: usize) -> Result<Recipe, HeadsError> {
     let resolved = settings.decided(FILE_CONTENTS, view_settings(views)).resolve()?;
     Ok(resolved.recipe)
@@ -120,8 +113,8 @@ impl VectorClassifier {
         }
         let mut projected = Vec::with_capacity(training.ids.len() * views * projection.dimensions());
         let mut block = Vec::new();
-        for ids in training.ids.chunks((ROWS / views.max(1)).max(1)) {
-            check_stop(stop)?;
+        for ids in training.ids.chunks((BLOCK_ROWS / views.max(1)).max(1)) {
+            HeadsError::check_stop(stop)?;
             block.clear();
             for &id in ids {
                 block.extend_from_slice(vectors.row(rows[id as usize]));
@@ -150,16 +143,12 @@ impl VectorClassifier {
             return Err(HeadsError::unsupported("no head was trained".to_owned()));
         };
         let info = model_info(recipe, classes, &projection, kept, stop)?;
-        let model = HeadModel::new(projection, kept.trained.average.clone())?;
+        let model = HeadModel::new(projection, kept.trained.ema.clone())?;
         Ok(Self { model, info, fit, rows, copies })
     }
 }
 
-fn check_stop(stop: &AtomicBool) -> Result<(), HeadsError> {
-    if stop.load(Ordering::Relaxed) { Err(HeadsError::Stopped) } else { Ok(()) }
-}
-
-/// The rows in the order of a run's table: those with a label, then the others.
+/// Lists the rows in the order of a run's samples: those with a label, then the others.
 fn rows_by_id(labels: &[Option<u32>]) -> Vec<usize> {
     let (mut rows, unlabelled): (Vec<usize>, Vec<usize>) =
         (0..labels.len()).partition(|&row| labels[row].is_some());
@@ -167,7 +156,6 @@ fn rows_by_id(labels: &[Option<u32>]) -> Vec<usize> {
     rows
 }
 
-/// The samples that are trained on.
 struct TrainingIds {
     /// Their ids, ascending.
     ids: Vec<u64>,
@@ -175,7 +163,7 @@ struct TrainingIds {
     rows: TrainingRows,
 }
 
-/// The labelled samples, and as many without their label as the recipe sets.
+/// Selects the labelled samples, and as many without their label as the recipe sets.
 fn training_ids(labels: &[Option<u32>], recipe: &Recipe) -> TrainingIds {
     let labelled = labels.iter().flatten().count();
     let first = if recipe.labels.include_labelled { 0 } else { labelled as u64 };
@@ -188,7 +176,7 @@ fn training_ids(labels: &[Option<u32>], recipe: &Recipe) -> TrainingIds {
     TrainingIds { rows: TrainingRows { labelled: (0..labelled).collect(), unlabelled: places }, ids }
 }
 
-/// What `model.json` would say about a head.
+/// Describes a head as `model.json` does.
 fn model_info(
     recipe: &Recipe,
     classes: &[String],
@@ -196,20 +184,11 @@ fn model_info(
     kept: &FittedHead,
     stop: &AtomicBool,
 ) -> Result<ModelInfo, HeadsError> {
-    let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.average)?);
-    info.head = Some(HeadInfo {
-        kind: recipe.network.head,
-        precision: Precision::F32,
-        features: projection.width() as u32,
-        dimensions: projection.dimensions() as u32,
-        backbone: String::new(),
-        encoder: None,
-        runtime: String::new(),
-        projection: ModelInfo::hash(&projection_bytes(projection)?),
-    });
-    if let Some(calibrator) = kept.calibrator.map() {
+    let mut info = ModelInfo::new(recipe, classes, None, &head_bytes(&kept.trained.ema)?);
+    info.head = Some(vector_head_info(recipe, projection)?);
+    if let Some(calibrator) = kept.calibrator.calibrator() {
         let stop = || stop.load(Ordering::Relaxed);
-        let held_out = held_out::cross_fitted_unless(&kept.predictions, calibrator, &kept.unseen, &stop);
+        let held_out = held_out::score_cross_fitted(&kept.predictions, calibrator, &kept.unseen, &stop);
         info.held_out = Some(held_out.map_err(HeadError::from)?);
         info.calibration = Some(calibrator.clone());
     }

@@ -1,4 +1,4 @@
-//! The vectors of samples, row by row: in memory, or in a file that is read by position if they are many.
+//! The projected vectors of samples, row by row: in memory, or in a file that is read by position if they are many.
 //!
 //! The file has no name, so that a process leaves nothing behind however it ends. The system keeps it in memory as far as there
 //! is room, and takes that memory back when a process needs it: a run of any size needs little memory of its own.
@@ -8,6 +8,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use calmix_core::matrix::Matrix;
 use calmix_head::HeadError;
@@ -17,26 +18,27 @@ use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 
 use crate::error::HeadsError;
-use crate::vector_projection::project;
+pub(crate) const MAX_FITTED_SAMPLES: usize = 20_000;
+/// Rows that are projected at once: of fewer, preparing the directions for the product would take as long as the product.
+pub const BLOCK_ROWS: usize = 2_048;
 
-/// Where a table of vectors is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct TablePlace<'a> {
     /// The folder for a file; `None` to keep any table in memory.
     pub folder: Option<&'a Path>,
-    /// Bytes of the largest table that is kept in memory all the same.
-    pub in_memory: u64,
+    /// Bytes of the largest table that is kept in memory although there is a folder.
+    pub max_bytes_in_memory: u64,
 }
 
 impl<'a> TablePlace<'a> {
-    /// In memory, whatever its size: for a command that writes nothing.
-    pub const MEMORY: Self = Self { folder: None, in_memory: u64::MAX };
+    /// Keeps a table of any size in memory: for a command that writes nothing.
+    pub const MEMORY: Self = Self { folder: None, max_bytes_in_memory: u64::MAX };
     /// Bytes of a table that a run keeps in memory.
-    pub const IN_MEMORY: u64 = 256 << 20;
+    pub const MAX_BYTES_IN_MEMORY: u64 = 256 << 20;
 
-    /// In memory if it is small, otherwise in a file of this folder.
+    /// Keeps a small table in memory, and others in a file of this folder.
     pub fn new(folder: &'a Path) -> Self {
-        Self { folder: Some(folder), in_memory: Self::IN_MEMORY }
+        Self { folder: Some(folder), max_bytes_in_memory: Self::MAX_BYTES_IN_MEMORY }
     }
 }
 
@@ -48,7 +50,7 @@ pub struct VectorTable {
     /// Numbers of a row: all views of a sample.
     width: usize,
     numbers: Numbers,
-    first_infinite: Option<usize>,
+    first_non_finite: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -61,15 +63,11 @@ enum Numbers {
 #[derive(Debug)]
 struct VectorFile {
     file: File,
-    /// Where it is, for errors.
     folder: PathBuf,
 }
 
 impl VectorTable {
     /// Appends the first numbers of a sample: of its clean view. Returns `false` if the table does not have the sample.
-    ///
-    /// # Errors
-    /// If they cannot be read.
     pub(crate) fn read_first(
         &self,
         id: u64,
@@ -81,14 +79,10 @@ impl VectorTable {
         Ok(true)
     }
 
-    /// The rows, to train on.
-    ///
-    /// # Errors
-    /// If there is not one row for each sample.
     pub(crate) fn rows(&self) -> Result<SampleVectors<'_>, HeadsError> {
         Ok(match &self.numbers {
             Numbers::Memory(numbers) => Matrix::new(numbers, self.ids.len(), self.width)?.into(),
-            Numbers::File(_) => SampleVectors::Elsewhere(self),
+            Numbers::File(_) => SampleVectors::External(self),
         })
     }
 }
@@ -116,8 +110,8 @@ impl VectorRows for VectorTable {
         }
     }
 
-    fn first_infinite(&self) -> Option<usize> {
-        self.first_infinite
+    fn first_non_finite(&self) -> Option<usize> {
+        self.first_non_finite
     }
 }
 
@@ -135,43 +129,35 @@ impl VectorFile {
     }
 }
 
-/// Writes a table, from its first row.
 #[derive(Debug)]
 pub struct TableWriter {
     width: usize,
     numbers: Numbers,
-    /// Numbers that were written.
     written: usize,
-    first_infinite: Option<usize>,
+    first_non_finite: Option<usize>,
 }
 
 impl TableWriter {
     /// A table that is going to have `rows` rows of `width` numbers.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or the file cannot be made.
     pub fn new(rows: usize, width: usize, place: TablePlace<'_>) -> Result<Self, HeadsError> {
         let bytes = 4 * rows as u64 * width as u64;
-        let numbers = match place.folder.filter(|_| bytes > place.in_memory) {
+        let numbers = match place.folder.filter(|_| bytes > place.max_bytes_in_memory) {
             Some(folder) => {
                 let file = tempfile::tempfile_in(folder).map_err(|error| FileError::new(folder, error))?;
                 Numbers::File(VectorFile { file, folder: folder.to_owned() })
             }
             None => Numbers::Memory(Vec::with_capacity(rows * width)),
         };
-        Ok(Self { width, numbers, written: 0, first_infinite: None })
+        Ok(Self { width, numbers, written: 0, first_non_finite: None })
     }
 
     /// Adds the projections of vectors, which need not end with a row.
-    ///
-    /// # Errors
-    /// If they are not of the projection's width, or cannot be written.
     pub fn project(&mut self, projection: &Projection, vectors: &[f32]) -> Result<(), HeadsError> {
         let mut projected = Vec::new();
         project(projection, vectors, &mut projected)?;
         let infinite = projected.iter().position(|number| !number.is_finite());
-        if let (None, Some(n)) = (self.first_infinite, infinite) {
-            self.first_infinite = Some((self.written + n) / self.width.max(1));
+        if let (None, Some(n)) = (self.first_non_finite, infinite) {
+            self.first_non_finite = Some((self.written + n) / self.width.max(1));
         }
         self.written += projected.len();
         match &mut self.numbers {
@@ -185,34 +171,56 @@ impl TableWriter {
     }
 
     /// The table, whose rows are those of `ids`.
-    ///
-    /// # Errors
-    /// If fewer or more numbers were written.
     pub fn finish(self, ids: Vec<u64>) -> Result<VectorTable, HeadsError> {
-        let Self { width, numbers, written, first_infinite } = self;
+        let Self { width, numbers, written, first_non_finite } = self;
         if written != ids.len() * width {
             let rows = ids.len();
             return Err(calmix_core::error::CoreError::Shape { rows, width, got: written }.into());
         }
-        Ok(VectorTable { ids, width, numbers, first_infinite })
+        Ok(VectorTable { ids, width, numbers, first_non_finite })
     }
+}
+
+/// Returns the stride of the samples that a projection is fitted on: evenly spaced, if there are more than needed.
+pub fn fitted_stride(samples: usize) -> usize {
+    samples.div_ceil(MAX_FITTED_SAMPLES).max(1)
+}
+
+/// Fits a projection to rows of `width` numbers, and keeps the given number of dimensions; 0 for all.
+///
+/// # Errors
+/// If there are no rows, or a number is not finite; [`HeadsError::Stopped`] if `stop` becomes true.
+pub fn fit_projection(
+    rows: &[f32],
+    width: usize,
+    dimensions: usize,
+    stop: &AtomicBool,
+) -> Result<Projection, HeadsError> {
+    Ok(Projection::fit_unless(matrix(rows, width)?, dimensions, stop)?)
+}
+
+/// Adds the projections of rows, which should be as many as [`BLOCK_ROWS`].
+pub fn project(projection: &Projection, rows: &[f32], into: &mut Vec<f32>) -> Result<(), HeadsError> {
+    into.extend(projection.apply(matrix(rows, projection.width())?)?);
+    Ok(())
+}
+
+fn matrix(numbers: &[f32], width: usize) -> Result<Matrix<'_>, HeadsError> {
+    Ok(Matrix::new(numbers, numbers.len() / width.max(1), width)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use calmix_core::preset;
-    use calmix_core::pseudo::{Base, SoftMatch};
     use calmix_core::rng::{Domain, Seed};
-    use calmix_core::schedule::{LearningRate, Start};
     use calmix_head::fit;
     use calmix_head::progress::FitProgress;
     use calmix_head::samples::{HeadSamples, TrainingRows};
     use calmix_head::settings::{Candidates, HeadSettings};
+    use calmix_recipe::Layers;
 
     use super::*;
-    use crate::vector_projection::fit_projection;
+    use crate::head_settings::head_settings;
+    use crate::vector_classifier::recipe;
 
     const SAMPLES: usize = 90;
     const VIEWS: usize = 5;
@@ -220,30 +228,11 @@ mod tests {
     const DIMENSIONS: usize = 8;
 
     fn settings(candidates: Candidates) -> HeadSettings {
-        let mut method = preset::paper(Base::SoftMatch(SoftMatch::default()));
-        method.mixup.start = Start::at(0);
-        HeadSettings {
-            method,
-            hidden: None,
-            steps: 20,
-            batch: 8,
-            unlabelled_batch: 24,
-            lr: 1.0,
-            schedule: LearningRate::Cosine,
-            momentum: 0.9,
-            nesterov: true,
-            weight_decay: 0.0,
-            clip: None,
-            ema_decay: 0.9,
-            folds: 3,
-            candidates,
-            labels_alone: true,
-            log_every: 0,
-            seed: Seed(1),
-        }
+        let layers = Layers::new().recipe("vectors").set("train.steps=20").set("train.batch=8");
+        let recipe = recipe(layers.set("network.folds=3"), VIEWS).unwrap();
+        HeadSettings { candidates, ..head_settings(&recipe) }
     }
 
-    /// Vectors of three classes, and their projection.
     fn vectors() -> (Vec<f32>, Projection) {
         let mut stream = Seed(7).stream(Domain::Init, 0, 0);
         let mut vectors = Vec::new();
@@ -284,14 +273,14 @@ mod tests {
         let fitted = fit(samples, &rows, None, &settings(candidates), 2, &FitProgress::new(&stop)).unwrap();
         let numbers =
             |head: &calmix_head::network::Head| head.numbers().iter().map(|n| n.to_bits()).collect();
-        fitted.heads.iter().map(|head| numbers(&head.trained.average)).collect()
+        fitted.heads.iter().map(|head| numbers(&head.trained.ema)).collect()
     }
 
     #[test]
     fn file_and_memory_train_the_same_heads() {
         let folder = tempfile::tempdir().unwrap();
         let (vectors, projection) = vectors();
-        let in_file = TablePlace { folder: Some(folder.path()), in_memory: 0 };
+        let in_file = TablePlace { folder: Some(folder.path()), max_bytes_in_memory: 0 };
         let stored = table(&vectors, &projection, in_file);
         let memory = table(&vectors, &projection, TablePlace::new(folder.path()));
         assert!(matches!(stored.numbers, Numbers::File(_)) && matches!(memory.numbers, Numbers::Memory(_)));
@@ -319,13 +308,13 @@ mod tests {
     fn rows_outside_the_table_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (vectors, projection) = vectors();
-        for in_memory in [0, u64::MAX] {
-            let place = TablePlace { folder: Some(folder.path()), in_memory };
+        for max_bytes_in_memory in [0, u64::MAX] {
+            let place = TablePlace { folder: Some(folder.path()), max_bytes_in_memory };
             let table = table(&vectors, &projection, place);
             let mut into = Vec::new();
             table.read(SAMPLES, 0..1, &mut into).unwrap_err();
             table.read(0, 0..VIEWS * DIMENSIONS + 1, &mut into).unwrap_err();
-            assert!(into.is_empty() && table.first_infinite().is_none());
+            assert!(into.is_empty() && table.first_non_finite().is_none());
         }
     }
 
@@ -334,8 +323,8 @@ mod tests {
         let (mut vectors, projection) = vectors();
         vectors[17 * VIEWS * WIDTH + 20] = f32::NAN;
         let folder = tempfile::tempdir().unwrap();
-        let place = TablePlace { folder: Some(folder.path()), in_memory: 0 };
-        assert_eq!(table(&vectors, &projection, place).first_infinite(), Some(17));
+        let place = TablePlace { folder: Some(folder.path()), max_bytes_in_memory: 0 };
+        assert_eq!(table(&vectors, &projection, place).first_non_finite(), Some(17));
         // Fewer numbers than rows.
         let short = TableWriter::new(2, DIMENSIONS, place).unwrap();
         short.finish(vec![1, 2]).unwrap_err();

@@ -1,5 +1,4 @@
 //! Near-duplicates among labels, from vectors to folds.
-#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,9 +1,8 @@
 //! Runs on vectors of the user, from a file to a finished folder.
-#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_core::rng::{Domain, Seed};
@@ -14,10 +13,11 @@ use calmix_heads::trainer;
 use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::{StartContext, prepare_vectors};
 use calmix_recipe::Layers;
-use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_run::result::Outcome;
 use calmix_run::run_folder::RunPlace;
 use calmix_testkit::npy_file;
+use calmix_testkit::run_bytes::differing;
 
 const ROWS: usize = 300;
 const WIDTH: usize = 16;
@@ -62,22 +62,10 @@ fn train(layers: &Layers, run: &Path, stop: &AtomicBool) -> Result<Outcome, Head
     trainer::start(RunRequest::new(stop), prepared)
 }
 
-/// The files of a run whose bytes do not depend on the clock.
-fn files(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut folders = vec![run.to_owned()];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = entry.file_name().unwrap().to_string_lossy().into_owned();
-            if entry.is_dir() {
-                folders.push(entry);
-            } else if !["timing.jsonl", "calmix.lock", "recipe.toml", "source.json"].contains(&name.as_str())
-            {
-                found.push((entry.strip_prefix(run).unwrap().to_owned(), fs::read(&entry).unwrap()));
-            }
-        }
-    }
-    found.sort();
+/// The files in which two runs differ, except those with the paths of a run.
+fn differing_files(run: &Path, other: &Path) -> Vec<String> {
+    let mut found = differing(run, other);
+    found.retain(|name| name != "recipe.toml" && !name.ends_with("source.json"));
     found
 }
 
@@ -146,11 +134,11 @@ fn stopped_run_resumes_to_the_same_bytes() {
     let stopped = train(&layers, &run, &AtomicBool::new(true)).unwrap();
     assert_eq!(stopped, Outcome::Stopped { step: 0 });
     assert!(matches!(trainer::resume(RunRequest::new(&go), &run, None).unwrap(), Outcome::Finished(_)));
-    assert!(files(&run) == files(&whole));
+    assert_eq!(differing_files(&run, &whole), Vec::<String>::new());
     // A run that was killed before its last file trains its heads again.
     fs::remove_file(run.join("result.json")).unwrap();
     assert!(matches!(trainer::resume(RunRequest::new(&go), &run, None).unwrap(), Outcome::Finished(_)));
-    assert!(files(&run) == files(&whole));
+    assert_eq!(differing_files(&run, &whole), Vec::<String>::new());
     // With other labels it is another run.
     fs::remove_file(run.join("result.json")).unwrap();
     fs::copy(run.join("split.json"), temp.path().join("split.json")).unwrap();
@@ -166,12 +154,12 @@ fn unusable_vectors_are_refused() {
     made(temp.path(), 1);
     let go = AtomicBool::new(false);
     let run = temp.path().join("run");
-    let said = |layers: Layers| train(&layers, &run, &go).unwrap_err().to_string();
-    let views = said(layers(temp.path()).set("network.weak_views=1"));
+    let error_of = |layers: Layers| train(&layers, &run, &go).unwrap_err().to_string();
+    let views = error_of(layers(temp.path()).set("network.weak_views=1"));
     assert!(views.contains("each sample has 1 vectors"), "{views}");
     fs::remove_dir_all(&run).unwrap();
     fs::write(temp.path().join("labels.csv"), "id,label\n0,ant\n3,ant\n").unwrap();
-    let one = said(layers(temp.path()));
+    let one = error_of(layers(temp.path()));
     assert!(one.contains("there is only one class, `ant`"), "{one}");
     assert!(!run.exists(), "a run that did not start leaves nothing");
     let part =

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::OFlags;
 
 use crate::confined_path::ConfinedPath;
-use crate::disk::{Disk, RealDisk, patiently};
+use crate::disk::{Disk, RealDisk, retry_transient};
 use crate::error::FileError;
 
 /// The separator between the final name and the unique part of a scratch name.
@@ -43,7 +43,7 @@ pub fn scratch(path: &ConfinedPath) -> ConfinedPath {
 }
 
 /// Returns the name that a scratch name stands in for; `None` if it is not a scratch name of ours.
-pub fn stands_for(name: &str) -> Option<&str> {
+pub fn final_name(name: &str) -> Option<&str> {
     let (name, nonce) = name.strip_prefix('.')?.rsplit_once(SCRATCH)?;
     is_nonce(nonce).then_some(name)
 }
@@ -82,7 +82,7 @@ pub fn write(path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileErro
 pub fn write_on(disk: &dyn Disk, path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileError> {
     let path = path.into();
     let mut left = Vec::new();
-    patiently(disk, || write_once(disk, &path, bytes, &mut left))?;
+    retry_transient(disk, || write_once(disk, &path, bytes, &mut left))?;
     for scratch in left {
         // It could not be removed while the disk was unavailable; now the disk is back.
         let _ = disk.remove_file(&scratch);
@@ -146,7 +146,7 @@ fn create_locked(disk: &dyn Disk, path: &ConfinedPath) -> Result<(File, Confined
 /// If the folder cannot be read or something in it cannot be removed.
 pub fn sweep(disk: &dyn Disk, folder: &ConfinedPath, ours: impl Fn(&str) -> bool) -> Result<(), FileError> {
     for (name, path) in names(folder)? {
-        if !stands_for(&name).is_some_and(&ours) {
+        if !final_name(&name).is_some_and(&ours) {
             continue;
         }
         let kind = fs::symlink_metadata(&path).map_err(|error| FileError::new(&path, error))?;
@@ -166,14 +166,14 @@ pub fn sweep_abandoned(folder: impl Into<ConfinedPath>) {
 pub fn sweep_abandoned_of(path: impl Into<ConfinedPath>) {
     let path = path.into();
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    sweep_if(path.folder(), |stands_for| stands_for == name);
+    sweep_if(path.folder(), |final_name| final_name == name);
 }
 
 fn sweep_if(folder: impl Into<ConfinedPath>, ours: impl Fn(&str) -> bool) {
     for (name, path) in names(folder).unwrap_or_default() {
         // Skip links: opening one would lock its target instead.
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        if !stands_for(&name).is_some_and(&ours) || !is_file {
+        if !final_name(&name).is_some_and(&ours) || !is_file {
             continue;
         }
         // Open for writing, because some network file systems only lock such files.
@@ -216,7 +216,7 @@ mod tests {
         let first = scratch(&path);
         assert_ne!(first, scratch(&path));
         assert_eq!(first.parent(), path.parent());
-        assert_eq!(stands_for(&first.file_name().unwrap().to_string_lossy()), Some("recipe.toml"));
+        assert_eq!(final_name(&first.file_name().unwrap().to_string_lossy()), Some("recipe.toml"));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
             ".a.tmp-1-2~",
         ];
         for name in others {
-            assert_eq!(stands_for(name), None, "{name}");
+            assert_eq!(final_name(name), None, "{name}");
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
             self.0
                 .lock()
                 .unwrap()
-                .push(format!("{call} {}", stands_for(&name).map_or(name.as_str(), |_| "scratch")));
+                .push(format!("{call} {}", final_name(&name).map_or(name.as_str(), |_| "scratch")));
         }
     }
 

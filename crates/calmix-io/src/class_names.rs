@@ -5,22 +5,22 @@ use std::fmt;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
 /// The largest number of classes of a dataset or a model.
-pub const MOST: usize = 1 << 20;
+pub const MAX_CLASSES: usize = 1 << 20;
 
 /// The most bytes of a class name. The names stand in every file of predictions, so their length bounds the size of those
 /// files.
-pub const MAX_BYTES: usize = 1024;
+pub const MAX_NAME_BYTES: usize = 1024;
 
 /// Checks the length of a name.
 ///
 /// # Errors
-/// If it has more than [`MAX_BYTES`], in a sentence that begins with the start of the name.
+/// If it has more than [`MAX_NAME_BYTES`], in a sentence that begins with the start of the name.
 pub fn check(name: &str) -> Result<(), String> {
-    if name.len() <= MAX_BYTES {
+    if name.len() <= MAX_NAME_BYTES {
         return Ok(());
     }
     let start: String = name.chars().take(40).collect();
-    Err(format!("the class name {start:?}… has {} bytes, expected at most {MAX_BYTES}", name.len()))
+    Err(format!("the class name {start:?}… has {} bytes, expected at most {MAX_NAME_BYTES}", name.len()))
 }
 
 /// The most bytes of all names together: they stand in `result.json` and `model.json`, which have at most 16 MiB.
@@ -29,7 +29,7 @@ pub const MAX_TOTAL_BYTES: usize = 8 << 20;
 /// Checks the length of each name, and of all together.
 ///
 /// # Errors
-/// If one has more than [`MAX_BYTES`], or all have more than [`MAX_TOTAL_BYTES`].
+/// If one has more than [`MAX_NAME_BYTES`], or all have more than [`MAX_TOTAL_BYTES`].
 pub fn check_all<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
     let mut total = 0_usize;
     for name in names {
@@ -46,21 +46,21 @@ pub fn check_all<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), 
 /// memory. For `#[serde(deserialize_with = "class_names::deserialize")]`.
 ///
 /// # Errors
-/// If it is not a list of strings, there are more than [`MOST`], or they are too long.
+/// If it is not a list of strings, there are more than [`MAX_CLASSES`], or they are too long.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     struct ClassNames;
     impl<'de> Visitor<'de> for ClassNames {
         type Value = Vec<String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "the names of at most {MOST} classes")
+            write!(f, "the names of at most {MAX_CLASSES} classes")
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
             let mut names = Vec::new();
             while let Some(name) = list.next_element::<String>()? {
-                if names.len() == MOST {
-                    return Err(A::Error::invalid_length(MOST + 1, &self));
+                if names.len() == MAX_CLASSES {
+                    return Err(A::Error::invalid_length(MAX_CLASSES + 1, &self));
                 }
                 check(&name).map_err(A::Error::custom)?;
                 names.push(name);
@@ -81,8 +81,8 @@ mod tests {
         let list = |count: usize| format!("[{}]", vec!["\"\""; count].join(","));
         let read = |text: &str| deserialize(&mut serde_json::Deserializer::from_str(text));
         assert_eq!(read(r#"["cat","dog"]"#).unwrap(), ["cat", "dog"]);
-        assert_eq!(read(&list(MOST)).unwrap().len(), MOST);
-        let error = read(&list(MOST + 1)).unwrap_err().to_string();
+        assert_eq!(read(&list(MAX_CLASSES)).unwrap().len(), MAX_CLASSES);
+        let error = read(&list(MAX_CLASSES + 1)).unwrap_err().to_string();
         assert!(error.contains("at most 1048576 classes"), "{error}");
     }
 
@@ -92,11 +92,11 @@ mod tests {
             let list = format!("[{:?}]", "x".repeat(bytes));
             deserialize(&mut serde_json::Deserializer::from_str(&list))
         };
-        assert_eq!(read(MAX_BYTES).unwrap().len(), 1);
-        let many = vec!["x".repeat(MAX_BYTES); MAX_TOTAL_BYTES / MAX_BYTES + 1];
+        assert_eq!(read(MAX_NAME_BYTES).unwrap().len(), 1);
+        let many = vec!["x".repeat(MAX_NAME_BYTES); MAX_TOTAL_BYTES / MAX_NAME_BYTES + 1];
         assert!(check_all(&many[1..]).is_ok());
         assert_eq!(check_all(&many).unwrap_err(), "the class names have more than 8388608 bytes together");
-        let error = read(MAX_BYTES + 1).unwrap_err().to_string();
+        let error = read(MAX_NAME_BYTES + 1).unwrap_err().to_string();
         assert!(error.contains("… has 1025 bytes, expected at most 1024"), "{error}");
     }
 }

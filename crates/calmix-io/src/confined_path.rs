@@ -19,33 +19,33 @@ use rustix::io::Errno;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConfinedPath {
     root: PathBuf,
-    whole: PathBuf,
+    path: PathBuf,
 }
 
 impl ConfinedPath {
     /// Returns the folder itself, which the user named.
     pub fn root(folder: impl Into<PathBuf>) -> Self {
         let root = folder.into();
-        Self { whole: root.clone(), root }
+        Self { path: root.clone(), root }
     }
 
     /// Returns a path below it.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
-        Self { root: self.root.clone(), whole: self.whole.join(name) }
+        Self { root: self.root.clone(), path: self.path.join(name) }
     }
 
     /// Returns the path with another file name in the same folder.
     #[must_use]
     pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
-        Self { root: self.root.clone(), whole: self.whole.with_file_name(name) }
+        Self { root: self.root.clone(), path: self.path.with_file_name(name) }
     }
 
     /// Returns the folder that contains it; the root if it is not below the root.
     #[must_use]
     pub fn folder(&self) -> Self {
-        let below = self.whole.parent().filter(|folder| folder.starts_with(&self.root));
-        Self { root: self.root.clone(), whole: below.unwrap_or(&self.root).to_owned() }
+        let below = self.path.parent().filter(|folder| folder.starts_with(&self.root));
+        Self { root: self.root.clone(), path: below.unwrap_or(&self.root).to_owned() }
     }
 
     /// Opens it with `flags`, never following links below the root.
@@ -53,10 +53,16 @@ impl ConfinedPath {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let names = self.names()?;
         if names.is_empty() {
-            return Ok(rustix::fs::openat(CWD, named(&self.root), flags - OFlags::NOFOLLOW, MODE)?.into());
+            return Ok(rustix::fs::openat(
+                CWD,
+                or_current_folder(&self.root),
+                flags - OFlags::NOFOLLOW,
+                MODE,
+            )?
+            .into());
         }
         let root = open_root(&self.root)?;
-        match open_at_once(&root, &names, flags) {
+        match open_beneath(&root, &names, flags) {
             // Older kernels do not have the call, and sandboxes refuse it.
             Err(Errno::NOSYS | Errno::PERM) => Ok(open_by_name(root, &names, flags)?.into()),
             opened => Ok(opened?.into()),
@@ -65,20 +71,20 @@ impl ConfinedPath {
 
     /// Creates a folder with this name.
     pub(crate) fn create_folder(&self) -> io::Result<()> {
-        let (folder, name) = self.in_folder()?;
+        let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
     }
 
     /// Creates a folder with this name that only this user can read.
     pub(crate) fn create_private_folder(&self) -> io::Result<()> {
-        let (folder, name) = self.in_folder()?;
+        let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o700))?)
     }
 
     /// Renames it, replacing the target.
     pub(crate) fn rename(&self, to: &Self) -> io::Result<()> {
-        let (folder, name) = self.in_folder()?;
-        let (new_folder, new_name) = to.in_folder()?;
+        let (folder, name) = self.open_parent()?;
+        let (new_folder, new_name) = to.open_parent()?;
         Ok(rustix::fs::renameat(folder, name, new_folder, new_name)?)
     }
 
@@ -87,13 +93,13 @@ impl ConfinedPath {
     /// # Errors
     /// If the name is taken, or the file system has no hard links.
     pub fn hard_link(&self, from: &Path) -> io::Result<()> {
-        let (folder, name) = self.in_folder()?;
+        let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::linkat(CWD, from, folder, name, AtFlags::empty())?)
     }
 
     /// Removes a file, or a link itself.
     pub(crate) fn remove_file(&self) -> io::Result<()> {
-        let (folder, name) = self.in_folder()?;
+        let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
@@ -112,7 +118,7 @@ impl ConfinedPath {
 
     /// Removes a folder that has nothing in it.
     pub(crate) fn remove_empty_folder(&self) -> io::Result<()> {
-        let (folder, name) = self.in_folder()?;
+        let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
     }
 
@@ -131,15 +137,15 @@ impl ConfinedPath {
     }
 
     /// Returns a handle of the folder that contains it, and its name there.
-    fn in_folder(&self) -> io::Result<(File, &OsStr)> {
+    fn open_parent(&self) -> io::Result<(File, &OsStr)> {
         let name = self.names()?.pop().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok((self.folder().open(AS_PLACE | OFlags::DIRECTORY)?, name))
+        Ok((self.folder().open(PATH_ONLY | OFlags::DIRECTORY)?, name))
     }
 
     /// Returns the names of the path components below the root.
     fn names(&self) -> io::Result<Vec<&OsStr>> {
         let outside = || io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its folder");
-        let below = self.whole.strip_prefix(&self.root).map_err(|_| outside())?;
+        let below = self.path.strip_prefix(&self.root).map_err(|_| outside())?;
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
         if !below.components().all(plain) {
             return Err(outside());
@@ -153,22 +159,22 @@ const MODE: Mode = Mode::from_raw_mode(0o666);
 
 /// The flags to open a folder as the base of another path; on Linux this does not need permission to list it.
 #[cfg(target_os = "linux")]
-const AS_PLACE: OFlags = OFlags::PATH;
+const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const AS_PLACE: OFlags = OFlags::RDONLY;
+const PATH_ONLY: OFlags = OFlags::RDONLY;
 
 fn open_root(root: &Path) -> io::Result<OwnedFd> {
-    let flags = AS_PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(CWD, named(root), flags, Mode::empty())?)
+    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(CWD, or_current_folder(root), flags, Mode::empty())?)
 }
 
 /// Returns `.` for an empty path, which means the working directory.
-fn named(root: &Path) -> &Path {
+fn or_current_folder(root: &Path) -> &Path {
     if root.as_os_str().is_empty() { Path::new(".") } else { root }
 }
 
 #[cfg(target_os = "linux")]
-fn open_at_once(root: impl AsFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(root: impl AsFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::ResolveFlags;
     let below: PathBuf = names.iter().collect();
     let mode = if flags.contains(OFlags::CREATE) { MODE } else { Mode::empty() };
@@ -176,14 +182,14 @@ fn open_at_once(root: impl AsFd, names: &[&OsStr], flags: OFlags) -> Result<Owne
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_at_once(_: impl AsFd, _: &[&OsStr], _: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(_: impl AsFd, _: &[&OsStr], _: OFlags) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
 fn open_by_name(mut folder: OwnedFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
     let Some((last, folders)) = names.split_last() else { return Err(Errno::INVAL) };
     for name in folders {
-        let flags = AS_PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         folder = rustix::fs::openat(&folder, *name, flags, Mode::empty())?;
     }
     rustix::fs::openat(&folder, *last, flags, MODE)
@@ -193,7 +199,7 @@ fn open_by_name(mut folder: OwnedFd, names: &[&OsStr], flags: OFlags) -> Result<
 impl From<&Path> for ConfinedPath {
     fn from(path: &Path) -> Self {
         let root = path.parent().filter(|_| path.file_name().is_some()).unwrap_or(path);
-        Self { root: root.to_owned(), whole: path.to_owned() }
+        Self { root: root.to_owned(), path: path.to_owned() }
     }
 }
 
@@ -213,7 +219,7 @@ impl Deref for ConfinedPath {
     type Target = Path;
 
     fn deref(&self) -> &Path {
-        &self.whole
+        &self.path
     }
 }
 

@@ -111,8 +111,8 @@ pub struct WarningDisk(pub Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Disk for WarningDisk {
     fn wait(&self, wait: Duration, error: &FileError, back_off: &BackOff) {
-        if back_off.is_worth_a_warning(wait) {
-            let longest = BackOff::LONGEST.as_secs();
+        if back_off.should_warn(wait) {
+            let longest = BackOff::MAX_TOTAL_WAIT.as_secs();
             (self.0)(&format!("{error}; waiting for the storage, up to {longest} s"));
         }
         thread::sleep(wait);
@@ -129,8 +129,8 @@ impl Debug for WarningDisk {
 /// about a minute. The operation must be idempotent.
 ///
 /// # Errors
-/// Those of `action` that are not temporary, and its last error after [`BackOff::LONGEST`].
-pub fn patiently<T>(
+/// Those of `action` that are not temporary, and its last error after [`BackOff::MAX_TOTAL_WAIT`].
+pub fn retry_transient<T>(
     disk: &dyn Disk,
     mut action: impl FnMut() -> Result<T, FileError>,
 ) -> Result<T, FileError> {

@@ -94,15 +94,15 @@ impl fmt::Display for FileProblem {
 
 /// The longest problem that is shown whole, in bytes: a parser quotes the text that it does not accept, and a hostile file may
 /// have megabytes of it.
-const MAX_PROBLEM: usize = 2_000;
+const MAX_PROBLEM_BYTES: usize = 2_000;
 
 /// A text without its middle, if it is long: what was expected, and where, is at its ends.
 fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= MAX_PROBLEM {
+    if text.len() <= MAX_PROBLEM_BYTES {
         return text.into();
     }
-    let start = &text[..text.floor_char_boundary(MAX_PROBLEM / 2)];
-    let end = &text[text.floor_char_boundary(text.len() - MAX_PROBLEM / 4)..];
+    let start = &text[..text.floor_char_boundary(MAX_PROBLEM_BYTES / 2)];
+    let end = &text[text.floor_char_boundary(text.len() - MAX_PROBLEM_BYTES / 4)..];
     format!("{start} … {end}").into()
 }
 
@@ -123,6 +123,31 @@ impl FileError {
             _ => ErrorKind::Failure,
         };
         Self { path: path.as_ref().to_owned(), place: None, problem, hint: None, kind }
+    }
+
+    /// Returns an error about content that the user has to correct.
+    pub fn mistake(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::content(path, what).unless_transient(ErrorKind::Mistake)
+    }
+
+    /// Returns an error about bytes that violate their format.
+    pub fn format(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FileProblem::Format(what.into()))
+    }
+
+    /// Returns an error about something larger than its limit.
+    pub fn limit(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FileProblem::Limit(what.into()))
+    }
+
+    /// Returns an error about bytes that are not those that were written.
+    pub fn changed(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FileProblem::Changed(what.into()))
+    }
+
+    /// Returns an error about counts, names or labels that contradict each other or the request.
+    pub fn content(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::new(path, FileProblem::Content(what.into()))
     }
 
     /// Returns whether the file may be intact but could not be read: the disk or the file server is unavailable, permissions
@@ -181,16 +206,15 @@ mod tests {
 
     #[test]
     fn error_names_place_problem_and_next_step() {
-        let problem = FileProblem::Format("expected a number".into());
-        let error = FileError::new("events.jsonl", problem).at("line 3").hint("resume the run");
+        let problem = "expected a number";
+        let error = FileError::format("events.jsonl", problem).at("line 3").hint("resume the run");
         assert_eq!(error.to_string(), "events.jsonl, line 3: expected a number; resume the run");
     }
 
     #[test]
     fn long_problem_is_shown_without_its_middle() {
         let quoted = "é".repeat(100_000);
-        let problem = FileProblem::Format(format!("unexpected {quoted:?} at line 7"));
-        let shown = FileError::new("result.json", problem).to_string();
+        let shown = FileError::format("result.json", format!("unexpected {quoted:?} at line 7")).to_string();
         assert!(
             shown.starts_with("result.json: unexpected \"é") && shown.ends_with("é\" at line 7"),
             "{shown}"

@@ -8,22 +8,20 @@
 //! | what is wrong with a file, and what to do next? | [`error`] |
 //! | which folder must a path not leave? | [`confined_path`] |
 //! | which paths from outside are safe? | [`safe_path`] |
-//! | how is a file in an untrusted folder opened? | [`safe_open`] |
+//! | how is a file in an untrusted folder opened, and is it nearly all holes? | [`safe_open`] |
 //! | how does only one process write to a folder? | [`lock`] |
 //! | where does a folder grow until it is complete? | [`scratch_folder`] |
 //! | which process of a job is this, and what may it use? | [`process`] |
-//! | is a file nearly all holes? | [`sparse_file`] |
 //! | how are messages of TensorBoard and ONNX written and read? | [`protobuf`] |
 //! | how many classes may a file name, and how long are their names? | [`class_names`] |
-//! | how are names from outside, paths in a table and counts shown? | [`shown`], [`counted`] |
+//! | how are names from outside, paths in a table and shell commands shown? | [`shown`] |
 //! | how does a URL appear in a message? | [`redacted`] |
-//! | how are long lines broken? | [`wrapped`] |
+//! | how are counts formatted, and long lines broken? | [`text`] |
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
 pub mod class_names;
 pub mod confined_path;
-pub mod counted;
 pub mod disk;
 pub mod error;
 pub mod lock;
@@ -33,8 +31,6 @@ pub mod redacted;
 pub mod safe_open;
 pub mod safe_path;
 pub mod scratch_folder;
-pub mod shell_quoted;
 pub mod shown;
-pub mod sparse_file;
+pub mod text;
 pub mod transient;
-pub mod wrapped;

@@ -25,7 +25,7 @@ use crate::safe_open;
 use crate::safe_open::open_to_write;
 
 /// The largest number of bytes that is read from a lock file.
-const LONGEST: u64 = 256;
+const MAX_LOCK_BYTES: u64 = 256;
 
 /// The right to write into a folder, until it is dropped.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Drop for Lock {
 
 /// Returns whether a process on this machine holds the lock, from the kernel's list of locks and without taking it. Always
 /// false on systems without such a list.
-pub fn is_held_here(path: &ConfinedPath) -> bool {
+pub fn is_held_locally(path: &ConfinedPath) -> bool {
     is_listed(path).unwrap_or(false)
 }
 
@@ -149,15 +149,11 @@ fn is_listed(_: &ConfinedPath) -> Option<bool> {
 /// Returns the error for a lock that cannot be taken although no process holds it. There is no fallback: a file that names
 /// the writer outlives a killed process, and on a network file system two processes can both find it missing.
 fn refused(path: &Path, error: io::Error) -> FileError {
-    if let Some(number) = Errno::from_io_error(&error)
-        && [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
-    {
-        return FileError::new(path, FileProblem::NoLocks(error));
-    }
-    if error.kind() == io::ErrorKind::Unsupported {
-        return FileError::new(path, FileProblem::NoLocks(error));
-    }
-    FileError::new(path, error)
+    let is_no_lock_errno = Errno::from_io_error(&error).is_some_and(|number| {
+        [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
+    });
+    let has_no_locks = is_no_lock_errno || error.kind() == io::ErrorKind::Unsupported;
+    FileError::new(path, if has_no_locks { FileProblem::NoLocks(error) } else { FileProblem::Io(error) })
 }
 
 /// Returns the process that wrote the text; it may be missing while the process is about to write it.
@@ -173,7 +169,7 @@ fn first_line(text: &str) -> String {
 /// Reads the text of a lock; empty if it cannot be read, as for a locked file on some systems.
 fn text(file: &File) -> String {
     let mut text = Vec::new();
-    let _ = file.take(LONGEST).read_to_end(&mut text);
+    let _ = file.take(MAX_LOCK_BYTES).read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -202,11 +198,11 @@ mod tests {
     fn the_kernel_tells_who_writes() {
         let temp = tempfile::tempdir().unwrap();
         let path = ConfinedPath::root(temp.path()).join("lock");
-        assert!(!is_held_here(&path));
+        assert!(!is_held_locally(&path));
         let lock = Lock::take(&path).unwrap();
-        assert!(is_held_here(&path));
+        assert!(is_held_locally(&path));
         drop(lock);
-        assert!(!is_held_here(&path));
+        assert!(!is_held_locally(&path));
     }
 
     /// Where each machine has locks of its own, both get the kernel's.
@@ -215,29 +211,30 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = ConfinedPath::root(temp.path()).join("lock");
         let machine = |host: &str, boot: &str| Machine { host: host.to_owned(), boot: boot.to_owned() };
-        let (here, there) = (machine("here", "1"), machine("there", "2"));
+        let local = machine("local", "1");
+        let remote = machine("remote", "2");
         let take = |machine: &Machine, takes_over| Lock::take_as(&path, machine, takes_over);
         // Given back.
-        drop(take(&there, false).unwrap());
-        drop(take(&here, false).unwrap());
+        drop(take(&remote, false).unwrap());
+        drop(take(&local, false).unwrap());
         // Killed, or still at work.
-        fs::write(&path, there.text()).unwrap();
-        let error = take(&here, false).unwrap_err();
+        fs::write(&path, remote.text()).unwrap();
+        let error = take(&local, false).unwrap_err();
         assert!(matches!(&error.problem, FileProblem::Foreign(_)), "{error:?}");
         let sentence = error.to_string();
-        assert!(sentence.contains(&format!("process {} on there", process::id())), "{sentence}");
+        assert!(sentence.contains(&format!("process {} on remote", process::id())), "{sentence}");
         assert!(!sentence.contains("boot"), "{sentence}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), there.text());
-        drop(take(&here, true).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), remote.text());
+        drop(take(&local, true).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         // Killed on this machine: before it was started again, in another container, in a version without a second line.
         for text in
-            [machine("here", "0").text(), machine("other", "1").text(), "process 1 on there\n".to_owned()]
+            [machine("here", "0").text(), machine("other", "1").text(), "process 1 on remote\n".to_owned()]
         {
             fs::write(&path, &text).unwrap();
-            drop(take(&here, false).unwrap_or_else(|error| panic!("{text}: {error}")));
+            drop(take(&local, false).unwrap_or_else(|error| panic!("{text}: {error}")));
         }
-        fs::write(&path, there.text()).unwrap();
+        fs::write(&path, remote.text()).unwrap();
         assert!(matches!(Lock::take(&path).unwrap_err().problem, FileProblem::Foreign(_)));
         drop(Lock::take_over(&path).unwrap());
     }

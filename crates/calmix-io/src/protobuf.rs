@@ -8,7 +8,7 @@ mod message;
 mod reader;
 
 pub use message::Message;
-pub use reader::{Field, Fields, Fixed32s, Fixed64s, ProtobufError, ProtobufProblem, Value, Varints};
+pub use reader::{Field, Fields, Packed, ProtobufError, ProtobufProblem, Value};
 
 /// The types of a value, the lower three bits of a key.
 const VARINT: u64 = 0;

@@ -8,6 +8,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -15,11 +16,11 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::confined_path::ConfinedPath;
-use crate::error::{FileError, FileProblem};
-use crate::sparse_file::is_hollow;
+use crate::error::FileError;
 
 /// The hint for a link or device in place of a file or folder.
-const PUT_A_COPY: &str = "check that you trust its source, then replace it with a copy of the original";
+const REPLACE_LINK_HINT: &str =
+    "check that you trust its source, then replace it with a copy of the original";
 
 /// Opens a regular file for reading; returns it with its length in bytes.
 ///
@@ -33,10 +34,10 @@ pub fn open(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
 ///
 /// # Errors
 /// As [`open`], and if it belongs to another user.
-pub fn open_own(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
+pub fn open_owned(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
     let path = path.into();
     let (file, metadata) = opened(&path, OFlags::RDONLY)?;
-    own(&path, &metadata)?;
+    check_owner(&path, &metadata)?;
     Ok((file, metadata.len()))
 }
 
@@ -52,15 +53,15 @@ pub fn read(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, File
 /// Reads a file as [`read`] does, if it belongs to this user or to root.
 ///
 /// # Errors
-/// As [`read`] and [`open_own`].
-pub fn read_own(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, FileError> {
+/// As [`read`] and [`open_owned`].
+pub fn read_owned(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, FileError> {
     let path = path.into();
-    read_opened(&path, open_own(&path)?, longest)
+    read_opened(&path, open_owned(&path)?, longest)
 }
 
 fn read_opened(path: &Path, (file, length): (File, u64), longest: u64) -> Result<Vec<u8>, FileError> {
     if length > longest {
-        return Err(FileError::new(path, FileProblem::Limit(format!("{length} bytes, more than {longest}"))));
+        return Err(FileError::limit(path, format!("{length} bytes, more than {longest}")));
     }
     let mut bytes = Vec::new();
     let cannot = |error| FileError::new(path, error);
@@ -76,8 +77,7 @@ fn read_opened(path: &Path, (file, length): (File, u64), longest: u64) -> Result
 /// As [`read`], and if it is not UTF-8.
 pub fn read_text(path: impl Into<ConfinedPath>, longest: u64) -> Result<String, FileError> {
     let path = path.into();
-    String::from_utf8(read(&path, longest)?)
-        .map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))
+    String::from_utf8(read(&path, longest)?).map_err(|error| FileError::format(&path, error.to_string()))
 }
 
 /// Opens a regular file for reading and writing in place; creates it if it is missing.
@@ -87,7 +87,7 @@ pub fn read_text(path: impl Into<ConfinedPath>, longest: u64) -> Result<String, 
 pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     let path = path.into();
     let (file, metadata) = opened(&path, OFlags::RDWR | OFlags::CREATE)?;
-    only_name(&path, &metadata)?;
+    check_single_link(&path, &metadata)?;
     Ok(file)
 }
 
@@ -98,7 +98,7 @@ pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
 pub fn append(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     let path = path.into();
     let (file, metadata) = opened(&path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
-    only_name(&path, &metadata)?;
+    check_single_link(&path, &metadata)?;
     Ok(file)
 }
 
@@ -113,24 +113,24 @@ pub fn exists(path: &Path) -> bool {
 /// If it is a link, not a folder, or missing.
 pub fn check_folder(path: &Path) -> Result<(), FileError> {
     let found = fs::symlink_metadata(path).map_err(|error| FileError::new(path, error))?;
-    if found.is_dir() { Ok(()) } else { Err(refused(path, &found, "folder")) }
+    if found.is_dir() { Ok(()) } else { Err(wrong_type_error(path, &found, "folder")) }
 }
 
 /// Checks that a folder is a real one and belongs to this user or to root.
 ///
 /// # Errors
 /// As [`check_folder`], and if it belongs to another user.
-pub fn check_own_folder(path: &Path) -> Result<(), FileError> {
+pub fn check_owned_folder(path: &Path) -> Result<(), FileError> {
     check_folder(path)?;
     let found = fs::symlink_metadata(path).map_err(|error| FileError::new(path, error))?;
-    own(path, &found)
+    check_owner(path, &found)
 }
 
 /// Creates a folder, unless it exists.
 ///
 /// # Errors
 /// As [`check_folder`], and if it cannot be created.
-pub fn make_folder(path: impl Into<ConfinedPath>) -> Result<(), FileError> {
+pub fn create_folder_if_missing(path: impl Into<ConfinedPath>) -> Result<(), FileError> {
     let path = path.into();
     match path.create_folder() {
         Ok(()) => Ok(()),
@@ -143,42 +143,39 @@ fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileEr
     let cannot = |error| FileError::new(path, error);
     // Check before opening, since opening a device may already have an effect.
     match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => return Err(refused(path, &found, "file")),
+        Ok(found) if !found.is_file() => return Err(wrong_type_error(path, &found, "file")),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
         _ => {}
     }
     // NONBLOCK avoids waiting for the other end of a pipe; it has no effect on a regular file.
-    let file = path.open(flags | OFlags::NONBLOCK).map_err(|error| in_its_path(path, error))?;
+    let file = path.open(flags | OFlags::NONBLOCK).map_err(|error| open_error(path, error))?;
     // Check the opened file again: the name may refer to another file by now.
     let found = file.metadata().map_err(cannot)?;
     if !found.is_file() {
-        return Err(refused(path, &found, "file"));
+        return Err(wrong_type_error(path, &found, "file"));
     }
-    if is_hollow(&file, &found) {
-        let problem = format!("a sparse file: {} bytes, nearly all of them holes", found.len());
-        return Err(FileError::new(path, FileProblem::Limit(problem)));
+    if let Some(problem) = hollow_problem(&file, &found) {
+        return Err(FileError::limit(path, problem));
     }
     Ok((file, found))
 }
 
 /// Returns the error for a path that cannot be opened, with a clear message if a folder in it is a link.
-fn in_its_path(path: &Path, error: io::Error) -> FileError {
+fn open_error(path: &Path, error: io::Error) -> FileError {
     if Errno::from_io_error(&error) != Some(Errno::LOOP) {
         return FileError::new(path, error);
     }
     let problem = "there is a symbolic link in its path, where calmix expects plain folders".to_owned();
-    FileError::new(path, FileProblem::Content(problem)).hint(PUT_A_COPY)
+    FileError::content(path, problem).hint(REPLACE_LINK_HINT)
 }
 
 /// Checks that a file that is written in place has no other hard link.
-fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
-    use std::os::unix::fs::MetadataExt;
+fn check_single_link(path: &Path, found: &Metadata) -> Result<(), FileError> {
     if found.nlink() <= 1 {
         return Ok(());
     }
     let problem = "this is a hard link, so writing to it would also change the other file";
-    Err(FileError::new(path, FileProblem::Content(problem.to_owned()))
-        .hint("replace it with a copy of the file"))
+    Err(FileError::content(path, problem).hint("replace it with a copy of the file"))
 }
 
 /// Returns the effective user id.
@@ -188,24 +185,22 @@ pub fn user() -> u32 {
 
 /// Returns whether a file or folder belongs to a user other than this one and root.
 pub fn is_foreign(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| belongs_to_another(&found))
+    fs::symlink_metadata(path).is_ok_and(|found| is_owned_by_another(&found))
 }
 
-fn belongs_to_another(found: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
+fn is_owned_by_another(found: &Metadata) -> bool {
     ![user(), 0].contains(&found.uid())
 }
 
 /// Checks that a file or folder belongs to this user or root.
-fn own(path: &Path, found: &Metadata) -> Result<(), FileError> {
-    if !belongs_to_another(found) {
+fn check_owner(path: &Path, found: &Metadata) -> Result<(), FileError> {
+    if !is_owned_by_another(found) {
         return Ok(());
     }
-    let problem = "it belongs to another user, who could change it".to_owned();
-    Err(FileError::new(path, FileProblem::Content(problem)))
+    Err(FileError::content(path, "it belongs to another user, who could change it"))
 }
 
-fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
+fn wrong_type_error(path: &Path, found: &Metadata, wanted: &str) -> FileError {
     let kind = found.file_type();
     let what = if kind.is_symlink() {
         "a symbolic link"
@@ -217,7 +212,31 @@ fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
         "a pipe, a socket or a device"
     };
     let problem = format!("this is {what}, but calmix expects a plain {wanted}");
-    FileError::new(path, FileProblem::Content(problem)).hint(PUT_A_COPY)
+    FileError::content(path, problem).hint(REPLACE_LINK_HINT)
+}
+
+/// The size in bytes from which a file is checked; reading a smaller one is harmless.
+const MIN_CHECKED_BYTES: u64 = 16 << 20;
+
+/// A file with content takes up at least 1/1,024 of its length on disk, even if the file system compresses it.
+const MAX_COMPRESSION_RATIO: u64 = 1_024;
+
+/// Returns what is wrong with an open file, with these metadata, that is nearly all holes.
+pub fn hollow_problem(file: &File, found: &Metadata) -> Option<String> {
+    let begins_with_zeros = || {
+        let mut start = [0; 4_096];
+        file.read_exact_at(&mut start, 0).is_ok() && start.iter().all(|&byte| byte == 0)
+    };
+    // `blocks` counts units of 512 bytes on every file system.
+    let is_hollow = is_hollow_by_size(found.len(), found.blocks().saturating_mul(512), begins_with_zeros);
+    is_hollow.then(|| format!("a sparse file: {} bytes, nearly all of them holes", found.len()))
+}
+
+/// Decides by size. Some network file systems report no stored bytes at all; there the start of the file decides.
+fn is_hollow_by_size(length: u64, stored: u64, begins_with_zeros: impl FnOnce() -> bool) -> bool {
+    length >= MIN_CHECKED_BYTES
+        && stored.saturating_mul(MAX_COMPRESSION_RATIO) < length
+        && (stored > 0 || begins_with_zeros())
 }
 
 #[cfg(test)]
@@ -227,6 +246,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::error::FileProblem;
 
     /// Creates one of everything that is not a regular file and returns the names; the last is a broken link.
     fn zoo(folder: &Path) -> Vec<&'static str> {
@@ -253,7 +273,7 @@ mod tests {
                 assert!(error.to_string().contains(name) && error.hint.is_some(), "{error}");
             }
             assert_eq!(check_folder(&path).is_ok(), name == "folder", "{name}");
-            assert_eq!(make_folder(&path).is_ok(), name == "folder", "{name}");
+            assert_eq!(create_folder_if_missing(&path).is_ok(), name == "folder", "{name}");
         }
         assert_eq!(fs::read_to_string(temp.path().join("sentinel")).unwrap(), "precious");
         assert!(!temp.path().join("made").exists(), "made through a link");
@@ -287,5 +307,15 @@ mod tests {
         assert!(open(&path).is_ok());
         fs::write(&path, [0xff]).unwrap();
         assert!(matches!(read_text(&path, 8).unwrap_err().problem, FileProblem::Format(_)));
+    }
+
+    #[test]
+    fn sparse_files_differ_from_uncounted_blocks() {
+        let length = 1 << 30;
+        let mib = 1 << 20;
+        assert!(is_hollow_by_size(length, 4_096, || false));
+        assert!(!is_hollow_by_size(length, mib, || true) && !is_hollow_by_size(mib, 0, || true));
+        // No stored bytes: either only holes, or a file system that does not report them.
+        assert!(is_hollow_by_size(length, 0, || true) && !is_hollow_by_size(length, 0, || false));
     }
 }

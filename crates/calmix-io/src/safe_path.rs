@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::error::{FileError, FileProblem};
+use crate::error::FileError;
 
 /// Checks that `path` is a plain file below `root` after links are resolved.
 ///
@@ -13,17 +13,17 @@ pub fn check(root: &Path, path: &Path) -> Result<(), FileError> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| FileError::new(path, error));
     let found = real(path)?;
     if !found.starts_with(real(root)?) {
-        let problem = FileProblem::Content("a link that leads out of the dataset folder".into());
-        return Err(FileError::new(path, problem).hint("replace the link with a copy of its target"));
+        let problem = "a link that leads out of the dataset folder";
+        return Err(FileError::content(path, problem).hint("replace the link with a copy of its target"));
     }
     if !fs::metadata(&found).map_err(|error| FileError::new(path, error))?.is_file() {
-        return Err(FileError::new(path, FileProblem::Content("not a regular file".into())));
+        return Err(FileError::content(path, "not a regular file"));
     }
     Ok(())
 }
 
 /// The largest length of a path, in bytes.
-pub const LONGEST: usize = 4_096;
+pub const MAX_PATH_BYTES: usize = 4_096;
 
 /// Returns why `name` is not safe as a path below a folder; `None` if it is safe.
 ///
@@ -32,7 +32,7 @@ pub const LONGEST: usize = 4_096;
 pub fn why_unsafe(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("is empty")
-    } else if name.len() > LONGEST {
+    } else if name.len() > MAX_PATH_BYTES {
         Some("is longer than 4,096 bytes")
     } else if name.contains('\0') {
         Some("contains a NUL")

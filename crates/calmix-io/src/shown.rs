@@ -4,6 +4,7 @@
 //! one line look like another. They are escaped, as `\u{1b}`.
 
 use std::fmt::{Display, Write as _};
+use std::path::Path;
 
 /// Formats a name or path on one line; control characters and marks that reorder text are escaped.
 ///
@@ -70,6 +71,26 @@ pub fn escaped(bytes: &[u8]) -> String {
     text
 }
 
+/// Quotes a path as one word of a shell command, if necessary.
+pub fn shell_quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@\\".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else if text.chars().any(is_command) {
+        // Bash and zsh support escapes in `$'…'`.
+        let byte = |byte: u8| format!("\\x{byte:02x}");
+        let quoted = text.chars().map(|c| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if is_command(c) => c.to_string().bytes().map(byte).collect::<Vec<_>>().concat(),
+            c => c.to_string(),
+        });
+        format!("$'{}'", quoted.collect::<Vec<_>>().concat())
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +102,15 @@ mod tests {
         assert_eq!(shown_lines("one\ntwo\u{1b}]0;x\u{7}"), "one\ntwo\\u{1b}]0;x\\u{7}");
         let plain = "Größe 猫 ½ \\ ' \" 👍";
         assert_eq!((shown(plain), shown_lines(plain)), (plain.to_owned(), plain.to_owned()));
+    }
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        let name = |text| shell_quoted(Path::new(text));
+        assert_eq!(
+            [name("runs/a-1"), name("my photos"), name("it's")],
+            ["runs/a-1", "'my photos'", r"'it'\''s'"]
+        );
+        assert_eq!(name("a\u{1b}'b\n"), r"$'a\x1b\'b\x0a'");
     }
 }

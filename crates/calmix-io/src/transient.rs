@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 /// Errors without an [`ErrorKind`], by number: EIO, ENFILE, EMFILE; on Linux also EREMOTEIO.
-const NUMBERS: &[i32] = if cfg!(target_os = "linux") { &[5, 23, 24, 121] } else { &[5, 23, 24] };
+const TRANSIENT_ERRNOS: &[i32] = if cfg!(target_os = "linux") { &[5, 23, 24, 121] } else { &[5, 23, 24] };
 
 /// Returns whether the same call may succeed later by itself, because the device or the network is at fault. A full disk, a
 /// missing file and a missing permission need the user.
@@ -27,7 +27,7 @@ pub fn is_transient(error: &io::Error) -> bool {
             | ErrorKind::ConnectionAborted
             | ErrorKind::ConnectionRefused
     );
-    by_kind || error.raw_os_error().is_some_and(|number| NUMBERS.contains(&number))
+    by_kind || error.raw_os_error().is_some_and(|number| TRANSIENT_ERRNOS.contains(&number))
 }
 
 /// Returns whether the path is at fault: missing, of the wrong kind, or not permitted. The error stays until the user gives
@@ -53,7 +53,7 @@ pub fn is_wrong_path(error: &io::Error) -> bool {
 /// let mut back_off = BackOff::default();
 /// let waits: Vec<f64> = back_off.by_ref().map(|wait| wait.as_secs_f64()).collect();
 /// assert_eq!(waits[..4], [0.1, 0.2, 0.4, 0.8]);
-/// assert_eq!(back_off.waited(), BackOff::LONGEST);
+/// assert_eq!(back_off.waited(), BackOff::MAX_TOTAL_WAIT);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BackOff {
@@ -63,15 +63,15 @@ pub struct BackOff {
 
 impl BackOff {
     /// The sum of all waits: longer than a file server needs to restart.
-    pub const LONGEST: Duration = Duration::from_secs(90);
+    pub const MAX_TOTAL_WAIT: Duration = Duration::from_secs(90);
     /// The total wait after which the user is warned.
-    pub const WORTH_TELLING: Duration = Duration::from_secs(3);
-    const FIRST: Duration = Duration::from_millis(100);
-    const EACH: Duration = Duration::from_secs(5);
+    pub const WARN_AFTER: Duration = Duration::from_secs(3);
+    const FIRST_WAIT: Duration = Duration::from_millis(100);
+    const MAX_WAIT: Duration = Duration::from_secs(5);
 
     /// Returns whether the user should be warned after `wait`, the last wait.
-    pub fn is_worth_a_warning(&self, wait: Duration) -> bool {
-        (self.waited.saturating_sub(wait)..self.waited).contains(&Self::WORTH_TELLING)
+    pub fn should_warn(&self, wait: Duration) -> bool {
+        (self.waited.saturating_sub(wait)..self.waited).contains(&Self::WARN_AFTER)
     }
 
     /// Returns the sum of the waits so far.
@@ -85,8 +85,8 @@ impl Iterator for BackOff {
 
     /// Returns the next wait; `None` when the total is reached.
     fn next(&mut self) -> Option<Duration> {
-        let doubled = Self::FIRST.saturating_mul(1 << self.attempts.min(16));
-        let wait = doubled.min(Self::EACH).min(Self::LONGEST.saturating_sub(self.waited));
+        let doubled = Self::FIRST_WAIT.saturating_mul(1 << self.attempts.min(16));
+        let wait = doubled.min(Self::MAX_WAIT).min(Self::MAX_TOTAL_WAIT.saturating_sub(self.waited));
         self.waited += wait;
         self.attempts += 1;
         (!wait.is_zero()).then_some(wait)
@@ -128,11 +128,10 @@ mod tests {
     #[test]
     fn waits_grow_and_end_after_ninety_seconds() {
         let waits: Vec<Duration> = BackOff::default().collect();
-        assert!(waits.iter().sum::<Duration>() == BackOff::LONGEST && waits.len() < 30, "{waits:?}");
-        assert!(waits.iter().all(|wait| *wait <= BackOff::EACH));
+        assert!(waits.iter().sum::<Duration>() == BackOff::MAX_TOTAL_WAIT && waits.len() < 30, "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait <= BackOff::MAX_WAIT));
         let mut back_off = BackOff::default();
-        let told =
-            waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.is_worth_a_warning(wait)));
+        let told = waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.should_warn(wait)));
         assert_eq!(told.count(), 1);
     }
 }

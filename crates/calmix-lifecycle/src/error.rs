@@ -1,17 +1,15 @@
-//! The error of this crate: why a run cannot be prepared, evaluated or written.
+//! The errors of this crate: why a run cannot be prepared, evaluated or written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use calmix_core::error::CoreError;
 use calmix_data::error::DataError;
 use calmix_io::error::{ErrorKind, FileError};
+use calmix_io::shown::shell_quoted;
 use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
-use calmix_recipe::{Difference, RecipeError};
+use calmix_recipe::{Difference, RecipeError, SourceName, is_own_format};
 use calmix_run::error::RunError;
-
-use crate::start::error::StartError;
-use crate::table::table_error::TableError;
 
 /// Why a run stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -29,40 +27,28 @@ pub enum LifecycleError {
     /// Predictions do not have the shape that they are used in.
     #[error(transparent)]
     Method(#[from] CoreError),
-    /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] MetricsError),
-    /// The recipe is invalid.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// The table of the dataset cannot be used.
-    #[error(transparent)]
-    Table(#[from] TableError),
     /// The run that the user requested cannot be prepared.
     #[error(transparent)]
     Start(#[from] StartError),
     /// A file of pretrained weights cannot be used.
     #[error(transparent)]
     Pretrained(FileError),
-    /// The preparation of the dataset was stopped.
     #[error("interrupted; the partly prepared dataset was deleted")]
     PreparationStopped,
-    /// The run has to stop.
     #[error("the run was stopped; resume it")]
     Stopped,
     /// The run stopped before it wrote its recipe.
     #[error("{}: this run was stopped before its first step; start it again with its recipe", shown(.path.display()))]
-    NotBegun {
-        /// The run folder.
-        path: PathBuf,
-    },
-    /// A resumed run would train differently.
+    NotBegun { path: PathBuf },
     #[error(
         "{}: a resumed run cannot change these keys: {}; start a new run instead. {}", shown(.path.display()),
          listed(.changes), may_change()
     )]
     Changed {
-        /// The folder of the run.
         path: PathBuf,
         /// Every key that would change and may not.
         changes: Vec<Difference>,
@@ -72,49 +58,32 @@ pub enum LifecycleError {
         "{}: the dataset has changed: its fingerprint was {before} when the run started and is {now} now; restore the \
          files that it was prepared from, or start a new run", shown(.path.display())
     )]
-    OtherDataset {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The fingerprint then.
-        before: String,
-        /// The fingerprint now.
-        now: String,
-    },
+    OtherDataset { path: PathBuf, before: String, now: String },
     /// The split is not the one that the run started with.
     #[error(
         "{}: this is not the split that the run started with, so it would train on other samples; restore split.json as \
          the run wrote it, or start a new run", shown(.path.display())
     )]
-    OtherSplit {
-        /// The file with the split.
-        path: PathBuf,
-    },
+    OtherSplit { path: PathBuf },
     /// The list of unlabelled samples has changed since the run started.
     #[error(
         "{}: the list names other samples than when the run {} started, so it would train on other samples; restore the \
          list, or start a new run in another folder (--run-dir)", shown(.list.display()), shown(.path.display())
     )]
-    OtherList {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The list.
-        list: PathBuf,
-    },
-    /// A recipe that this version cannot run.
+    OtherList { path: PathBuf, list: PathBuf },
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl LifecycleError {
-    /// What to do about it. What is not a mistake may pass by itself, or by resuming the run.
+    /// Returns the kind of the error. One that is not a mistake may pass by itself, or by resuming the run.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Run(error) => error.kind(),
             Self::Data(error) => error.kind(),
             Self::Recipe(error) => error.kind(),
             Self::Pretrained(error) => error.kind(),
-            Self::Table(_)
-            | Self::Start(_)
+            Self::Start(_)
             | Self::NotBegun { .. }
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
@@ -145,6 +114,101 @@ fn listed(changes: &[Difference]) -> String {
 fn may_change() -> String {
     let free = calmix_recipe::may_change();
     format!("Keys that can change: {}", free.join(", "))
+}
+
+/// Why a run cannot be prepared. All of these are mistakes of the user.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Neither a recipe nor a dataset is given.
+    #[error("no recipe, recipe file or dataset folder given")]
+    Nothing,
+    #[error("{}: {problem}", shown(.folder.display()))]
+    NoFolder { folder: PathBuf, problem: String },
+    /// The format of a published dataset, for which the user has to name a recipe.
+    #[error("{}: the files look like {source_name}, which needs a recipe", shown(.folder.display()))]
+    NeedsRecipe { folder: PathBuf, source_name: SourceName, recipe: &'static str },
+    /// With one class, every prediction is right.
+    #[error("{}: there is only one class, `{}`; a classifier needs at least two", shown(.path.display()), shown(.class))]
+    OneClass { path: PathBuf, class: String, source_name: SourceName },
+    /// The files do not have the format of the recipe.
+    #[error("{problem}{}", looks_like(*.detected))]
+    OtherFormat {
+        folder: PathBuf,
+        /// The error of the reader for the recipe's format.
+        problem: Box<DataError>,
+        detected: SourceName,
+        recipe: &'static str,
+    },
+    #[error("{}: no vector has a label", shown(.path.display()))]
+    NoLabels {
+        path: PathBuf,
+        /// The columns of the file that may hold the labels, unless the labels are in a file of their own.
+        columns: Vec<String>,
+        /// Whether the labels are in a file of their own.
+        has_list: bool,
+    },
+    /// The prepared dataset that the user named does not match the files.
+    #[error("{}: {problem}", shown(.prepared.display()))]
+    StalePrepared {
+        prepared: PathBuf,
+        folder: PathBuf,
+        /// The options with which the user names how the dataset is read, each after a space.
+        options: String,
+        problem: String,
+    },
+}
+
+impl StartError {
+    /// Suggests what to try instead, as a command if there is one.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Nothing => {
+                "`calmix recipes` lists the recipes; `calmix train --data FOLDER` trains on a folder of images".to_owned()
+            }
+            Self::NoFolder { folder, .. } => {
+                let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+                format!("`ls {}`", shell_quoted(parent.unwrap_or(Path::new("."))))
+            }
+            Self::NeedsRecipe { folder, recipe, .. } => {
+                format!("calmix train {recipe} --data {}", shell_quoted(folder))
+            }
+            Self::OneClass { source_name: SourceName::Vectors, .. } => {
+                "label vectors of a second class, in the file of the vectors or with `--labels FILE`"
+                    .to_owned()
+            }
+            Self::OneClass { .. } => {
+                "put the images of each class into a folder named after the class".to_owned()
+            }
+            Self::OtherFormat { folder, detected, .. } if is_own_format(*detected) => {
+                format!("calmix train --data {}, to train on your own images", shell_quoted(folder))
+            }
+            Self::OtherFormat { folder, recipe, .. } => {
+                format!("calmix train {recipe} --data {}", shell_quoted(folder))
+            }
+            Self::NoLabels { has_list: true, .. } => {
+                "label some vectors of each class in the file of `--labels`".to_owned()
+            }
+            Self::NoLabels { columns, .. } if columns.is_empty() => {
+                "`--labels FILE` names a CSV or an .npy with their labels".to_owned()
+            }
+            Self::NoLabels { columns, .. } => {
+                let columns: Vec<String> = columns.iter().map(shown).collect();
+                format!(
+                    "`--label-column NAME` names the column of the labels, one of {}; or `--labels FILE`",
+                    columns.join(", ")
+                )
+            }
+            Self::StalePrepared { folder, options, .. } => format!(
+                "calmix prepare {}{options} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
+                shell_quoted(folder)
+            ),
+        }
+    }
+}
+
+fn looks_like(detected: SourceName) -> String {
+    if is_own_format(detected) { String::new() } else { format!("; the files look like {detected}") }
 }
 
 #[cfg(test)]

@@ -1,57 +1,54 @@
-//! The result of an evaluation, and the metrics that are computed from its predictions.
+//! Evaluations of a run: their predictions and metrics, what is written of them, and how their progress is counted.
 
-pub mod evaluation_log;
-pub mod final_evaluation;
-pub mod work_count;
-
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use calmix_core::rng::Seed;
 use calmix_data::loader::SkippedSample;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::{Evaluation, evaluate_unless};
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
-use calmix_metrics::held_out::UnseenLabel;
+use calmix_metrics::held_out::{self, HeldOut, UnseenLabel};
 use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::{EvalSet, Predictions};
 use calmix_recipe::Recipe;
+use calmix_run::error::RunError;
+use calmix_run::event_writer::EventWriter;
+use calmix_run::events::{Event, Note};
+use calmix_run::sink::{Work, WorkProgress};
+use calmix_run::tensor_files::examples::ExampleRows;
 
 use crate::error::LifecycleError;
-use crate::evaluation::work_count::WorkCount;
 
-/// The result of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct EvalOutput {
-    /// The predictions.
     pub predictions: Vec<Predictions>,
-    /// Their metrics, on validation and test.
     pub evaluations: Vec<Evaluation>,
-    /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
+    /// The problem of the first corrupt sample that was left out; the evaluations count them.
     pub corrupt: Option<String>,
-    /// The calibrator, or why there is none; only at the end, on rank 0.
+    /// The calibrator, or the reason why none was fitted; only at the end, on rank 0.
     pub fitted: Option<Fitted>,
-    /// The labels of a head whose class no head of a fold could know.
+    /// Labels whose class no other fold has, so that no head of a fold was trained on it.
     pub unseen: Vec<UnseenLabel>,
 }
 
-/// Corrupt samples that were left out.
 #[derive(Debug, Default)]
 pub struct LeftOut {
-    /// The number of these samples.
     pub samples: u64,
-    /// What is wrong with the first one; empty if there is none.
+    /// The problem of the first one; empty if there is none.
     pub first: String,
 }
 
 impl LeftOut {
-    /// Counts the samples.
     pub fn of(skipped: &[SkippedSample]) -> Self {
         let first = skipped.first().map(|sample| sample.problem.clone()).unwrap_or_default();
         Self { samples: skipped.len() as u64, first }
     }
 }
 
-/// How intervals are computed; `None` if the recipe wants none.
+/// The resampling of confidence intervals and its seed; `None` if the recipe turns them off.
 pub fn resampling(recipe: &Recipe) -> Option<(Resampling, Seed)> {
     let replicates = recipe.evaluate.bootstrap as usize;
     let how = Resampling { replicates, ..Resampling::default() };
@@ -60,18 +57,18 @@ pub fn resampling(recipe: &Recipe) -> Option<(Resampling, Seed)> {
 
 impl EvalOutput {
     /// The calibrator, if one could be fitted.
-    pub fn map(&self) -> Option<&FittedCalibrator> {
-        self.fitted.as_ref().and_then(Fitted::map)
+    pub fn calibrator(&self) -> Option<&FittedCalibrator> {
+        self.fitted.as_ref().and_then(Fitted::calibrator)
     }
 
     /// The bootstrap resamples that [`measure`](Self::measure) draws.
     pub fn resamples(&self, how: Resampling) -> u64 {
         let splits = self.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled).count();
-        let metrics = if self.map().is_some() { 2 } else { 1 };
+        let metrics = if self.calibrator().is_some() { 2 } else { 1 };
         (splits * metrics * how.replicates) as u64
     }
 
-    /// Adds the metrics of the predictions; `None` if `is_over`, which is called before every replicate, returns true.
+    /// Adds the metrics of the predictions. Calls `is_over` before every replicate; `None` once that returns true.
     ///
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
@@ -82,7 +79,7 @@ impl EvalOutput {
         is_over: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Self>, MetricsError> {
         for seen in self.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
-            let Some(mut evaluation) = evaluate_unless(seen, self.map(), resampling, is_over)? else {
+            let Some(mut evaluation) = evaluate_unless(seen, self.calibrator(), resampling, is_over)? else {
                 return Ok(None);
             };
             let corrupt = left_out.iter().find(|(split, _)| *split == seen.split);
@@ -112,4 +109,132 @@ pub fn evaluate_predictions(
     };
     let measured = output.measure(left_out, resampling(recipe), &mut is_over)?;
     measured.ok_or(LifecycleError::Stopped)
+}
+
+#[derive(Debug, Default)]
+pub struct FinalEvaluation {
+    pub fitted: Option<Fitted>,
+    /// The metrics, split by split.
+    pub evaluations: Vec<Evaluation>,
+    /// The scores of held-out labels, if any.
+    pub held_out: Option<HeldOut>,
+    /// The example samples, on test if any.
+    pub examples: Vec<u64>,
+}
+
+impl FinalEvaluation {
+    /// Collects the evaluation of the final model of a run.
+    ///
+    /// # Errors
+    /// If labels and logits differ in number, or a logit is not finite.
+    pub fn of(output: &EvalOutput) -> Result<Self, MetricsError> {
+        let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
+        let fitted = output.fitted.clone();
+        let calibrator = fitted.as_ref().and_then(Fitted::calibrator);
+        let of = |split| output.predictions.iter().find(|seen| seen.split == split);
+        let fitted_on = calibrator
+            .and_then(|fitted| fitted.fitted_on.split())
+            .filter(|&split| split != EvalSet::Labelled);
+        let held_out = match (fitted_on.and_then(of).zip(calibrator), of(EvalSet::Validation)) {
+            // These labels fitted the calibrator: each is scored by a fit without it.
+            (Some((seen, calibrator)), _) => {
+                Some(held_out::score_cross_fitted(seen, calibrator, &output.unseen, &|| false)?)
+            }
+            (None, Some(seen)) if fitted.is_some() => {
+                let calibrator = calibrator.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator);
+                Some(held_out::score(seen, calibrator)?)
+            }
+            (None, _) => None,
+        };
+        let evaluated = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
+        let examples = match evaluated.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some())
+        {
+            Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),
+            None => Vec::new(),
+        };
+        Ok(Self { fitted, evaluations, held_out, examples })
+    }
+}
+
+/// Writes evaluations, and warns of samples that they leave out.
+#[derive(Debug)]
+pub struct EvaluationLog {
+    /// The number of corrupt samples of each split that the user was warned of.
+    left_out: BTreeMap<EvalSet, u64>,
+    /// The number of evaluations whose predictions are kept.
+    keep_predictions: u32,
+}
+
+impl EvaluationLog {
+    /// The log of a run with this recipe.
+    pub fn new(recipe: &Recipe) -> Self {
+        Self { left_out: BTreeMap::new(), keep_predictions: recipe.evaluate.keep_predictions }
+    }
+
+    /// Writes the predictions and the metrics of an evaluation at `step`, and adds the metrics to `history`.
+    pub fn write(
+        &mut self,
+        step: u64,
+        output: &EvalOutput,
+        history: &mut Vec<Evaluation>,
+        events: &mut EventWriter<'_>,
+    ) -> Result<(), RunError> {
+        for seen in &output.predictions {
+            events.predictions(seen)?;
+        }
+        self.note_left_out(output, events)?;
+        for evaluation in &output.evaluations {
+            events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
+            history.push(evaluation.clone().without_lists());
+        }
+        events.remove_old_predictions(step, self.keep_predictions)
+    }
+
+    /// Warns how many samples an evaluation leaves out, whenever that number changes.
+    fn note_left_out(&mut self, output: &EvalOutput, events: &mut EventWriter<'_>) -> Result<(), RunError> {
+        for seen in &output.evaluations {
+            let warned_of = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
+            if seen.skipped == warned_of {
+                continue;
+            }
+            let split = seen.split.word();
+            let all = seen.samples + seen.skipped;
+            let first = output.corrupt.as_deref().unwrap_or_default();
+            let text =
+                format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped);
+            let hint = "repair the dataset and prepare it again to evaluate all samples".to_owned();
+            events.notify_sinks_only(Note { step: seen.step, text, hint })?;
+        }
+        Ok(())
+    }
+}
+
+pub type ProgressFn<'a> = &'a dyn Fn(&WorkProgress);
+
+pub fn ignore_progress(_: &WorkProgress) {}
+
+/// Counts work of a run, and reports its progress.
+pub struct WorkCount<'a> {
+    on_progress: ProgressFn<'a>,
+    progress: WorkProgress,
+    start: Instant,
+}
+
+impl<'a> WorkCount<'a> {
+    /// Begins work of size `total`, and reports it at once, since the first part may take long. Reports nothing if `total` is 0.
+    pub fn begin(on_progress: ProgressFn<'a>, work: Work, total: u64) -> Self {
+        let progress = WorkProgress { work, done: 0, total, seconds: 0.0 };
+        if total > 0 {
+            on_progress(&progress);
+        }
+        Self { on_progress, progress, start: Instant::now() }
+    }
+
+    /// Counts what was done, at most the total.
+    pub fn add(&mut self, done: u64) {
+        let WorkProgress { done: before, total, .. } = self.progress;
+        self.progress.done = (before + done).min(total);
+        self.progress.seconds = self.start.elapsed().as_secs_f64();
+        (self.on_progress)(&self.progress);
+    }
 }

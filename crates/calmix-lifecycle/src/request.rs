@@ -1,11 +1,14 @@
 //! How the caller wants a run to be trained or resumed: where its events go, when it stops, and who may open its folder.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use calmix_data::loader::Warn;
 use calmix_io::disk::{Disk, RealDisk, WarningDisk};
+use calmix_io::transient::BackOff;
 use calmix_run::error::RunError;
 use calmix_run::read;
 use calmix_run::run::{Build, Run};
@@ -15,21 +18,17 @@ use crate::error::LifecycleError;
 
 /// A request to train or to resume a run; both trainers take it.
 pub struct RunRequest<'a> {
-    /// Ends the run when it becomes true.
     pub stop: &'a AtomicBool,
-    /// Receives urgent warnings.
     pub warn: Warn,
-    /// Receive the events.
     pub sinks: Vec<Box<dyn Sink + 'a>>,
     /// Where the files of the run are written.
     pub disk: Arc<dyn Disk>,
-    /// What the program was compiled from.
     pub build: Build,
     takes_over: bool,
 }
 
 impl<'a> RunRequest<'a> {
-    /// A request without sinks. The run stops soon after `stop` becomes true.
+    /// Makes a request without sinks. The run stops soon after `stop` becomes true.
     pub fn new(stop: &'a AtomicBool) -> Self {
         Self {
             stop,
@@ -75,10 +74,7 @@ impl<'a> RunRequest<'a> {
         Self { takes_over, ..self }
     }
 
-    /// Takes a folder that is empty or does not exist, or in which a run was killed before it began.
-    ///
-    /// # Errors
-    /// If a run has begun there, or the folder is in use.
+    /// Claims a folder that is empty or does not exist, or in which a run was killed before it began.
     pub fn claim(&self, folder: &Path) -> Result<Run, RunError> {
         match Run::create_on(folder, Arc::clone(&self.disk)) {
             Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
@@ -88,10 +84,7 @@ impl<'a> RunRequest<'a> {
         }
     }
 
-    /// Takes the folder of a run that has begun.
-    ///
-    /// # Errors
-    /// If none has begun there, or another process has it.
+    /// Opens the folder of a run that has begun.
     pub fn open(&self, folder: &Path) -> Result<Run, LifecycleError> {
         let disk = Arc::clone(&self.disk);
         let run = if self.takes_over { Run::take_over(folder, disk)? } else { Run::open_on(folder, disk)? };
@@ -100,10 +93,44 @@ impl<'a> RunRequest<'a> {
         }
         Ok(run)
     }
+
+    /// Opens the data of the run. Waits while its storage is temporarily unavailable, unless the run has to stop.
+    ///
+    /// # Errors
+    /// What `open` returns, if waiting does not help.
+    pub fn open_when_available<T>(
+        &self,
+        open: impl Fn() -> Result<T, LifecycleError>,
+    ) -> Result<T, LifecycleError> {
+        let mut back_off = BackOff::default();
+        loop {
+            let error = match open() {
+                Err(LifecycleError::Data(error)) if error.is_transient() => error,
+                opened => return opened,
+            };
+            let wait = back_off.next().filter(|_| !self.stop.load(Ordering::Relaxed));
+            let Some(wait) = wait else { return Err(error.into()) };
+            if back_off.should_warn(wait) {
+                let longest = BackOff::MAX_TOTAL_WAIT.as_secs();
+                (self.warn)(&format!("{error}; waiting for the storage, up to {longest} s"));
+            }
+            thread::sleep(wait);
+        }
+    }
 }
 
 impl std::fmt::Debug for RunRequest<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunRequest").field("sinks", &self.sinks.len()).finish_non_exhaustive()
     }
+}
+
+/// Resolves the number of threads of a recipe: 0 is one for each core, shared among the processes of a machine. A run decides it
+/// once, since the last bits of a result depend on it.
+pub fn threads(requested: u32, processes: usize) -> u32 {
+    if requested > 0 {
+        return requested;
+    }
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    u32::try_from((cores / processes.max(1)).max(1)).unwrap_or(1)
 }

@@ -18,21 +18,17 @@ use calmix_run::tensor_files::examples::{SIDES, Thumbnails};
 use crate::error::LifecycleError;
 
 /// Grey thumbnails that are made at once.
-const GREY_BATCH: u32 = 64;
+const THUMBNAIL_BATCH: u32 = 64;
 
-/// The images of a run.
 #[derive(Clone)]
 pub struct RunImages {
-    /// The images as they are stored.
     pub images: Arc<dyn ImageSource>,
-    /// What makes views of them.
     pub augment: Arc<Augment>,
-    /// The threads that read them.
     pub workers: Workers,
 }
 
 impl RunImages {
-    /// The images of a dataset. The `processes` of this machine share its loader threads and its memory.
+    /// Opens the images of a dataset. The `processes` of this machine share its loader threads and its memory.
     pub fn new(recipe: &Recipe, dataset: &Arc<Dataset>, processes: usize) -> Self {
         let limit = recipe.loader.memory.saturating_mul(1 << 20) / processes.max(1) as u64;
         let dataset = Arc::clone(dataset);
@@ -42,7 +38,7 @@ impl RunImages {
         Self { images, augment, workers: recipe.loader.workers(processes) }
     }
 
-    /// Thumbnails of samples as evaluation sees them.
+    /// Makes thumbnails of samples in their evaluation view.
     ///
     /// # Errors
     /// [`DataError::Interrupted`] if `stop` becomes true.
@@ -73,13 +69,8 @@ impl RunImages {
         Ok(thumbnails)
     }
 
-    /// Samples in order, each as evaluation sees it, but `side` pixels wide.
-    fn scaled(
-        &self,
-        ids: &[u64],
-        side: u32,
-        recipe: &Recipe,
-    ) -> Result<EvalLoader<ImageViews<Augment>>, DataError> {
+    /// Loads samples in order, each in its evaluation view but `side` pixels wide.
+    fn scaled(&self, ids: &[u64], side: u32, recipe: &Recipe) -> Result<EvalLoader, DataError> {
         let views = &*self.augment;
         let resize = u64::from(views.evaluation.resize) * u64::from(side) / u64::from(views.size.max(1));
         let evaluation = EvalView { resize: (resize as u32).max(side) };
@@ -89,7 +80,7 @@ impl RunImages {
         EvalLoader::new(ImageViews::new(Arc::clone(&self.images), views), stream, corrupt, self.workers)
     }
 
-    /// Small grey images of some samples, without those that cannot be read.
+    /// Makes small grey images of samples, without those that cannot be read.
     ///
     /// # Errors
     /// [`LifecycleError::Stopped`] if `stop` becomes true, or the storage does not answer.
@@ -102,7 +93,7 @@ impl RunImages {
         let side = SIDE as u32;
         let views = Augment { size: side, evaluation: EvalView { resize: side }, ..(*self.augment).clone() };
         let images = ImageViews::new(Arc::clone(&self.images), Arc::new(views));
-        let stream = SampleStream { ids: ids.into(), batch: GREY_BATCH };
+        let stream = SampleStream { ids: ids.into(), batch: THUMBNAIL_BATCH };
         let batches = EvalLoader::new(images, stream, OnCorrupt::Skip { share: 1.0 }, self.workers)?;
         let mut batches = batches.warning(Arc::clone(warn));
         let mut thumbnails = BTreeMap::new();

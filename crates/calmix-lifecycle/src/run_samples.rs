@@ -7,50 +7,23 @@ use std::sync::Arc;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
-use calmix_data::manifest::{NO_LABEL, SampleRecord};
+use calmix_data::manifest::{Encoding, NO_LABEL, SampleRecord};
 use calmix_data::split::LabelSplit;
 use calmix_formats::error::FormatError;
 use calmix_io::safe_open;
 use calmix_metrics::fitted_calibrator::FittedOn;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::{Recipe, Resolved, Selection};
-use calmix_run::checkpoint::Identity;
-use calmix_run::read;
-use calmix_run::run::{Paths, RunEnvironment, RunFile};
+use calmix_run::run::{Paths, RunFile};
 use calmix_run::summary::RunSummary;
 
+use crate::changes::RunInputs;
 use crate::error::LifecycleError;
+use crate::prepared_dataset::prepared_folder;
 use crate::splits::{draw_split, own_validation, unlabelled};
-use crate::table::prepared_table::prepared;
 
-/// The most samples whose classes every process keeps in memory: 64 MB.
-const CLASSES_IN_MEMORY: u64 = 1 << 24;
-
-/// The dataset and the split with which a run started.
-#[derive(Debug, Clone)]
-pub struct BeganWith {
-    /// The fingerprint of the dataset.
-    pub dataset: String,
-    /// The hash of the split.
-    pub split: String,
-}
-
-impl BeganWith {
-    /// What a run wrote when it began.
-    ///
-    /// # Errors
-    /// If its file cannot be read.
-    pub fn of(folder: &Path) -> Result<Self, LifecycleError> {
-        let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
-        Ok(Self { dataset, split })
-    }
-}
-
-impl From<&Identity> for BeganWith {
-    fn from(identity: &Identity) -> Self {
-        Self { dataset: identity.dataset.clone(), split: identity.split.clone() }
-    }
-}
+/// The number of samples up to which every process keeps all classes in memory: 64 MB.
+const MAX_CLASSES_IN_MEMORY: u64 = 1 << 24;
 
 /// The samples whose vectors a run needs: those it is trained on and those it is evaluated on.
 #[derive(Debug, Clone, Default)]
@@ -65,22 +38,17 @@ pub struct NeededSamples {
     pub validation: usize,
 }
 
-/// A dataset that is open and split.
 #[derive(Debug)]
 pub struct RunSamples {
-    /// The dataset.
     pub dataset: Arc<Dataset>,
-    /// The names of its classes.
     pub classes: Vec<String>,
-    /// Its fingerprint.
     pub fingerprint: String,
     /// Which labels are trained on, and which are held out.
     pub split: LabelSplit,
-    /// The hash of the split.
     pub split_hash: String,
     unlabelled: SampleIds,
     /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file. `None` if there are too
-    /// many for the memory of every process; a class is then read from the table when it is needed.
+    /// many for the memory of every process; a class is then read from the prepared dataset when it is needed.
     classes_of: Option<Vec<u32>>,
     validation: SampleIds,
     fitted_on: FittedOn,
@@ -88,24 +56,17 @@ pub struct RunSamples {
 }
 
 impl RunSamples {
-    /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
-    /// A resumed run passes what it `began_with`.
-    ///
-    /// # Errors
-    /// If the dataset or the split cannot be used, or is not the one that the run began with.
-    pub fn open(
-        recipe: &Recipe,
-        paths: &Paths,
-        began_with: Option<&BeganWith>,
-    ) -> Result<Self, LifecycleError> {
-        let table = prepared(recipe, paths);
+    /// Opens the dataset of a recipe. The split is the one in the run's folder, or is drawn before that is written.
+    /// A resumed run passes the `inputs` that it started with.
+    pub fn open(recipe: &Recipe, paths: &Paths, inputs: Option<&RunInputs>) -> Result<Self, LifecycleError> {
+        let prepared = prepared_folder(recipe, paths);
         if recipe.dataset.prepared.is_empty() {
             // Its files cannot lead outside of the folder: opening them follows no links.
-            safe_open::check_folder(&table)?;
+            safe_open::check_folder(&prepared)?;
         }
-        let dataset = Dataset::open(&table, Path::new(&recipe.dataset.path))?;
+        let dataset = Dataset::open(&prepared, Path::new(&recipe.dataset.path))?;
         if let Some(before) =
-            began_with.map(|then| &then.dataset).filter(|&then| then != dataset.fingerprint())
+            inputs.map(|inputs| &inputs.dataset).filter(|&then| then != dataset.fingerprint())
         {
             let path = paths.folder().to_owned();
             let now = dataset.fingerprint().to_owned();
@@ -118,7 +79,7 @@ impl RunSamples {
             draw_split(recipe, &dataset)?
         };
         let split_hash = split.hash().map_err(|problem| DataError::new(&stored, problem))?;
-        if began_with.is_some_and(|then| then.split != split_hash) {
+        if inputs.is_some_and(|then| then.split != split_hash) {
             return Err(LifecycleError::OtherSplit { path: stored.to_path_buf() });
         }
         Self::new(recipe, dataset, split)
@@ -141,7 +102,7 @@ impl RunSamples {
         let unlabelled = if needs { unlabelled(recipe, &split, &dataset)? } else { SampleIds::default() };
         let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
         let all = if needs || recipe.has_head() { dataset.len() } else { 0 };
-        let classes_of = if all <= CLASSES_IN_MEMORY {
+        let classes_of = if all <= MAX_CLASSES_IN_MEMORY {
             Some(dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?)
         } else {
             None
@@ -158,7 +119,7 @@ impl RunSamples {
         if dataset.is_remote() && !recipe.has_head() {
             let evaluated = (0..validation.len()).filter_map(|index| validation.id(index));
             let evaluated = evaluated.chain(test.clone().unwrap_or_default());
-            dataset.keep_samples(split.labelled().iter().copied().chain(evaluated))?;
+            dataset.store_samples_locally(split.labelled().iter().copied().chain(evaluated))?;
         }
         Ok(Self {
             classes: dataset.classes().to_vec(),
@@ -174,7 +135,7 @@ impl RunSamples {
         })
     }
 
-    /// The summary of a run on these samples, for readers that do not parse recipes.
+    /// Summarises a run on these samples, for readers that do not parse recipes.
     pub fn summary(&self, resolved: &Resolved) -> RunSummary {
         let recipe = &resolved.recipe;
         let method = &recipe.method;
@@ -207,18 +168,14 @@ impl RunSamples {
         }
     }
 
-    /// The samples whose vectors a run needs.
     pub fn needed(&self) -> NeededSamples {
         let mut training = self.unlabelled_ids();
         training.extend(self.labelled());
         training.sort_unstable();
         training.dedup();
-        let mut evaluation = self.ids_of(EvalSet::Validation);
-        let validation = evaluation.len();
-        evaluation.extend(self.test.clone().unwrap_or_default());
+        let mut evaluation = self.needed_to_evaluate().evaluation;
         evaluation.retain(|id| training.binary_search(id).is_err());
-        evaluation.sort_unstable();
-        evaluation.dedup();
+        let validation = self.validation() as usize;
         NeededSamples { training, evaluation, labelled: self.labelled().len(), validation }
     }
 
@@ -228,10 +185,9 @@ impl RunSamples {
         evaluation.extend(self.test.clone().unwrap_or_default());
         evaluation.sort_unstable();
         evaluation.dedup();
-        NeededSamples { training: Vec::new(), evaluation, labelled: 0, validation: 0 }
+        NeededSamples { evaluation, ..NeededSamples::default() }
     }
 
-    /// The labels that are trained on.
     pub fn labelled(&self) -> &[u64] {
         self.split.labelled()
     }
@@ -242,20 +198,14 @@ impl RunSamples {
     }
 
     /// The class of a sample, if known.
-    ///
-    /// # Errors
-    /// If it is not in memory and cannot be read.
     pub fn class_of(&self, id: u64) -> Result<Option<u32>, DataError> {
         let Some(classes) = &self.classes_of else { return self.dataset.label(id) };
         let class = usize::try_from(id).ok().and_then(|id| classes.get(id));
         Ok(class.copied().filter(|&class| class != NO_LABEL))
     }
 
-    /// The class of an unlabelled sample whose pseudo-label can be evaluated: one that the dataset knows, of a sample that is
-    /// not also trained on with its label. Other implementations count those too, although the network has memorised them.
-    ///
-    /// # Errors
-    /// As [`class_of`](Self::class_of).
+    /// Returns the class against which the pseudo-label of a sample is evaluated; `None` if it is unknown, or the sample is also
+    /// trained on with its label. Other implementations count those too, although the network has memorised them.
     pub fn evaluated_class(&self, id: u64) -> Result<Option<u32>, DataError> {
         let labelled = self.labelled().binary_search(&id).is_ok();
         if labelled { Ok(None) } else { self.class_of(id) }
@@ -272,15 +222,14 @@ impl RunSamples {
         (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).collect()
     }
 
-    /// At most so many of the unlabelled samples, evenly spread over them.
-    pub fn some_unlabelled_ids(&self, most: u64) -> Vec<u64> {
-        evenly(self.unlabelled.len(), most).filter_map(|index| self.unlabelled.id(index)).collect()
+    /// Selects at most `max` of the unlabelled samples, evenly spread over them.
+    pub fn some_unlabelled_ids(&self, max: u64) -> Vec<u64> {
+        evenly(self.unlabelled.len(), max).filter_map(|index| self.unlabelled.id(index)).collect()
     }
 
-    /// The samples of a split.
     pub fn of_split(&self, split: EvalSet) -> SampleIds {
         match split {
-            // Heads of folds predict these.
+            // The heads of the folds predict these.
             EvalSet::OutOfFold => SampleIds::default(),
             EvalSet::Validation => self.validation.clone(),
             EvalSet::Labelled => self.labelled().into(),
@@ -304,22 +253,18 @@ impl RunSamples {
     }
 }
 
-/// At most `most` of the numbers below `len`, evenly spread: all of them if they are not more.
-fn evenly(len: u64, most: u64) -> impl Iterator<Item = u64> {
-    let step = len.div_ceil(most.max(1)).max(1);
+/// Selects at most `max` of the numbers below `len`, evenly spread.
+fn evenly(len: u64, max: u64) -> impl Iterator<Item = u64> {
+    let step = len.div_ceil(max.max(1)).max(1);
     (0..len.div_ceil(step)).map(move |n| n * step)
 }
 
-/// Reads the split in the run's folder.
-///
-/// # Errors
-/// If it cannot be read, or is not one of this dataset.
 pub fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, LifecycleError> {
-    let bytes = safe_open::read(path, LabelSplit::LONGEST_STORED)?;
+    let bytes = safe_open::read(path, LabelSplit::MAX_STORED_BYTES)?;
     Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
 }
 
-/// The error for a selection rule that needs validation labels where there are none.
+/// Returns the error for a selection rule that needs validation labels if there are none.
 fn no_validation(split: &LabelSplit) -> LifecycleError {
     let labels = split.labelled().len();
     LifecycleError::Unsupported(format!(
@@ -327,6 +272,30 @@ fn no_validation(split: &LabelSplit) -> LifecycleError {
          {labels} labels is held out; add a folder val, set labels.validation to a share such as 0.2, or choose selection = \
          \"last\""
     ))
+}
+
+/// The vectors of a sample: their number and their length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VectorShape {
+    /// Numbers of a vector.
+    pub width: usize,
+    /// Vectors of a sample: the clean one, then weak and strong views if there are more.
+    pub views: usize,
+}
+
+impl VectorShape {
+    /// The shape of the vectors of a dataset.
+    pub fn of(dataset: &Dataset) -> Result<Self, LifecycleError> {
+        match dataset.header().encoding {
+            Encoding::Vectors { width, views, .. } => {
+                Ok(Self { width: width as usize, views: views as usize })
+            }
+            _ => Err(LifecycleError::Unsupported(
+                "the dataset holds images, not vectors; train on it with `calmix train --data FOLDER`"
+                    .to_owned(),
+            )),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Splits the labels for training and evaluation; uses the validation split of the dataset if it has one.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_data::dataset::Dataset;
@@ -10,30 +10,24 @@ use calmix_data::loader::SampleIds;
 use calmix_data::prepare::copies_of;
 use calmix_data::sample_list::SampleList;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
-use calmix_recipe::{Keep, Recipe, Resolved};
-use calmix_run::read;
-
-use crate::error::LifecycleError;
+use calmix_recipe::{Keep, Recipe};
 
 /// The names that a validation split may have.
-const VALIDATION: [&str; 2] = ["validation", "val"];
+const VALIDATION_NAMES: [&str; 2] = ["validation", "val"];
 
-/// The dataset's own validation split; `None` if it has none, or the run trains on it, or uses it as its test split.
+/// Finds the dataset's own validation split; `None` if it has none, or the run trains on it or uses it as its test split.
 pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> {
     let labels = &recipe.labels;
     let is_used = |name: &str| {
         let used_names = labels.from.iter().chain(&labels.unlabelled_from);
         recipe.dataset.test == name || used_names.into_iter().any(|used| used == name)
     };
-    let own = VALIDATION.into_iter().find(|name| !is_used(name) && dataset.subset(name).is_ok())?;
+    let own = VALIDATION_NAMES.into_iter().find(|name| !is_used(name) && dataset.subset(name).is_ok())?;
     dataset.subset(own).ok().filter(|ids| !ids.is_empty())
 }
 
-/// The samples that a run is trained on without their label: all of the split, or as many as the recipe sets. Which ones
-/// does not depend on the seed, so that runs with other labels share most of them.
-///
-/// # Errors
-/// If the dataset lacks a split that the recipe names.
+/// Selects the samples to train on without their labels: all of the split, or as many as the recipe sets. The selection does
+/// not depend on the seed, so that runs with other labels share most of them.
 pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<SampleIds, DataError> {
     let mut all: SampleIds = split.unlabelled(dataset)?.into();
     if recipe.labels.leave_out_test_copies && !recipe.dataset.test.is_empty() {
@@ -50,7 +44,7 @@ pub fn unlabelled(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Res
     Ok(drawn_unlabelled(ids, count).as_slice().into())
 }
 
-/// As many of these samples as `count`, ascending. Which ones depends on their ids alone.
+/// Draws `count` of these samples, ascending. The draw depends on their ids alone.
 pub fn drawn_unlabelled(mut ids: Vec<u64>, count: u64) -> Vec<u64> {
     if count >= ids.len() as u64 {
         return ids;
@@ -62,11 +56,7 @@ pub fn drawn_unlabelled(mut ids: Vec<u64>, count: u64) -> Vec<u64> {
     ids
 }
 
-/// Draws the split of a run. Where the dataset has a validation split of its own, no label is held out.
-///
-/// # Errors
-/// As [`LabelSplit::draw`], and where the recipe names a list of labels or of unlabelled samples, as [`LabelSplit::given`],
-/// [`SampleList::read`] and [`LabelSplit::only`].
+/// Draws the split of a run. If the dataset has a validation split of its own, no label is held out.
 pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, DataError> {
     let labels = &recipe.labels;
     let mut plan: SplitPlan = labels.plan();
@@ -86,21 +76,4 @@ pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, Data
     let root = Path::new(&recipe.dataset.path);
     let list = SampleList::read(Path::new(&labels.unlabelled_file), dataset, root)?;
     split.only(&list, dataset)
-}
-
-/// Refuses to continue a run by a command whose list of unlabelled samples has changed since the run started: the run would
-/// use the samples that it stored, not those that the user lists now.
-///
-/// # Errors
-/// [`LifecycleError::OtherList`], or what cannot be read of the run.
-pub fn same_list(resolved: &Resolved, split: &LabelSplit, folder: &Path) -> Result<(), LifecycleError> {
-    if !split.is_listed() {
-        return Ok(());
-    }
-    let now = split.hash().map_err(|problem| DataError::new(folder, problem))?;
-    if read::environment(folder)?.split == now {
-        return Ok(());
-    }
-    let list = PathBuf::from(&resolved.recipe.labels.unlabelled_file);
-    Err(LifecycleError::OtherList { path: folder.to_owned(), list })
 }

@@ -11,15 +11,12 @@ use calmix_run::read::inspect;
 use calmix_run::run::{Paths, RunFile};
 
 use crate::error::LifecycleError;
+use crate::prepared_dataset::prepared_folder;
 use crate::run_samples::read_split;
 use crate::splits::unlabelled;
-use crate::table::prepared_table::prepared;
 
 /// Finds the samples among `ids` of `samples` that the run in `folder` was trained on, with their labels or without. Images
-/// that were shrunk are compared as they were shrunk, so both datasets have to be prepared alike.
-///
-/// # Errors
-/// If the folder is not that of a run, or the table of its dataset is gone or damaged.
+/// that were shrunk are compared as they were shrunk, so both datasets must be prepared in the same way.
 pub fn trained_samples(
     folder: &Path,
     samples: &Dataset,
@@ -27,7 +24,7 @@ pub fn trained_samples(
 ) -> Result<BTreeSet<u64>, LifecycleError> {
     let recipe = inspect::recipe(folder)?.recipe;
     let paths = Paths::new(folder);
-    let trained = Dataset::open(&prepared(&recipe, &paths), Path::new(&recipe.dataset.path))?;
+    let trained = Dataset::open(&prepared_folder(&recipe, &paths), Path::new(&recipe.dataset.path))?;
     let split = read_split(&paths.file(RunFile::Split)?, &trained)?;
     let unlabelled =
         if recipe.unlabelled() > 0 { unlabelled(&recipe, &split, &trained)? } else { SampleIds::default() };
@@ -48,7 +45,7 @@ fn same_bytes(
     (trained, trained_ids): (&Dataset, impl Iterator<Item = u64>),
     (samples, ids): (&Dataset, &[u64]),
 ) -> Result<BTreeSet<u64>, DataError> {
-    // The new samples are few, the table of the run may be larger than memory.
+    // The new samples are few, those of the run may be more than memory holds.
     let mut by_digest: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
     for &id in ids {
         let record = samples.record(id)?;

@@ -7,8 +7,7 @@
 use std::error::Error;
 use std::num::NonZeroU16;
 
-use calmix_core::matrix::MatrixOf;
-use calmix_core::matrix::number::Number;
+use calmix_core::matrix::{MatrixOf, Scalar};
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::measure::{
@@ -70,8 +69,8 @@ impl Case {
         Self { classes, are_logits, numbers, labels, bins, by_mass, right }
     }
 
-    fn measured<T: Number>(&self, number: u64, bits: fn(T) -> u64) -> Result<Value, Box<dyn Error>> {
-        let numbers: Vec<T> = self.numbers.iter().map(|&x| T::rounded(x)).collect();
+    fn measured<T: Scalar>(&self, number: u64, bits: fn(T) -> u64) -> Result<Value, Box<dyn Error>> {
+        let numbers: Vec<T> = self.numbers.iter().map(|&x| T::from_f64(x)).collect();
         let rows = self.labels.len();
         let matrix = MatrixOf::new(&numbers, rows, self.classes)?;
         let labels = &self.labels;

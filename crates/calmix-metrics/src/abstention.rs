@@ -51,9 +51,9 @@ pub struct AnswerThreshold {
 /// Computes ln(p / (1 − p)) of the predicted class under softmax: it orders rows by their confidence, and still separates
 /// rows whose confidence rounds to one. At most 709; zero for an empty row.
 pub fn log_odds(logits: &[f32]) -> f64 {
-    let winner = argmax(logits);
+    let predicted = argmax(logits);
     let top = f64::from(lanes::max(logits));
-    let others = logits.iter().enumerate().filter(|(class, _)| *class != winner);
+    let others = logits.iter().enumerate().filter(|(class, _)| *class != predicted);
     let mass: f64 = others.map(|(_, &z)| libm::exp(f64::from(z) - top)).sum();
     if logits.is_empty() { 0.0 } else { -libm::log(mass.max(f64::MIN_POSITIVE)) }
 }
@@ -81,22 +81,21 @@ pub fn answer_threshold(
     precision: f64,
     delta: f64,
 ) -> Result<Option<AnswerThreshold>, MetricsError> {
-    for (what, value) in [("precision", precision), ("delta", delta)] {
-        checked::parameter(what, value, "between 0 and 1", |value| value > 0.0 && value < 1.0)?;
-    }
+    checked::probability("precision", precision)?;
+    checked::probability("delta", delta)?;
     checked::length("answers", scores.len(), right.len())?;
     checked::finite("the score of label", scores)?;
     let n = scores.len();
     let mut rows: Vec<(f64, bool)> = scores.iter().copied().zip(right.iter().copied()).collect();
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let fewest = fewest_labels(precision, delta);
-    let first = fewest.saturating_mul(FIRST).min(2 * n / 5).max(fewest);
+    let min_labels = min_labels(precision, delta);
+    let first = min_labels.saturating_mul(FIRST).min(2 * n / 5).max(min_labels);
     let mut found = None;
     for rank in (1..=STEPS).map(|step| (n * step).div_ceil(STEPS)).filter(|&rank| rank >= first) {
         // Equal scores are answered together or not at all, so the score of the first label left out is excluded.
         let limit = rows.get(rank).map(|&(score, _)| score);
         let answered = limit.map_or(n, |limit| rows.partition_point(|&(score, _)| score > limit));
-        if answered < fewest {
+        if answered < min_labels {
             continue;
         }
         let right = rows[..answered].iter().filter(|(_, right)| *right).count();
@@ -110,7 +109,7 @@ pub fn answer_threshold(
 }
 
 /// Returns the smallest number of labels that shows a precision if all of them are predicted correctly.
-pub fn fewest_labels(precision: f64, delta: f64) -> usize {
+pub fn min_labels(precision: f64, delta: f64) -> usize {
     // The smallest n with precisionⁿ ≤ delta.
     (libm::log(delta) / libm::log(precision)).ceil().max(1.0) as usize
 }
@@ -126,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn few_labels_show_nothing() {
+    fn few_labels_give_no_threshold() {
         // 0.9²¹ = 0.109, 0.9²² = 0.098.
-        assert_eq!((fewest_labels(0.9, 0.1), fewest_labels(0.99, 0.1)), (22, 230));
+        assert_eq!((min_labels(0.9, 0.1), min_labels(0.99, 0.1)), (22, 230));
         assert_eq!(find(&[(0.8, true); 21]), None);
         let found = find(&[(0.8, true); 22]).unwrap();
         assert_eq!((found.threshold, found.answered, found.n), (0.8, 22, 22));
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_input_is_refused() {
+    fn invalid_input_is_refused() {
         let scores = [0.8; 22];
         let right = [true; 22];
         assert!(answer_threshold(&scores, &right, 1.0, 0.1).is_err());
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn log_odds_order_what_a_confidence_rounds() {
+    fn log_odds_separate_equal_confidences() {
         // p = 0.8: ln 4.
         assert!((log_odds(&[4.0_f32.ln(), 0.0]) - 4.0_f64.ln()).abs() < 1e-7);
         assert!((log_odds(&[0.0, 0.0, 0.0]) + 2.0_f64.ln()).abs() < 1e-12);
@@ -169,7 +168,7 @@ mod tests {
     /// Accuracy equals the score, which is uniform between 0.6 and 1: at s and above it is (1 + s)/2, so 90% needs a
     /// threshold of 0.8. The guarantee may fail in a tenth of all draws; of 1,000 draws, 130 are three deviations more.
     #[test]
-    fn the_precision_holds_in_nine_draws_of_ten() {
+    fn precision_holds_with_probability_delta() {
         for n in [60, 200, 1000] {
             let mut broken = 0;
             let mut answered = 0.0;

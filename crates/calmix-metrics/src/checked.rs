@@ -1,7 +1,6 @@
 //! Checks of predictions before they are measured, and of calibrators before they are fitted or used.
 
-use calmix_core::matrix::MatrixOf;
-use calmix_core::matrix::number::Number;
+use calmix_core::matrix::{Matrix, MatrixOf, Scalar};
 
 use crate::error::MetricsError;
 
@@ -10,13 +9,25 @@ pub(super) fn length(what: &'static str, expected: usize, got: usize) -> Result<
     if expected == got { Ok(()) } else { Err(MetricsError::Length { what, expected, got }) }
 }
 
-/// Checks that there are labels to fit on.
-pub(super) fn not_empty(labels: &[u32]) -> Result<(), MetricsError> {
-    if labels.is_empty() { Err(MetricsError::NoSamples) } else { Ok(()) }
+/// Views `data` as a matrix of `what`.
+pub(super) fn matrix<'a>(
+    what: &'static str,
+    data: &'a [f32],
+    rows: usize,
+    width: usize,
+) -> Result<Matrix<'a>, MetricsError> {
+    let length = |_| MetricsError::Length { what, expected: rows.saturating_mul(width), got: data.len() };
+    Matrix::new(data, rows, width).map_err(length)
+}
+
+/// Checks finite logits with their labels, of which a fit needs at least one.
+pub(super) fn fit_rows<T: Scalar>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
+    logits(matrix, truth)?;
+    if truth.is_empty() { Err(MetricsError::NoSamples) } else { Ok(()) }
 }
 
 /// Checks that there is one label per row, each a valid class.
-pub(super) fn labels<T: Number>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn labels<T: Scalar>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Result<(), MetricsError> {
     length("labels", matrix.rows(), labels.len())?;
     let classes = matrix.width();
     match labels.iter().position(|&label| label as usize >= classes) {
@@ -26,13 +37,13 @@ pub(super) fn labels<T: Number>(matrix: MatrixOf<'_, T>, labels: &[u32]) -> Resu
 }
 
 /// Checks probabilities in [0, 1] and their labels. Rows need not sum to one exactly, because of the rounding of f32.
-pub(super) fn probabilities<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn probabilities<T: Scalar>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
     matrix.iter().enumerate().try_for_each(|(index, row)| probability_row(index, row))
 }
 
 /// Checks that logits are finite, and their labels.
-pub(super) fn logits<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
+pub(super) fn logits<T: Scalar>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Result<(), MetricsError> {
     labels(matrix, truth)?;
     matrix.iter().enumerate().try_for_each(|(index, row)| logit_row(index, row))
 }
@@ -40,18 +51,18 @@ pub(super) fn logits<T: Number>(matrix: MatrixOf<'_, T>, truth: &[u32]) -> Resul
 /// Checks that the probabilities of one row are in [0, 1]. A measure that checks each row before it reads it passes over
 /// the memory once.
 #[inline]
-pub(super) fn probability_row<T: Number>(index: usize, row: &[T]) -> Result<(), MetricsError> {
+pub(super) fn probability_row<T: Scalar>(index: usize, row: &[T]) -> Result<(), MetricsError> {
     entries("probability", index, row, "in [0, 1]", T::is_probability)
 }
 
 /// Checks that the logits of one row are finite.
 #[inline]
-pub(super) fn logit_row<T: Number>(index: usize, row: &[T]) -> Result<(), MetricsError> {
+pub(super) fn logit_row<T: Scalar>(index: usize, row: &[T]) -> Result<(), MetricsError> {
     entries("logit", index, row, "finite", T::is_finite)
 }
 
 #[inline]
-fn entries<T: Number>(
+fn entries<T: Scalar>(
     what: &'static str,
     index: usize,
     row: &[T],
@@ -92,6 +103,11 @@ pub(super) fn parameter(
     valid: impl Fn(f64) -> bool,
 ) -> Result<(), MetricsError> {
     if valid(value) { Ok(()) } else { Err(MetricsError::Parameter { what, value, allowed }) }
+}
+
+/// Checks a level or a probability: a number between zero and one, both excluded.
+pub(super) fn probability(what: &'static str, value: f64) -> Result<(), MetricsError> {
+    parameter(what, value, "between 0 and 1", |value| value > 0.0 && value < 1.0)
 }
 
 /// Checks a temperature: a positive, finite number.

@@ -10,13 +10,12 @@
 //!
 //! let calibration = [0.75, 0.25].repeat(9);
 //! let labels = [0, 0, 0, 0, 1, 0, 0, 0, 0];
-//! let map = Conformal::fit(Matrix::new(&calibration, 9, 2)?, &labels, Score::Lac, 0.2)?;
-//! assert_eq!(map.set(&[0.875, 0.125], 0), [0]);
+//! let rule = Conformal::fit(Matrix::new(&calibration, 9, 2)?, &labels, Score::Lac, 0.2)?;
+//! assert_eq!(rule.set(&[0.875, 0.125], 0), [0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod class_conditional;
-mod prediction_sets;
 
 use std::cmp::Ordering;
 
@@ -29,8 +28,7 @@ use crate::checked;
 use crate::error::MetricsError;
 use crate::groups::rows_of_groups;
 
-pub use class_conditional::ClassConditional;
-pub use prediction_sets::PredictionSets;
+pub use class_conditional::{ClassConditional, PredictionSets};
 
 /// The nonconformity score of a class for a sample; classes with a high score are left out of its set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +97,7 @@ impl Conformal {
     /// If a score is not finite, or α is not in (0, 1).
     pub fn from_scores(mut scores: Vec<f64>, score: Score, alpha: f64) -> Result<Self, MetricsError> {
         checked::finite("score", &scores)?;
-        checked::parameter("level alpha", alpha, "between 0 and 1", |alpha| alpha > 0.0 && alpha < 1.0)?;
+        checked::probability("level alpha", alpha)?;
         scores.sort_by(f64::total_cmp);
         let n = scores.len();
         Ok(Self { score, alpha, threshold: scores.get(rank(n, alpha) - 1).copied(), never_empty: false, n })
@@ -108,9 +106,6 @@ impl Conformal {
     /// Calibrates on the scores of the true classes of samples in [groups](crate::groups): with G groups, a score of a group of
     /// n weighs 1/((G + 1)n), and 1/(G + 1) lies at infinity (arXiv 2306.06342). The set of one sample of a new group then
     /// contains the true class with probability at least 1 − α.
-    ///
-    /// # Errors
-    /// As [`from_scores`](Self::from_scores).
     pub fn from_grouped_scores(
         scores: &[f64],
         groups: &[u32],
@@ -140,7 +135,7 @@ impl Conformal {
     }
 
     /// Returns the smallest number of calibration samples that gives a threshold: ⌈1/α⌉ − 1, nine for a coverage of 90%.
-    pub fn needed_labels(alpha: f64) -> usize {
+    pub fn min_labels(alpha: f64) -> usize {
         // Rounded as in `rank`.
         (((1.0 - 1e-9) / alpha).ceil() as usize).saturating_sub(1)
     }
@@ -184,14 +179,14 @@ fn rank(n: usize, alpha: f64) -> usize {
 impl Score {
     /// Computes the score of a sample's true class, for [`Conformal::from_scores`]; `None` if the class does not exist.
     pub fn of_label(self, probabilities: &[f32], label: u32, sample: u64) -> Option<f64> {
-        let own = *probabilities.get(label as usize)?;
+        let label_p = *probabilities.get(label as usize)?;
         if self == Self::Lac {
-            return Some(1.0 - f64::from(own));
+            return Some(1.0 - f64::from(label_p));
         }
         // The classes before the label are summed in the order of `of_classes`, so that both sums have the same bits.
         let classes = probabilities.iter().enumerate();
         let mut before: Vec<f32> = classes
-            .filter(|&(class, &p)| match p.total_cmp(&own) {
+            .filter(|&(class, &p)| match p.total_cmp(&label_p) {
                 Ordering::Greater => true,
                 Ordering::Equal => class < label as usize,
                 Ordering::Less => false,
@@ -200,7 +195,7 @@ impl Score {
             .collect();
         before.sort_by(|a, b| b.total_cmp(a));
         let before: f64 = before.into_iter().fold(0.0, |sum, p| sum + f64::from(p));
-        Some(before + self.fraction(CALIBRATION, sample) * f64::from(own))
+        Some(before + self.fraction(CALIBRATION, sample) * f64::from(label_p))
     }
 
     /// Returns the fraction of a class's own probability in its score.

@@ -80,24 +80,6 @@ pub enum MetricsError {
         /// The number of samples that was given.
         got: usize,
     },
-    /// The two sides of a paired test have different numbers of samples.
-    Unpaired {
-        /// The number of samples on the first side.
-        first: usize,
-        /// The number of samples on the second side.
-        second: usize,
-    },
-    /// An argument of a statistic is outside its range.
-    Argument {
-        /// What the number is.
-        what: &'static str,
-        /// Its position, from zero; zero for a single number.
-        index: usize,
-        /// The number.
-        value: f64,
-        /// What it may be.
-        allowed: &'static str,
-    },
     /// The knots of an isotonic calibrator do not describe a finite non-decreasing function.
     Knots,
     /// The caller requested a stop.
@@ -129,12 +111,6 @@ impl fmt::Display for MetricsError {
                 "cannot split {samples} samples into {folds} folds: use at least 2 folds with a sample in each"
             ),
             Self::TooFew { needed, got } => write!(f, "at least {needed} samples are needed, got {got}"),
-            Self::Unpaired { first, second } => {
-                write!(f, "{first} samples cannot be paired with {second}")
-            }
-            Self::Argument { what, index, value, allowed } => {
-                write!(f, "{what} {index} is {value}, which is not {allowed}")
-            }
             Self::Knots => f.write_str(
                 "the knots must strictly increase, their values must not decrease, and both must be finite",
             ),

@@ -29,22 +29,118 @@
 //! # Ok::<(), calmix_metrics::error::MetricsError>(())
 //! ```
 
-mod evaluation;
 mod selection;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 use calmix_core::rng::Seed;
+use serde::{Deserialize, Serialize};
 
+use crate::calibrator::CalibratorKind;
 use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
-use crate::fitted_calibrator::FittedCalibrator;
+use crate::fitted_calibrator::{FittedCalibrator, FittedOn};
+use crate::measure::{Edges, ReliabilityBin};
 use crate::metrics::{EDGES, Intervals, Metrics, PreparedRows, Resampling};
-use crate::predictions::{LabelledLogits, Predictions};
+use crate::predictions::{EvalModel, EvalSet, LabelledLogits, Predictions};
 
-pub use evaluation::{Calibrated, EvaluatedBy, Evaluation};
 pub use selection::{Selected, Selection, select};
+
+/// The metrics of one model on one split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The number of training steps before the evaluation.
+    pub step: u64,
+    /// The evaluated split.
+    pub split: EvalSet,
+    /// The evaluated weights.
+    pub model: EvalModel,
+    /// The number of evaluated samples.
+    pub samples: u64,
+    /// The number of [groups](crate::groups) of these samples; `None` if each is a group of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
+    /// The number of corrupt samples that were left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+    /// The bin to which a confidence on an edge belongs, in every metric with bins of equal width.
+    pub edges: Edges,
+    /// The metrics of the network without calibration.
+    pub metrics: Metrics,
+    /// The accuracy of each class, in the order of the classes; `None` for a class without samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_accuracy: Vec<Option<f64>>,
+    /// The 15 bins of equal width of a reliability diagram, including empty ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<ReliabilityBin>,
+    /// The confidence intervals of the metrics; `None` except at the end of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
+    /// The metrics with a fitted calibrator; `None` if none could be fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
+}
+
+/// The labels on which a calibrator is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvaluatedBy {
+    /// Labels that did not fit it.
+    OtherLabels,
+    /// The labels that fitted it, each with a calibrator of the same kind fitted without it.
+    CrossFit,
+}
+
+/// Metrics with a fitted calibrator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibrated {
+    /// The kind of calibrator.
+    pub kind: CalibratorKind,
+    /// The temperature; `None` for other kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Temperature>,
+    /// The labels that it was fitted on.
+    pub fitted_on: FittedOn,
+    /// The number of labels that it was fitted on.
+    pub fitted_samples: u64,
+    /// The labels on which it is evaluated here.
+    pub evaluated_by: EvaluatedBy,
+    /// The metrics after calibration.
+    pub metrics: Metrics,
+    /// The accuracy of each class; empty if the calibrator cannot change the predicted class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_accuracy: Vec<Option<f64>>,
+    /// The 15 bins of equal width of its reliability diagram.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<ReliabilityBin>,
+    /// The confidence intervals of the metrics; `None` except at the end of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
+}
+
+impl Evaluation {
+    /// Returns the number of independent observations: that of the groups, or of the samples.
+    pub fn observations(&self) -> u64 {
+        self.groups.unwrap_or(self.samples)
+    }
+
+    /// Removes the lists, which grow with the classes: a run stores the rest for every evaluation.
+    #[must_use]
+    pub fn without_lists(mut self) -> Self {
+        (self.class_accuracy, self.bins) = (Vec::new(), Vec::new());
+        if let Some(calibrated) = &mut self.calibrated {
+            (calibrated.class_accuracy, calibrated.bins) = (Vec::new(), Vec::new());
+        }
+        self
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// Evaluates predictions: the metrics, at the end of a run their intervals, and both again with a fitted calibrator.
 ///
@@ -58,79 +154,80 @@ pub fn evaluate(
     calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
 ) -> Result<Evaluation, MetricsError> {
-    let all = evaluate_unless(predictions, calibration, resampling, &mut || false);
-    Ok(all?.unwrap_or_else(|| unreachable!("there is no stop condition")))
+    evaluation(predictions, calibration, resampling, &|| false)
 }
 
 /// Evaluates as [`evaluate()`] does; returns `None` if `stop`, which is called before every replicate and every fit, returns
 /// true.
-///
-/// # Errors
-/// As [`evaluate()`].
 pub fn evaluate_unless(
     predictions: &Predictions,
     calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Evaluation>, MetricsError> {
-    let LabelledLogits { logits, labels, .. } = predictions.labelled()?;
     let stop = RefCell::new(stop);
-    let is_stopped = || (stop.borrow_mut())();
-    let measure = |rows: &PreparedRows| {
-        let stop = &mut || is_stopped();
-        let mut resample =
-            |(how, seed)| Intervals::of_rows(rows, &predictions.groups, how, predictions.seed(seed), stop);
-        let intervals = resampling.map(&mut resample).transpose();
-        let bins = rows.bins();
-        let by_class = rows.class_accuracy(labels, logits.width());
-        intervals.ok().map(|intervals| (Metrics::of_rows(rows), intervals.flatten(), bins, by_class))
+    match evaluation(predictions, calibration, resampling, &|| (stop.borrow_mut())()) {
+        Err(MetricsError::Stopped) => Ok(None),
+        evaluation => evaluation.map(Some),
+    }
+}
+
+fn evaluation(
+    predictions: &Predictions,
+    calibration: Option<&FittedCalibrator>,
+    resampling: Option<(Resampling, Seed)>,
+    stop: &dyn Fn() -> bool,
+) -> Result<Evaluation, MetricsError> {
+    let LabelledLogits { logits, labels, groups } = predictions.labelled()?;
+    let intervals_of = |rows: &PreparedRows| -> Result<Option<Intervals>, MetricsError> {
+        let Some((how, seed)) = resampling else { return Ok(None) };
+        Intervals::of_rows(rows, groups, how, predictions.seed(seed), stop)
     };
     let raw = PreparedRows::new(logits, labels, Temperature::IDENTITY)?;
-    let Some((metrics, intervals, bins, class_accuracy)) = measure(&raw) else {
-        return Ok(None);
-    };
+    let intervals = intervals_of(&raw)?;
     let mut calibrated = None;
-    if let Some(map) = calibration {
-        let mapped = match MappedLogits::of_unless(predictions, map, &is_stopped) {
-            Err(MetricsError::Stopped) => return Ok(None),
-            mapped => mapped?,
-        };
-        let MappedLogits { logits, temperature, evaluated_by } = mapped;
-        let rows = PreparedRows::new(predictions.shaped(&logits)?, labels, temperature)?;
-        let Some((metrics, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
+    if let Some(fitted) = calibration {
+        let CalibratedLogits { logits, temperature, evaluated_by } =
+            CalibratedLogits::of(predictions, fitted, stop)?;
+        let logits = predictions.shaped(&logits)?;
+        let rows = PreparedRows::new(logits, labels, temperature)?;
         // Only vector scaling can change the predicted class.
-        let class_accuracy = if map.calibrator.may_change_labels() { by_class } else { Vec::new() };
+        let changes_labels = fitted.calibrator.may_change_labels();
         calibrated = Some(Calibrated {
-            kind: map.calibrator.kind(),
-            temperature: map.temperature(),
-            fitted_on: map.fitted_on,
-            fitted_samples: map.samples,
+            kind: fitted.calibrator.kind(),
+            temperature: fitted.temperature(),
+            fitted_on: fitted.fitted_on,
+            fitted_samples: fitted.samples,
             evaluated_by,
-            metrics,
-            class_accuracy,
-            bins,
-            intervals,
+            intervals: intervals_of(&rows)?,
+            metrics: Metrics::of_rows(&rows),
+            class_accuracy: if changes_labels {
+                rows.class_accuracy(labels, logits.width())
+            } else {
+                Vec::new()
+            },
+            bins: rows.bins(),
         });
     }
-    Ok(Some(Evaluation {
+    Ok(Evaluation {
         step: predictions.step,
         split: predictions.split,
         model: predictions.model,
         samples: labels.len() as u64,
-        groups: (!predictions.groups.is_empty()).then(|| predictions.group_count() as u64),
+        groups: (!groups.is_empty()).then(|| predictions.group_count() as u64),
         skipped: 0,
         edges: EDGES,
-        metrics,
-        class_accuracy,
-        bins,
+        metrics: Metrics::of_rows(&raw),
+        class_accuracy: raw.class_accuracy(labels, logits.width()),
+        bins: raw.bins(),
         intervals,
         calibrated,
-    }))
+    })
 }
 
 /// Calibrated predictions: logits, and the temperature that they are still to be divided by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MappedLogits<'a> {
+pub struct CalibratedLogits<'a> {
     /// One row of logits per sample.
     pub logits: Cow<'a, [f32]>,
     /// The softmax of these logits at this temperature is the calibrated probability.
@@ -139,32 +236,25 @@ pub struct MappedLogits<'a> {
     pub evaluated_by: EvaluatedBy,
 }
 
-impl<'a> MappedLogits<'a> {
+impl<'a> CalibratedLogits<'a> {
     /// Calibrates predictions; if their labels fitted the calibrator, each with a calibrator fitted without it.
     ///
     /// # Errors
-    /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
-    pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, MetricsError> {
-        Self::of_unless(predictions, map, &|| false)
-    }
-
-    /// Calibrates as [`of`](Self::of) does, unless `stop` returns true.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of), and [`MetricsError::Stopped`].
-    pub fn of_unless(
+    /// If labels and logits do not match, a logit is not finite, the calibrator is for another number of classes, or `stop`
+    /// returns true.
+    pub fn of(
         predictions: &'a Predictions,
-        map: &FittedCalibrator,
+        calibrator: &FittedCalibrator,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
         let logits = predictions.matrix()?;
-        let fitted = map.fitted_on.split() == Some(predictions.split) && predictions.group_count() > 1;
+        let fitted = calibrator.fitted_on.split() == Some(predictions.split) && predictions.group_count() > 1;
         let (logits, temperature) = if fitted {
-            (Cow::Owned(map.cross_fit_unless(predictions, stop)?.logits), Temperature::IDENTITY)
-        } else if let Some(temperature) = map.temperature() {
+            (Cow::Owned(calibrator.cross_fit(predictions, stop)?.logits), Temperature::IDENTITY)
+        } else if let Some(temperature) = calibrator.temperature() {
             (Cow::Borrowed(predictions.logits.as_slice()), temperature)
         } else {
-            (Cow::Owned(map.calibrator.apply(logits)?), Temperature::IDENTITY)
+            (Cow::Owned(calibrator.calibrator.apply(logits)?), Temperature::IDENTITY)
         };
         let evaluated_by = if fitted { EvaluatedBy::CrossFit } else { EvaluatedBy::OtherLabels };
         Ok(Self { logits, temperature, evaluated_by })

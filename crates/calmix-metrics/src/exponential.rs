@@ -4,11 +4,11 @@
 //! units of any width or none.
 
 use calmix_core::lanes;
-use calmix_core::matrix::number::Number;
+use calmix_core::matrix::Scalar;
 
-/// The exponentials that are computed before they are added: enough for long vectors, few enough for the stack.
+/// The number of exponentials that are computed before they are added: enough for long vectors, few enough for the stack.
 const BLOCK: usize = 64;
-/// The same for a row that is not longer: preparing room for more would take as long as the exponentials.
+/// The block size for short rows: clearing a longer buffer would take as long as the exponentials.
 const SHORT: usize = 16;
 
 /// The number of partial sums.
@@ -32,14 +32,14 @@ pub(crate) struct Moments {
     pub(crate) variance: f64,
 }
 
-impl<'a, T: Number> RelativeRow<'a, T> {
+impl<'a, T: Scalar> RelativeRow<'a, T> {
     pub(crate) fn new(row: &'a [T]) -> Self {
         Self { row, top: lanes::max(row) }
     }
 
     /// Returns the logit of a class minus the largest one; zero for a class that does not exist.
     pub(crate) fn below_top(&self, class: usize) -> f64 {
-        self.row.get(class).map_or(0.0, |z| z.below(self.top))
+        self.row.get(class).map_or(0.0, |z| z.minus(self.top))
     }
 
     /// Computes Σ exp(β·d), at least one, from the largest logit itself; zero for an empty row.
@@ -76,7 +76,7 @@ impl<'a, T: Number> RelativeRow<'a, T> {
             for (((product, square), weight), z) in
                 products.iter_mut().zip(&mut *squares).zip(&weights).zip(part)
             {
-                let below = z.below(self.top);
+                let below = z.minus(self.top);
                 *product = weight * below;
                 *square = *product * below;
             }
@@ -97,7 +97,7 @@ impl<'a, T: Number> RelativeRow<'a, T> {
         for (part, into) in self.row.chunks(BLOCK).zip(probabilities.chunks_mut(BLOCK)) {
             self.weights(part, beta, &mut weights);
             for (p, weight) in into.iter_mut().zip(weights) {
-                *p = T::rounded(weight / sum);
+                *p = T::from_f64(weight / sum);
             }
         }
     }
@@ -106,7 +106,7 @@ impl<'a, T: Number> RelativeRow<'a, T> {
     #[inline]
     fn weights(&self, part: &[T], beta: f64, weights: &mut [f64]) {
         for (weight, z) in weights.iter_mut().zip(part) {
-            *weight = exp_of_negative(beta * z.below(self.top));
+            *weight = exp_of_negative(beta * z.minus(self.top));
         }
     }
 }
@@ -132,7 +132,7 @@ pub(crate) fn inverse(temperature: f64) -> f64 {
 
 /// Computes −ln of the probability of `class` under softmax(`logits` / `temperature`), relative to the largest logit, so
 /// that it is accurate for any confidence. Zero for a class that does not exist.
-pub(crate) fn negative_log_likelihood<T: Number>(logits: &[T], class: usize, temperature: f64) -> f64 {
+pub(crate) fn negative_log_likelihood<T: Scalar>(logits: &[T], class: usize, temperature: f64) -> f64 {
     let row = RelativeRow::new(logits);
     if class >= logits.len() {
         return 0.0;

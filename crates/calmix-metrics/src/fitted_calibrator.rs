@@ -6,10 +6,10 @@
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
-use crate::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::{Temperature, TemperaturePrior};
-use crate::calibrator::{CalibratorChoice, TriedCalibrator, temperature_where_it_helps};
+use crate::calibrator::{Calibrator, CalibratorKind};
+use crate::calibrator::{CalibratorChoice, TriedCalibrator, temperature_if_clearly_better};
 use crate::error::MetricsError;
 use crate::measure::nll_from_logits;
 use crate::metrics::Metrics;
@@ -54,9 +54,9 @@ impl FitRule {
     ) -> Result<Calibrator, MetricsError> {
         match self {
             Self::PenalisedNll | Self::CrossValidatedNll => {
-                Calibrator::fit_unless(kind, rows.logits, rows.labels, stop)
+                Calibrator::fit(kind, rows.logits, rows.labels, stop)
             }
-            Self::ClearGain => temperature_where_it_helps(rows, TemperaturePrior::HEADS, stop),
+            Self::ClearGain => temperature_if_clearly_better(rows, TemperaturePrior::HEADS, stop),
         }
     }
 }
@@ -115,7 +115,8 @@ pub struct Uncalibrated {
     /// The number of labels that were held out.
     pub held_out: u64,
     /// The smallest number of held-out labels that a calibrator is fitted on.
-    pub least: u64,
+    #[serde(rename = "least")]
+    pub min_labels: u64,
     /// Why the training labels did not give a calibrator either.
     pub training_labels: TrainingLabels,
 }
@@ -129,16 +130,17 @@ pub enum TrainingLabels {
     /// A cross-fit does not help on the labels that were left out.
     NoHelp,
     /// They would make the model more confident: it was trained on them and does better on them than on other samples.
-    Surer,
+    #[serde(rename = "surer")]
+    MoreConfident,
 }
 
 /// A fitted calibrator, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fitted {
     /// The fitted calibrator.
-    Map(Box<FittedCalibrator>),
-    /// There is none.
-    Nothing(Uncalibrated),
+    Calibrator(Box<FittedCalibrator>),
+    /// No calibrator was fitted.
+    Uncalibrated(Uncalibrated),
 }
 
 impl FittedOn {
@@ -161,62 +163,51 @@ impl Fitted {
     /// a temperature of 0.60 raised the ECE of the test split from 10 to 17%).
     ///
     /// # Errors
-    /// If labels and logits do not match, or a logit is not finite.
+    /// If labels and logits do not match, a logit is not finite, or `stop` returns true.
     pub fn of(
-        held_out: Option<(&Predictions, FittedOn)>,
-        labelled: Option<&Predictions>,
-    ) -> Result<Self, MetricsError> {
-        Self::of_unless(held_out, labelled, &|| false)
-    }
-
-    /// Fits as [`of`](Self::of) does, unless `stop` returns true.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of), and [`MetricsError::Stopped`].
-    pub fn of_unless(
         held_out: Option<(&Predictions, FittedOn)>,
         labelled: Option<&Predictions>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
-        let least = CalibratorKind::Temperature.least_labels();
-        if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.group_count() >= least) {
-            return Ok(Self::Map(Box::new(FittedCalibrator::fit_unless(held_out, on, stop)?)));
+        let min_labels = CalibratorKind::Temperature.min_labels();
+        if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.group_count() >= min_labels) {
+            return Ok(Self::Calibrator(Box::new(FittedCalibrator::fit(held_out, on, stop)?)));
         }
-        let nothing = |training_labels| {
+        let uncalibrated = |training_labels| {
             let held_out = held_out.map_or(0, |(held_out, _)| held_out.group_count() as u64);
-            Ok(Self::Nothing(Uncalibrated { held_out, least: least as u64, training_labels }))
+            Ok(Self::Uncalibrated(Uncalibrated { held_out, min_labels: min_labels as u64, training_labels }))
         };
-        let Some(labelled) = labelled.filter(|labelled| labelled.group_count() >= least) else {
-            return nothing(TrainingLabels::TooFew);
+        let Some(labelled) = labelled.filter(|labelled| labelled.group_count() >= min_labels) else {
+            return uncalibrated(TrainingLabels::TooFew);
         };
         let rows = labelled.labelled()?;
         let fit = |rows: LabelledLogits<'_>| {
-            Calibrator::fit_unless(CalibratorKind::Temperature, rows.logits, rows.labels, stop)
+            Calibrator::fit(CalibratorKind::Temperature, rows.logits, rows.labels, stop)
         };
-        let folds = CrossFit::in_five(fit, rows)?;
+        let folds = CrossFit::with_five_folds(fit, rows)?;
         if folds.mean_nll() >= nll_from_logits(rows.logits, rows.labels, 1.0)? {
-            return nothing(TrainingLabels::NoHelp);
+            return uncalibrated(TrainingLabels::NoHelp);
         }
-        let map = FittedCalibrator::with(labelled, fit(rows)?, &folds, FittedOn::LabelledCrossFit)?;
-        match map.temperature() {
-            Some(t) if t.value() > 1.0 && !t.is_at_bound() => Ok(Self::Map(Box::new(map))),
-            _ => nothing(TrainingLabels::Surer),
+        let fitted = FittedCalibrator::with(labelled, fit(rows)?, &folds, FittedOn::LabelledCrossFit)?;
+        match fitted.temperature() {
+            Some(t) if t.value() > 1.0 && !t.is_at_bound() => Ok(Self::Calibrator(Box::new(fitted))),
+            _ => uncalibrated(TrainingLabels::MoreConfident),
         }
     }
 
-    /// Returns the calibrator, if there is one.
-    pub fn map(&self) -> Option<&FittedCalibrator> {
+    /// Returns the calibrator, if any.
+    pub fn calibrator(&self) -> Option<&FittedCalibrator> {
         match self {
-            Self::Map(map) => Some(map),
-            Self::Nothing(_) => None,
+            Self::Calibrator(fitted) => Some(fitted),
+            Self::Uncalibrated(_) => None,
         }
     }
 
     /// Returns why there is no calibrator; `None` if there is one.
-    pub fn nothing(&self) -> Option<Uncalibrated> {
+    pub fn reason(&self) -> Option<Uncalibrated> {
         match self {
-            Self::Map(_) => None,
-            Self::Nothing(why) => Some(*why),
+            Self::Calibrator(_) => None,
+            Self::Uncalibrated(reason) => Some(*reason),
         }
     }
 }
@@ -225,66 +216,39 @@ impl FittedCalibrator {
     /// Chooses a kind of calibrator and fits it on labels that the model was not trained on.
     ///
     /// # Errors
-    /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
-    pub fn fit(predictions: &Predictions, on: FittedOn) -> Result<Self, MetricsError> {
-        Self::fit_unless(predictions, on, &|| false)
-    }
-
-    /// Fits as [`fit`](Self::fit) does, unless `stop` returns true: many labels of many classes take minutes.
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit), and [`MetricsError::Stopped`].
-    pub fn fit_unless(
+    /// If there are fewer than two labels, labels and logits do not match, a logit is not finite, or `stop` returns true: many
+    /// labels of many classes take minutes.
+    pub fn fit(
         predictions: &Predictions,
         on: FittedOn,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, MetricsError> {
         let rows = predictions.labelled()?;
-        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of_unless(rows, stop)?;
-        let calibrator = Calibrator::fit_unless(kind, rows.logits, rows.labels, stop)?;
-        let mut map = Self::with(predictions, calibrator, &cross_fit, on)?;
+        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of(rows, stop)?;
+        let calibrator = Calibrator::fit(kind, rows.logits, rows.labels, stop)?;
+        let mut fitted = Self::with(predictions, calibrator, &cross_fit, on)?;
         if tried.len() > 1 {
-            map.tried = tried;
-            map.rule = FitRule::CrossValidatedNll;
+            fitted.tried = tried;
+            fitted.rule = FitRule::CrossValidatedNll;
         }
-        Ok(map)
+        Ok(fitted)
     }
 
     /// Fits a temperature on out-of-fold predictions, each by a head trained without the label; if it does not clearly help,
-    /// the temperature is 1.
+    /// the temperature is 1. Returns the cross-fit of the labels too: computing it again takes as long as the fit.
     ///
     /// # Errors
-    /// If labels and logits do not match, or there are fewer than two.
-    pub fn fit_out_of_fold(predictions: &Predictions) -> Result<Self, MetricsError> {
-        Self::fit_out_of_fold_unless(predictions, &|| false)
-    }
-
-    /// Fits as [`fit_out_of_fold`](Self::fit_out_of_fold) does, unless `stop` returns true.
-    ///
-    /// # Errors
-    /// As [`fit_out_of_fold`](Self::fit_out_of_fold), and [`MetricsError::Stopped`].
-    pub fn fit_out_of_fold_unless(
-        predictions: &Predictions,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Self, MetricsError> {
-        Ok(Self::cross_fitted_out_of_fold(predictions, stop)?.0)
-    }
-
-    /// Fits as [`fit_out_of_fold_unless`](Self::fit_out_of_fold_unless) does, and returns the cross-fit of the labels too:
-    /// computing it again takes as long as the fit.
-    ///
-    /// # Errors
-    /// As [`fit_out_of_fold_unless`](Self::fit_out_of_fold_unless).
-    pub fn cross_fitted_out_of_fold(
+    /// If labels and logits do not match, there are fewer than two, or `stop` returns true.
+    pub fn fit_out_of_fold(
         predictions: &Predictions,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Self, CrossFit), MetricsError> {
         let rows = predictions.labelled()?;
         let rule = FitRule::ClearGain;
         let fit = |rows: LabelledLogits<'_>| rule.fit(CalibratorKind::Temperature, rows, stop);
-        let folds = CrossFit::in_five(fit, rows)?;
-        let map = Self::with(predictions, fit(rows)?, &folds, FittedOn::OutOfFold)?;
-        Ok((Self { rule, ..map }, folds))
+        let folds = CrossFit::with_five_folds(fit, rows)?;
+        let fitted = Self::with(predictions, fit(rows)?, &folds, FittedOn::OutOfFold)?;
+        Ok((Self { rule, ..fitted }, folds))
     }
 
     fn with(
@@ -296,9 +260,9 @@ impl FittedCalibrator {
         let logits = predictions.matrix()?;
         let labels = predictions.labels.as_slice();
         let kind = calibrator.kind();
-        let mapped = calibrator.apply(logits)?;
-        let changed = logits.iter().zip(mapped.chunks(logits.width().max(1)));
-        let changed = changed.filter(|(raw, mapped)| argmax(raw) != argmax(mapped)).count();
+        let calibrated = calibrator.apply(logits)?;
+        let changed = logits.iter().zip(calibrated.chunks(logits.width().max(1)));
+        let changed = changed.filter(|(raw, calibrated)| argmax(raw) != argmax(calibrated)).count();
         Ok(Self {
             calibrator,
             fitted_on: on,
@@ -316,22 +280,14 @@ impl FittedCalibrator {
     /// Cross-fits the labels that fitted the calibrator, each with a fit of the same kind and rule without it.
     ///
     /// # Errors
-    /// If labels and logits do not match, or there are fewer than two.
-    pub fn cross_fit(&self, predictions: &Predictions) -> Result<CrossFit, MetricsError> {
-        self.cross_fit_unless(predictions, &|| false)
-    }
-
-    /// Cross-fits as [`cross_fit`](Self::cross_fit) does, unless `stop` returns true.
-    ///
-    /// # Errors
-    /// As [`cross_fit`](Self::cross_fit), and [`MetricsError::Stopped`].
-    pub fn cross_fit_unless(
+    /// If labels and logits do not match, there are fewer than two, or `stop` returns true.
+    pub fn cross_fit(
         &self,
         predictions: &Predictions,
         stop: &dyn Fn() -> bool,
     ) -> Result<CrossFit, MetricsError> {
         let kind = self.calibrator.kind();
-        CrossFit::in_five(|rows| self.rule.fit(kind, rows, stop), predictions.labelled()?)
+        CrossFit::with_five_folds(|rows| self.rule.fit(kind, rows, stop), predictions.labelled()?)
     }
 
     /// Returns the temperature, if the calibrator is one.

@@ -5,7 +5,7 @@
 //! is then about one sample of a new group (Lee, Barber, Willett: "Distribution-free inference with hierarchical data", 2023,
 //! arXiv 2306.06342).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use calmix_core::rng::{Domain, Seed};
 
@@ -31,10 +31,7 @@ pub fn group_count(groups: &[u32], samples: usize) -> usize {
     if groups.is_empty() {
         return samples;
     }
-    let mut groups = groups.to_vec();
-    groups.sort_unstable();
-    groups.dedup();
-    groups.len()
+    groups.iter().collect::<BTreeSet<_>>().len()
 }
 
 /// Returns the mean of each group; the values themselves if each sample is a group of its own.
@@ -46,7 +43,7 @@ pub fn group_means(values: &[f64], groups: &[u32]) -> Vec<f64> {
     rows_of_groups(groups, values.len()).into_iter().map(mean).collect()
 }
 
-/// Draws one row of each group; the rows are ascending. Which one it is depends on the number of the group and on the order of
+/// Draws one row of each group; the rows are ascending. The draw depends on the number of the group and on the order of
 /// its rows.
 pub fn one_of_each_group(groups: &[u32], samples: usize, seed: Seed) -> Vec<usize> {
     if groups.is_empty() {
@@ -71,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_without_groups_stand_alone() {
+    fn ungrouped_samples_are_their_own_group() {
         assert_eq!(rows_of_groups(&[], 3), [[0], [1], [2]]);
         assert_eq!(group_count(&[], 3), 3);
         assert_eq!(group_means(&[1.0, 4.0], &[]), [1.0, 4.0]);

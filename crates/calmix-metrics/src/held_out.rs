@@ -1,6 +1,6 @@
 //! The held-out labels that a model stores, from which prediction sets and abstention are computed.
 //!
-//! They are a few numbers per label: a model contains neither images nor logits, and every coverage and every precision can
+//! A few numbers per label are stored: a model contains neither images nor logits, and every coverage and every precision can
 //! still be requested later.
 //!
 //! Labels that fitted the calibrator are scored by cross-fitting, each by a calibrator fitted without it. Scored by the
@@ -8,8 +8,7 @@
 //! cover only 85 to 88%.
 
 mod class_scores;
-mod kept_rows;
-mod of_predictions;
+mod scoring;
 
 use std::collections::BTreeSet;
 
@@ -19,7 +18,7 @@ use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
 use crate::abstention::{AnswerThreshold, answer_threshold, log_odds};
-use crate::calibrator::any_calibrator::Calibrator;
+use crate::calibrator::Calibrator;
 use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::Temperature;
 use crate::checked;
@@ -28,7 +27,7 @@ use crate::error::MetricsError;
 use crate::groups::{group_count, one_of_each_group, select_groups};
 
 pub use class_scores::ClassScores;
-pub use of_predictions::{cross_fitted, cross_fitted_unless, of_others};
+pub use scoring::{score, score_cross_fitted};
 
 /// The scores of labels that the model was not trained on. The lists have one entry per label; those of a file may be
 /// missing or contradict each other ([`is_sound`](Self::is_sound)).
@@ -55,7 +54,7 @@ pub struct HeldOut {
     pub by_class: ClassScores,
 }
 
-/// A label whose class has no label in another fold. The model that predicted it was trained without it, so it did not know
+/// A label whose class has no label in another fold. The model that predicted it was trained without it, so it cannot predict
 /// the class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnseenLabel {
@@ -63,16 +62,16 @@ pub struct UnseenLabel {
     pub id: u64,
     /// The class.
     pub label: u32,
-    /// The group of the sample; of no use if each is a group of its own.
+    /// The group of the sample; unused if each sample is a group of its own.
     pub group: u32,
-    /// The logits of all classes. That of the class itself means nothing.
+    /// The logits of all classes; the one of the class itself carries no information.
     pub logits: Vec<f32>,
 }
 
 /// Randomised APS with the seed that every model uses.
 const APS: Score = Score::RandomisedAps { seed: Seed(0) };
 
-/// How the classes of a prediction set are chosen.
+/// The rule by which the classes of a prediction set are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetRule {
@@ -87,11 +86,11 @@ pub enum SetRule {
 
 impl HeldOut {
     /// The largest number of labels that a model stores.
-    pub const MOST: usize = 1_000;
+    pub const MAX_LABELS: usize = 1_000;
 
     /// The score of an [`UnseenLabel`], and the highest that a label may have: no class is left out of a set at this
     /// threshold, though sums of probabilities may exceed 1 by rounding.
-    pub const HIGHEST_SCORE: f64 = 1.001;
+    pub const MAX_SCORE: f64 = 1.001;
 
     /// The probability with which a guaranteed precision may be missed.
     pub const DELTA: f64 = 0.1;
@@ -100,25 +99,21 @@ impl HeldOut {
     ///
     /// # Errors
     /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
-    pub fn of_others(
-        logits: Matrix<'_>,
-        labels: &[u32],
-        calibrator: &Calibrator,
-    ) -> Result<Self, MetricsError> {
+    pub fn score(logits: Matrix<'_>, labels: &[u32], calibrator: &Calibrator) -> Result<Self, MetricsError> {
         checked::logits(logits, labels)?;
         let calibrated = calibrator.apply(logits)?;
-        Ok(Self::scored(logits, &calibrated, labels, calibrator.may_change_labels()))
+        Ok(Self::from_logits(logits, &calibrated, labels, calibrator.may_change_labels()))
     }
 
     /// Scores the labels that fitted a calibrator, each by the one that was fitted without its fold.
     ///
     /// The calibrator that is used for predictions was fitted on all labels, those of the folds on four fifths of them. The
-    /// coverage is therefore not proven, as it is for [`of_others`](Self::of_others), but shown by a simulation
+    /// coverage is therefore not proven, as it is for [`score`](Self::score), but shown by a simulation
     /// (docs/guarantees.md).
     ///
     /// # Errors
     /// If labels, logits and the cross-fit do not match, or a logit is not finite.
-    pub fn cross_fitted(
+    pub fn score_cross_fitted(
         logits: Matrix<'_>,
         labels: &[u32],
         cross_fit: &CrossFit,
@@ -126,11 +121,11 @@ impl HeldOut {
         checked::logits(logits, labels)?;
         checked::length("cross-fitted logits", logits.data().len(), cross_fit.logits.len())?;
         let changes_labels = cross_fit.folds.iter().any(Calibrator::may_change_labels);
-        Ok(Self::scored(logits, &cross_fit.logits, labels, changes_labels))
+        Ok(Self::from_logits(logits, &cross_fit.logits, labels, changes_labels))
     }
 
     /// Scores checked rows; `calibrated` are the logits after the calibrator.
-    fn scored(logits: Matrix<'_>, calibrated: &[f32], labels: &[u32], changes_labels: bool) -> Self {
+    fn from_logits(logits: Matrix<'_>, calibrated: &[f32], labels: &[u32], changes_labels: bool) -> Self {
         let mut held_out = Self::default();
         let mut probabilities = vec![0.0; logits.width()];
         let calibrated = calibrated.chunks_exact(logits.width().max(1));
@@ -140,15 +135,15 @@ impl HeldOut {
             let right = argmax(decisive) == label as usize;
             // Every set contains the predicted class. Scoring it zero here makes that part of the rule which is
             // calibrated, so it costs no coverage beyond what was requested.
-            let score = |score: Score| {
-                let own = score.of_label(&probabilities, label, row as u64).unwrap_or(1.0);
-                if right { 0.0 } else { own }
+            let score_of = |score: Score| {
+                let of_label = score.of_label(&probabilities, label, row as u64).unwrap_or(1.0);
+                if right { 0.0 } else { of_label }
             };
             held_out.label.push(label);
             held_out.answer.push(log_odds(decisive));
             held_out.right.push(right);
-            held_out.lac.push(score(Score::Lac));
-            held_out.aps.push(score(APS));
+            held_out.lac.push(score_of(Score::Lac));
+            held_out.aps.push(score_of(APS));
         }
         held_out
     }
@@ -161,15 +156,15 @@ impl HeldOut {
         self.label.push(unseen.label);
         self.answer.push(log_odds(&unseen.logits));
         self.right.push(false);
-        self.lac.push(Self::HIGHEST_SCORE);
-        self.aps.push(Self::HIGHEST_SCORE);
+        self.lac.push(Self::MAX_SCORE);
+        self.aps.push(Self::MAX_SCORE);
     }
 
     /// Returns the classes whose only label was held out, ascending.
     pub fn unseen_classes(&self) -> Vec<u32> {
         let scored = self.label.iter().zip(&self.lac);
         let classes: BTreeSet<u32> =
-            scored.filter(|&(_, &score)| score == Self::HIGHEST_SCORE).map(|(&label, _)| label).collect();
+            scored.filter(|&(_, &score)| score == Self::MAX_SCORE).map(|(&label, _)| label).collect();
         classes.into_iter().collect()
     }
 
@@ -203,12 +198,13 @@ impl HeldOut {
         self.label.is_empty()
     }
 
-    /// Returns whether the lists have the same length of at most [`MOST`](Self::MOST), which a file does not guarantee.
+    /// Returns whether the lists have the same length of at most [`MAX_LABELS`](Self::MAX_LABELS), which a file does not
+    /// guarantee.
     pub fn is_sound(&self) -> bool {
         let n = self.len();
         let is_grouped = self.group.is_empty() || self.group.len() == n;
         let lengths = [self.answer.len(), self.right.len(), self.lac.len(), self.aps.len()];
-        n <= Self::MOST && lengths == [n; 4] && is_grouped && self.by_class.is_sound()
+        n <= Self::MAX_LABELS && lengths == [n; 4] && is_grouped && self.by_class.is_sound()
     }
 
     /// Returns the rule for prediction sets that contain the true class with a probability of at least `coverage`, on average
@@ -254,7 +250,7 @@ impl HeldOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrator::any_calibrator::CalibratorKind;
+    use crate::calibrator::CalibratorKind;
     use crate::predictions::LabelledLogits;
     use calmix_core::rng::Domain;
 
@@ -264,23 +260,24 @@ mod tests {
         let logits: Vec<f32> = (0..40).flat_map(|i| [2.0 + 0.05 * i as f32, 0.0]).collect();
         let labels: Vec<u32> = (0..40).map(|i| u32::from(i % 4 == 0)).collect();
         let matrix = Matrix::new(&logits, 40, 2).unwrap();
-        let fit =
-            |rows: LabelledLogits<'_>| Calibrator::fit(CalibratorKind::Vector, rows.logits, rows.labels);
+        let fit = |rows: LabelledLogits<'_>| {
+            Calibrator::fit(CalibratorKind::Vector, rows.logits, rows.labels, &|| false)
+        };
         let rows = LabelledLogits::ungrouped(matrix, &labels);
-        let cross_fit = CrossFit::in_five(fit, rows).unwrap();
-        let held_out = HeldOut::cross_fitted(matrix, &labels, &cross_fit).unwrap();
+        let cross_fit = CrossFit::with_five_folds(fit, rows).unwrap();
+        let held_out = HeldOut::score_cross_fitted(matrix, &labels, &cross_fit).unwrap();
         let mut p = [0.0; 2];
         for row in 0..40 {
             let of_fold = &cross_fit.folds[cross_fit.fold_of[row] as usize];
             let predicted = of_fold.probabilities_into(matrix.row(row), &mut p).unwrap();
-            let own = 1.0 - f64::from(p[labels[row] as usize]);
-            let expected = if predicted == labels[row] as usize { 0.0 } else { own };
+            let label_score = 1.0 - f64::from(p[labels[row] as usize]);
+            let expected = if predicted == labels[row] as usize { 0.0 } else { label_score };
             // The logits between are f32.
             assert!((held_out.lac[row] - expected).abs() < 1e-6, "{row}");
         }
         let all = fit(rows).unwrap();
-        assert_ne!(HeldOut::of_others(matrix, &labels, &all).unwrap().lac, held_out.lac);
-        assert!(HeldOut::cross_fitted(matrix.range(0..3), &labels[..3], &cross_fit).is_err());
+        assert_ne!(HeldOut::score(matrix, &labels, &all).unwrap().lac, held_out.lac);
+        assert!(HeldOut::score_cross_fitted(matrix.range(0..3), &labels[..3], &cross_fit).is_err());
     }
 
     /// Right in 89.9% of all cases at every confidence: a precision of 90% does not exist, and may be found in a tenth of the
@@ -295,10 +292,11 @@ mod tests {
             let labels: Vec<u32> = (0..n).map(|_| u32::from(stream.uniform() >= 0.899)).collect();
             let matrix = Matrix::new(&logits, n, 2).unwrap();
             let fit = |rows: LabelledLogits<'_>| {
-                Calibrator::fit(CalibratorKind::Isotonic, rows.logits, rows.labels)
+                Calibrator::fit(CalibratorKind::Isotonic, rows.logits, rows.labels, &|| false)
             };
-            let cross_fit = CrossFit::in_five(fit, LabelledLogits::ungrouped(matrix, &labels)).unwrap();
-            let held_out = HeldOut::cross_fitted(matrix, &labels, &cross_fit).unwrap();
+            let cross_fit =
+                CrossFit::with_five_folds(fit, LabelledLogits::ungrouped(matrix, &labels)).unwrap();
+            let held_out = HeldOut::score_cross_fitted(matrix, &labels, &cross_fit).unwrap();
             found += u32::from(held_out.answer_threshold(0.9).unwrap().is_some());
         }
         assert!(found <= 33, "{found} of 200");

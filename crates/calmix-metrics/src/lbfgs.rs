@@ -4,11 +4,12 @@
 //! whose iterations must be the same on every platform.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
+
+use calmix_core::lanes;
 
 const MEMORY: usize = 12;
 
-/// Where a minimisation ended.
+/// The result of a minimisation.
 #[derive(Debug, Clone)]
 pub struct Minimum {
     /// The point with the lowest value.
@@ -19,57 +20,34 @@ pub struct Minimum {
     pub converged: bool,
 }
 
-/// Minimises from `start`; `objective` returns the value and writes the gradient.
-///
-/// The value never rises. Converged when no component of the gradient exceeds `tolerance`.
-pub fn minimise(
-    start: Vec<f64>,
-    tolerance: f64,
-    max_iterations: usize,
-    mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
-) -> Minimum {
-    let objective = |point: &[f64], gradient: &mut [f64]| Ok::<_, Infallible>(objective(point, gradient));
-    let Ok(minimum) = try_minimise(start, tolerance, max_iterations, objective);
-    minimum
-}
-
-/// Minimises as [`minimise`] does, and ends at the first error of `objective`: a caller that has to stop need not wait.
-///
-/// # Errors
-/// The error of `objective`.
-pub fn try_minimise<E>(
-    start: Vec<f64>,
-    tolerance: f64,
-    max_iterations: usize,
-    objective: impl FnMut(&[f64], &mut [f64]) -> Result<f64, E>,
-) -> Result<Minimum, E> {
-    Search { tolerance, least_gain: 0.0, noise: 0.0, max_iterations, curvature: &[] }
-        .try_minimise(start, objective)
-}
-
-/// How to search for a minimum, and when to end.
+/// The settings of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     /// Converged when no component of the gradient exceeds it.
     pub tolerance: f64,
     /// Converged when the next step is expected to lower the function by no more.
-    pub least_gain: f64,
+    pub min_gain: f64,
     /// Two values of the function that differ by less may be in the wrong order. A step between them is decided by the slope at
     /// its end.
     pub noise: f64,
-    /// The most iterations.
+    /// The maximum number of iterations.
     pub max_iterations: usize,
-    /// About the second derivative of the function by each component, all positive; empty if unknown. With it far fewer
-    /// iterations are needed where components have different scales.
+    /// The approximate second derivative by each component, all positive; empty if unknown. It saves most iterations if
+    /// components have different scales.
     pub curvature: &'a [f64],
 }
 
 impl Search<'_> {
-    /// Minimises from `start`, and ends at the first error of `objective`.
+    /// Searches until no component of the gradient exceeds `tolerance`, for at most `max_iterations`.
+    pub fn new(tolerance: f64, max_iterations: usize) -> Self {
+        Self { tolerance, min_gain: 0.0, noise: 0.0, max_iterations, curvature: &[] }
+    }
+
+    /// Minimises from `start`; `objective` returns the value and writes the gradient. The value never rises.
     ///
     /// # Errors
-    /// The error of `objective`.
-    pub fn try_minimise<E>(
+    /// The first error of `objective`, which ends the search.
+    pub fn minimise<E>(
         &self,
         start: Vec<f64>,
         mut objective: impl FnMut(&[f64], &mut [f64]) -> Result<f64, E>,
@@ -92,7 +70,7 @@ impl Search<'_> {
             let slope = dot(&gradient, &direction);
             // Half of it is what a step can still gain: no more than the rounding of the value.
             let is_scaled = !history.is_empty() || !self.curvature.is_empty();
-            if is_scaled && (-slope <= f64::EPSILON * value.abs() || -0.5 * slope <= self.least_gain) {
+            if is_scaled && (-slope <= f64::EPSILON * value.abs() || -0.5 * slope <= self.min_gain) {
                 return Ok(Minimum { point, iterations, converged: true });
             }
             let mut step = if is_scaled { 1.0 } else { 1.0 / dot(&direction, &direction).sqrt().max(1.0) };
@@ -112,7 +90,7 @@ impl Search<'_> {
                     break Some(trial_value);
                 }
                 step *= 0.5;
-                if step < 1e-12 || -step * slope <= 1e-3 * self.least_gain {
+                if step < 1e-12 || -step * slope <= 1e-3 * self.min_gain {
                     break None;
                 }
             };
@@ -132,7 +110,7 @@ impl Search<'_> {
         Ok(Minimum { point, iterations: self.max_iterations, converged: false })
     }
 
-    /// −H·gradient by the two-loop recursion, H being the inverse Hessian that curvature and history describe.
+    /// Computes −H·gradient by the two-loop recursion, H being the inverse Hessian that curvature and history describe.
     fn direction(&self, gradient: &[f64], history: &VecDeque<CurvaturePair>) -> Vec<f64> {
         let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut along = Vec::with_capacity(history.len());
@@ -157,7 +135,7 @@ impl Search<'_> {
         q
     }
 
-    /// The square of a change of the gradient, each component divided by its curvature.
+    /// Computes the square of a change of the gradient, each component divided by its curvature.
     fn scaled_square(&self, change: &[f64]) -> f64 {
         if self.curvature.is_empty() {
             return dot(change, change);
@@ -187,20 +165,8 @@ fn remember(history: &mut VecDeque<CurvaturePair>, points: [&[f64]; 2], gradient
     }
 }
 
-/// The number of partial sums of a product, which a vector unit adds side by side.
-const LANES: usize = 16;
-
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
-    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    for (a, b) in a_blocks.iter().zip(b_blocks) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.into_iter().sum::<f64>() + rest
+    lanes::dot_f64::<16>(a, b)
 }
 
 fn add(to: &mut [f64], factor: f64, what: &[f64]) {
@@ -211,18 +177,20 @@ fn add(to: &mut [f64], factor: f64, what: &[f64]) {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     #[test]
     fn an_ill_conditioned_quadratic_is_solved() {
         let weights: Vec<f64> = (0..20).map(|i| 10.0_f64.powi(i % 5)).collect();
-        let minimum = minimise(vec![0.0; 20], 1e-9, 500, |x, g| {
+        let Ok(minimum) = Search::new(1e-9, 500).minimise(vec![0.0; 20], |x, g| {
             let mut value = 0.0;
             for ((g, x), w) in g.iter_mut().zip(x).zip(&weights) {
                 *g = w * (x - 1.0);
                 value += 0.5 * w * (x - 1.0) * (x - 1.0);
             }
-            value
+            Ok::<_, Infallible>(value)
         });
         assert!(minimum.converged && minimum.iterations < 200, "{}", minimum.iterations);
         assert!(minimum.point.iter().all(|x| (x - 1.0).abs() < 1e-8));
@@ -231,9 +199,9 @@ mod tests {
     #[test]
     fn curvature_saves_iterations_and_a_gain_ends_them() {
         let weights: Vec<f64> = (0..40).map(|i| 10.0_f64.powi(i % 7)).collect();
-        let solved = |curvature: &[f64], least_gain: f64| {
-            let search = Search { tolerance: 1e-9, least_gain, noise: 0.0, max_iterations: 500, curvature };
-            let found = search.try_minimise(vec![0.0; 40], |x, g| {
+        let solved = |curvature: &[f64], min_gain: f64| {
+            let search = Search { tolerance: 1e-9, min_gain, noise: 0.0, max_iterations: 500, curvature };
+            let found = search.minimise(vec![0.0; 40], |x, g| {
                 let mut value = 0.0;
                 for ((g, x), w) in g.iter_mut().zip(x).zip(&weights) {
                     *g = w * (x - 1.0) + (x - 1.0).powi(3);
@@ -255,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_objective_ends_it_at_once() {
+    fn error_of_the_objective_ends_the_search() {
         let mut calls = 0;
-        let ended = try_minimise(vec![5.0], 0.0, 500, |x, g| {
+        let ended = Search::new(0.0, 500).minimise(vec![5.0], |x, g| {
             calls += 1;
             g[0] = 2.0 * x[0];
             if calls == 3 { Err("stop") } else { Ok(x[0] * x[0]) }
@@ -266,11 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_is_kept_and_reported() {
-        let minimum = minimise(vec![5.0, 5.0], 0.0, 1, |x, g| {
+    fn iteration_limit_is_reported() {
+        let Ok(minimum) = Search::new(0.0, 1).minimise(vec![5.0, 5.0], |x, g| {
             g[0] = 4.0 * x[0].powi(3);
             g[1] = 0.02 * x[1];
-            x[0].powi(4) + 0.01 * x[1] * x[1]
+            Ok::<_, Infallible>(x[0].powi(4) + 0.01 * x[1] * x[1])
         });
         assert!(!minimum.converged);
         assert_eq!(minimum.iterations, 1);

@@ -13,11 +13,12 @@
 //! | how uncertain is a metric, and is a difference significant? | [`stats`] |
 //! | how good are predictions, in all metrics at once? | [`metrics`] of [`predictions`]; with a fitted calibrator, and which evaluation is the result, [`mod@evaluate`] |
 //! | which labels fitted the calibrator of a model, or why is there none? | [`fitted_calibrator`] |
-//! | how easy were the samples of a run? | [`margin_histogram`], [`mean_margins`] of a step |
+//! | how easy were the samples of a run? | [`margins`] |
 //! | how good were the pseudo-labels of a run? | [`pseudo_labels`] |
 //! | where is the minimum of a smooth convex function? | [`lbfgs`] |
 //! | which inputs are invalid? | [`error`] |
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod abstention;
 pub mod calibrator;
@@ -30,8 +31,7 @@ pub mod fitted_calibrator;
 pub mod groups;
 pub mod held_out;
 pub mod lbfgs;
-pub mod margin_histogram;
-pub mod mean_margins;
+pub mod margins;
 pub mod measure;
 pub mod metrics;
 pub mod predictions;

@@ -7,7 +7,7 @@
 //! - [`reliability_bins`], and from them [`ece`], [`mean_confidence`], [`confidence_gap`] and
 //!   [`debiased_squared_error`]; [`BinTotals`] computes the bins batch by batch;
 //! - [`smooth_ece`], which needs no bins;
-//! - [`BrierDecomposition`], and the risk at every coverage ([`coverage_curve`], [`aurc`]).
+//! - the risk at every coverage ([`coverage_curve`], [`aurc`]).
 //!
 //! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`], [`nll_from_logits`] and
 //! [`nll_from_probabilities`]. A matrix may be of f32 or of f64 ([`MatrixOf`](calmix_core::matrix::MatrixOf)): numbers of f64
@@ -40,10 +40,8 @@ mod bins;
 mod class_wise;
 mod counts;
 mod coverage;
-mod decomposition;
 mod proper;
 mod smooth;
-mod ties;
 mod top_label;
 mod votes;
 
@@ -53,8 +51,7 @@ pub use bins::{
 };
 pub use class_wise::{ClassWise, class_wise_ece};
 pub use counts::Counts;
-pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};
-pub use decomposition::BrierDecomposition;
+pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve};
 pub use proper::{
     brier_of_rows, brier_score, nll_from_logits, nll_from_probabilities, nll_of_probability_rows, nll_of_rows,
 };

@@ -1,7 +1,6 @@
 //! The metrics of one set of predictions, and their confidence intervals: [`ExactIntervals`], always; [`Intervals`], by
 //! bootstrap.
 
-mod interval;
 mod intervals;
 mod rows;
 
@@ -12,17 +11,20 @@ use crate::calibrator::temperature::Temperature;
 use crate::error::MetricsError;
 use crate::measure::{Counts, debiased_squared_error};
 
-pub use interval::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, LEVEL};
-pub use intervals::{Intervals, Resampling};
+pub use intervals::{
+    ExactIntervals, Interval, Intervals, LEVEL, MIN_SAMPLES_FOR_ECE, MIN_SAMPLES_TO_ASSESS, Resampling,
+};
 pub use rows::EDGES;
 pub(crate) use rows::PreparedRows;
 
 /// The number of metrics.
 pub(crate) const METRICS: usize = 12;
+/// The index of the smooth ECE in [`Metrics::values`].
+const SMOOTH_ECE: usize = 8;
 
 /// Metrics of accuracy and calibration. Shares are in [0, 1], not per cent. Lower is better, except for the mean confidence
 /// and the confidence gap, which is best at zero.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
     /// The share of wrong predictions; of equal logits, the first is the prediction.
@@ -72,63 +74,42 @@ impl Metrics {
 
     /// Computes the metrics without the smooth ECE, which costs more than all others together.
     pub(crate) fn without_smooth(rows: &PreparedRows) -> Self {
-        let [before @ .., nll, brier, aurc] = rows.metrics(&Counts::once(rows.len()));
-        let [error, top_5_error, mean, gap, ece_10, ece_15, adaptive, class_wise] = before;
-        let smooth = 0.0;
-        Self::from_values([
-            error,
-            top_5_error,
-            mean,
-            gap,
-            ece_10,
-            ece_15,
-            adaptive,
-            class_wise,
-            smooth,
-            nll,
-            brier,
-            aurc,
-        ])
+        let computed = rows.metrics(&Counts::once(rows.len()));
+        let mut values = [0.0; METRICS];
+        values[..SMOOTH_ECE].copy_from_slice(&computed[..SMOOTH_ECE]);
+        values[SMOOTH_ECE + 1..].copy_from_slice(&computed[SMOOTH_ECE..]);
+        Self::from_values(values)
     }
 
     /// Returns the metrics in the order of their fields.
     pub(crate) fn values(&self) -> [f64; METRICS] {
-        let Self { error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, .. } = *self;
-        let Self { adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc, .. } = *self;
-        [
-            error,
-            top_5_error,
-            mean_confidence,
-            confidence_gap,
-            ece_10,
-            ece_15,
-            adaptive_ece,
-            class_wise_ece,
-            smooth_ece,
-            nll,
-            brier,
-            aurc,
-        ]
+        let mut metrics = *self;
+        metrics.fields().map(|field| *field)
     }
 
     pub(crate) fn from_values(values: [f64; METRICS]) -> Self {
-        let [error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, rest @ ..] = values;
-        let [adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc] = rest;
-        Self {
-            error,
-            top_5_error,
-            mean_confidence,
-            confidence_gap,
-            ece_10,
-            ece_15,
-            adaptive_ece,
-            class_wise_ece,
-            smooth_ece,
-            nll,
-            brier,
-            aurc,
-            debiased_squared_error: None,
+        let mut metrics = Self::default();
+        for (field, value) in metrics.fields().into_iter().zip(values) {
+            *field = value;
         }
+        metrics
+    }
+
+    fn fields(&mut self) -> [&mut f64; METRICS] {
+        [
+            &mut self.error,
+            &mut self.top_5_error,
+            &mut self.mean_confidence,
+            &mut self.confidence_gap,
+            &mut self.ece_10,
+            &mut self.ece_15,
+            &mut self.adaptive_ece,
+            &mut self.class_wise_ece,
+            &mut self.smooth_ece,
+            &mut self.nll,
+            &mut self.brier,
+            &mut self.aurc,
+        ]
     }
 }
 
@@ -139,14 +120,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hand_finds_the_same() {
+    fn metrics_of_three_predictions() {
         // Softmax of (ln 3, 0) is (¾, ¼): three predictions at confidence ¾, of which two are right.
         let three = 3.0_f32.ln();
         let z = [three, 0.0, 0.0, three, three, 0.0];
         let z = Matrix::new(&z, 3, 2).unwrap();
         let metrics = Metrics::of(z, &[0, 1, 1], Temperature::IDENTITY).unwrap();
         // ln 3 in f32 is off by up to 6e-8, and so are the confidences.
-        let close = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-7, "{found} {wanted}");
+        let close =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-7, "{found} {expected}");
         close(metrics.error, 1.0 / 3.0);
         assert_eq!(metrics.top_5_error, 0.0);
         close(metrics.mean_confidence, 0.75);
@@ -165,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn five_guesses_are_the_first_five() {
+    fn top_5_error_counts_the_first_five() {
         let z = [7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 7.0, 6.0, 5.0, 4.0, 3.0, 3.0];
         let z = Matrix::new(&z, 2, 6).unwrap();
         let metrics = Metrics::of(z, &[4, 5], Temperature::IDENTITY).unwrap();
@@ -182,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measures_nothing() {
+    fn metrics_of_no_rows_are_zero() {
         let nothing = Matrix::new(&[], 0, 3).unwrap();
         assert_eq!(Metrics::of(nothing, &[], Temperature::IDENTITY).unwrap().values(), [0.0; METRICS]);
     }

@@ -2,7 +2,7 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use serde::{Deserialize, Serialize};
+use calmix_core::settings::choice;
 
 use crate::checked;
 use crate::error::MetricsError;
@@ -47,29 +47,29 @@ impl<'a> LabelledLogits<'a> {
     }
 }
 
-/// A part of the data whose labels are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EvalSet {
-    /// Held-out labels, which may select a model or fit a calibrator.
-    Validation,
-    /// Labels that are used only for evaluation.
-    Test,
-    /// The training labels. Their metrics do not carry over to other samples; if no labels can be held out, a
-    /// temperature is fitted on them.
-    Labelled,
-    /// The labels of a head on frozen features, each predicted by a head that was trained without it.
-    OutOfFold,
+choice! {
+    /// A labelled part of the data.
+    EvalSet {
+        /// Held-out labels, which may select a model or fit a calibrator.
+        Validation = "validation",
+        /// Labels that are used only for evaluation.
+        Test = "test",
+        /// The training labels. Their metrics do not carry over to other samples; if no labels can be held out, a
+        /// temperature is fitted on them.
+        Labelled = "labelled",
+        /// The labels of a head on frozen features, each predicted by a head that was trained without it.
+        OutOfFold = "out-of-fold",
+    }
 }
 
-/// The weights that were evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EvalModel {
-    /// The exponential moving average of the weights.
-    Ema,
-    /// The weights that the optimiser updates.
-    Live,
+choice! {
+    /// The weights that were evaluated.
+    EvalModel {
+        /// The exponential moving average of the weights.
+        Ema = "ema",
+        /// The weights that the optimiser updates.
+        Live = "live",
+    }
 }
 
 impl Predictions {
@@ -82,17 +82,8 @@ impl Predictions {
     }
 
     /// Returns other logits of the same samples as a matrix.
-    ///
-    /// # Errors
-    /// As [`matrix`](Self::matrix).
     pub fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, MetricsError> {
-        let rows = self.labels.len();
-        let width = self.classes.len();
-        Matrix::new(logits, rows, width).map_err(|_| MetricsError::Length {
-            what: "logits",
-            expected: rows.saturating_mul(width),
-            got: logits.len(),
-        })
+        checked::matrix("logits", logits, self.labels.len(), self.classes.len())
     }
 
     /// Returns the logits with their labels and groups.
@@ -125,26 +116,6 @@ impl EvalSet {
             Self::OutOfFold => 1,
             Self::Validation => 2,
             Self::Test => 3,
-        }
-    }
-
-    /// Returns its name in files and tags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OutOfFold => "out-of-fold",
-            Self::Validation => "validation",
-            Self::Test => "test",
-            Self::Labelled => "labelled",
-        }
-    }
-}
-
-impl EvalModel {
-    /// Returns its name in files and tags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ema => "ema",
-            Self::Live => "live",
         }
     }
 }

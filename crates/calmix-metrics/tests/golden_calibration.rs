@@ -4,10 +4,7 @@
 //! `golden/calibration_measures.py` drew the inputs from the streams of `calmix_core::rng` and recorded what
 //! the packages made of them; here the same inputs are drawn again. Agreement therefore also says that the
 //! two streams are one.
-// Clippy spares functions marked as tests, not those that draw inputs for them.
-#![allow(clippy::unwrap_used)]
 
-#[path = "golden_calibration/drawn.rs"]
 mod drawn;
 
 use calmix_metrics::measure::{
@@ -114,9 +111,9 @@ fn right_closed_and_debiased_errors_are_those_of_kumar() {
 fn bins_of_equal_mass_are_those_of_kumar() {
     compare(&scores(), "kumar_equal_mass", F64, 200, |case| {
         let Scores { predictions, bins } = Scores::draw(case);
-        let whole = predictions.len() - predictions.len() % usize::from(bins.get());
-        let confidence = &predictions.confidence()[..whole];
-        let correct = &predictions.correct()[..whole];
+        let divisible = predictions.len() - predictions.len() % usize::from(bins.get());
+        let confidence = &predictions.confidence()[..divisible];
+        let correct = &predictions.correct()[..divisible];
         let predictions = TopLabel::new(confidence.to_vec(), correct.to_vec()).unwrap();
         ece(&reliability_bins(&predictions, Binning::EqualMass { bins }))
     });

@@ -7,17 +7,13 @@
 //! `CALMIX_EXHAUSTIVE=1` takes 2,000 of all cells. The table of docs/guarantees.md:
 //!
 //! `CALMIX_EXHAUSTIVE=1 cargo test --release -p calmix-metrics --test guarantees -- --ignored --nocapture`
-#![allow(clippy::print_stdout, clippy::expect_used)]
 
-#[path = "guarantees/calibrator.rs"]
 mod calibrator;
-#[path = "guarantees/class_coverage.rs"]
 mod class_coverage;
-#[path = "guarantees/population.rs"]
 mod population;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
+use calmix_metrics::calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::{HeldOut, SetRule};
 
@@ -36,9 +32,9 @@ const DRAWS: usize = 2_000;
 /// Microseconds that the usual run of a cell may take.
 const TIME: usize = 400_000;
 /// Labels of all draws of a cell, at least: the mean coverage of so many varies by half a point.
-const FEWEST_LABELS: usize = 3_000;
+const MIN_LABELS: usize = 3_000;
 /// Draws that a share of them takes: of fewer, a tenth cannot be told from two tenths.
-const FEWEST_DRAWS: usize = 100;
+const MIN_DRAWS: usize = 100;
 
 /// What came of the draws of one cell.
 #[derive(Debug)]
@@ -77,7 +73,7 @@ fn new_images() -> usize {
 fn is_usual(calibrator: ChosenCalibrator, n: usize, classes: usize) -> bool {
     let is_slow = match calibrator {
         ChosenCalibrator::Chosen => true,
-        ChosenCalibrator::Vector => n < CalibratorKind::Vector.least_labels(),
+        ChosenCalibrator::Vector => n < CalibratorKind::Vector.min_labels(),
         ChosenCalibrator::None | ChosenCalibrator::Temperature | ChosenCalibrator::Isotonic => false,
     };
     classes < 50 || !is_slow
@@ -87,7 +83,7 @@ fn draws(calibrator: ChosenCalibrator, n: usize, classes: usize) -> usize {
     if is_exhaustive() {
         return DRAWS;
     }
-    let labels = (TIME / calibrator.cost(n, classes)).max(FEWEST_LABELS);
+    let labels = (TIME / calibrator.cost(n, classes)).max(MIN_LABELS);
     (labels / n).min(DRAWS)
 }
 
@@ -142,7 +138,7 @@ fn simulate(worlds: &[Population; 2], calibrator: ChosenCalibrator, n: usize) ->
             cell.broken += f64::from(u8::from(precision < PRECISION)) * each;
             cell.answered += answered * each;
         }
-        if draws < FEWEST_DRAWS {
+        if draws < MIN_DRAWS {
             continue;
         }
         let draw = flat.draw(n, &mut stream);
@@ -186,16 +182,16 @@ impl Cell {
         let mut faults = Vec::new();
         // A cell of few draws strays by more than a point now and then: of 51 draws of 100 labels 89.0% were seen where 2,000
         // cover 90.05%.
-        let seen = 1.0 / (draws * n) as f64 + 1.0 / new_images() as f64;
-        let margin = (3.0 * (COVERAGE * (1.0 - COVERAGE) * seen).sqrt()).max(0.01);
+        let sampling = 1.0 / (draws * n) as f64 + 1.0 / new_images() as f64;
+        let margin = (3.0 * (COVERAGE * (1.0 - COVERAGE) * sampling).sqrt()).max(0.01);
         for (rule, coverage) in [("lac", self.lac), ("aps", self.aps)] {
             if coverage < COVERAGE - margin {
                 faults.push(format!("{cell}: sets by {rule} cover {:.1}%", 100.0 * coverage));
             }
         }
         let most = HeldOut::DELTA + 2.0 * (HeldOut::DELTA * (1.0 - HeldOut::DELTA) / draws as f64).sqrt();
-        let seen = self.by_class.faults(draws * n);
-        faults.extend(seen.into_iter().map(|fault| format!("{cell}: sets by lac-by-class cover {fault}")));
+        let class_faults = self.by_class.faults(draws * n);
+        faults.extend(class_faults.into_iter().map(|fault| format!("{cell}: sets by lac-by-class cover {fault}")));
         for (world, broken) in [("distorted", self.broken), ("flat", self.broken_flat)] {
             if broken > most {
                 faults.push(format!("{cell}: false precision in {:.1}% ({world})", 100.0 * broken));

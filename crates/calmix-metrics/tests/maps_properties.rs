@@ -2,15 +2,16 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::cross_fit::CrossFit;
 use calmix_metrics::calibrator::isotonic::Isotonic;
-use calmix_metrics::calibrator::temperature::{COLDEST, HOTTEST, Temperature};
+use calmix_metrics::calibrator::temperature::{MAX_TEMPERATURE, MIN_TEMPERATURE, Temperature};
 use calmix_metrics::calibrator::vector::VectorScaling;
+use calmix_metrics::calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::conformal::{Conformal, Score};
 use calmix_metrics::measure::nll_from_logits;
+use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::LabelledLogits;
-use calmix_metrics::stats::{Summary, bootstrap, holm, paired_bootstrap, paired_t_test, student_t};
+use calmix_metrics::stats::{Summary, holm, paired_t_test, student_t};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -50,12 +51,12 @@ proptest! {
             prop_assert!(labels.is_empty());
             return Ok(());
         };
-        prop_assert!((COLDEST..=HOTTEST).contains(&fitted.value()));
+        prop_assert!((MIN_TEMPERATURE..=MAX_TEMPERATURE).contains(&fitted.value()));
         let nll = |t: Temperature| nll_from_logits(logits, &labels, t.value()).unwrap();
         prop_assert!(nll(fitted) <= nll(Temperature::IDENTITY));
         // No worse than its neighbours and the bounds either, up to the rounding of a sum of NLLs.
-        for other in [fitted.value() * 0.99, fitted.value() * 1.01, COLDEST, HOTTEST] {
-            let other = Temperature::new(other.clamp(COLDEST, HOTTEST)).unwrap();
+        for other in [fitted.value() * 0.99, fitted.value() * 1.01, MIN_TEMPERATURE, MAX_TEMPERATURE] {
+            let other = Temperature::new(other.clamp(MIN_TEMPERATURE, MAX_TEMPERATURE)).unwrap();
             prop_assert!(nll(fitted) <= nll(other) * (1.0 + 1e-14) + 1e-14);
         }
         for row in fitted.probabilities(logits).chunks(width) {
@@ -68,11 +69,11 @@ proptest! {
     #[test]
     fn a_cautious_temperature_is_the_best_by_its_own_measure((data, width, labels) in table()) {
         let logits = Matrix::new(&data, labels.len(), width).unwrap();
-        let Ok(fitted) = Temperature::fit_cautiously(logits, &labels) else {
+        let Ok(fitted) = Temperature::fit_penalised(logits, &labels) else {
             prop_assert!(labels.is_empty());
             return Ok(());
         };
-        prop_assert!((COLDEST..=HOTTEST).contains(&fitted.value()));
+        prop_assert!((MIN_TEMPERATURE..=MAX_TEMPERATURE).contains(&fitted.value()));
         let objective = |t: Temperature| {
             let nll = nll_from_logits(logits, &labels, t.value()).unwrap() * labels.len() as f64;
             let ln = t.value().ln();
@@ -95,7 +96,8 @@ proptest! {
         (data, width, labels) in table(), folds in 0_usize..8, seed in any::<u64>(), kind in 0_usize..3
     ) {
         let logits = Matrix::new(&data, labels.len(), width).unwrap();
-        let fit = CrossFit::fit(CalibratorKind::ALL[kind], LabelledLogits::ungrouped(logits, &labels), folds, Seed(seed));
+        let fit = |rows: LabelledLogits<'_>| Calibrator::fit(CalibratorKind::ALL[kind], rows.logits, rows.labels, &|| false);
+        let fit = CrossFit::fit(fit, LabelledLogits::ungrouped(logits, &labels), folds, Seed(seed));
         prop_assert_eq!(fit.is_ok(), folds >= 2 && folds <= labels.len());
         if let Ok(fit) = fit {
             prop_assert!(fit.logits.iter().all(|z| z.is_finite()) && fit.mean_nll().is_finite());
@@ -112,13 +114,13 @@ proptest! {
         (data, width, labels) in table(), l2 in prop_oneof![Just(0.0), Just(1.0), 0.0..10.0]
     ) {
         let logits = Matrix::new(&data, labels.len(), width).unwrap();
-        let Ok(fit) = VectorScaling::fit(logits, &labels, l2) else {
+        let Ok(fit) = VectorScaling::fit(logits, &labels, l2, &|| false) else {
             prop_assert!(labels.is_empty());
             return Ok(());
         };
         let nll = |map: &VectorScaling| map.negative_log_likelihood(logits, &labels).unwrap();
-        prop_assert!(nll(&fit.map) <= nll(&VectorScaling::identity(width)));
-        prop_assert!(fit.map.probabilities(logits).unwrap().iter().all(|p| (0.0..=1.0).contains(p)));
+        prop_assert!(nll(&fit.scaling) <= nll(&VectorScaling::identity(width)));
+        prop_assert!(fit.scaling.probabilities(logits).unwrap().iter().all(|p| (0.0..=1.0).contains(p)));
     }
 
     #[test]
@@ -218,24 +220,19 @@ proptest! {
     }
 
     #[test]
-    fn bootstraps_are_deterministic_and_ordered(
+    fn bootstrap_intervals_are_deterministic_and_ordered(
         x in vec(-5.0..5.0_f64, 0..15), level in 0.05..0.99_f64, seed in any::<u64>()
     ) {
-        let mean = |rows: &[usize]| rows.iter().map(|&i| x[i]).sum::<f64>() / rows.len() as f64;
-        let first = bootstrap(x.len(), 60, level, Seed(seed), mean);
-        prop_assert_eq!(&first, &bootstrap(x.len(), 60, level, Seed(seed), mean));
+        let resampling = Resampling { replicates: 60, level };
+        let first = resampling.interval(x.len(), Seed(seed), |counts| counts.mean(&x));
+        prop_assert_eq!(&first, &resampling.interval(x.len(), Seed(seed), |counts| counts.mean(&x)));
         prop_assert_eq!(first.is_ok(), x.len() >= 2);
-        if let Ok(boot) = first {
+        if let Ok(interval) = first {
             let low = x.iter().copied().fold(5.0, f64::min);
             let high = x.iter().copied().fold(-5.0, f64::max);
-            prop_assert!(boot.interval.low <= boot.interval.high);
+            prop_assert!(interval.low <= interval.high);
             // A mean of fifteen numbers below five may be rounded past the largest of them.
-            prop_assert!(boot.interval.low >= low - 1e-13 && boot.interval.high <= high + 1e-13);
-            let swapped = |rows: &[usize]| -mean(rows);
-            let one = paired_bootstrap(x.len(), 60, level, Seed(seed), mean, swapped).unwrap();
-            let other = paired_bootstrap(x.len(), 60, level, Seed(seed), swapped, mean).unwrap();
-            prop_assert_eq!(one.p_value, other.p_value);
-            prop_assert!(one.p_value > 0.0 && one.p_value <= 1.0);
+            prop_assert!(interval.low >= low - 1e-13 && interval.high <= high + 1e-13);
         }
     }
 

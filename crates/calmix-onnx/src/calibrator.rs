@@ -1,30 +1,29 @@
 //! Calibrators as nodes: from logits to calibrated logits.
 
-use calmix_metrics::calibrator::any_calibrator::{Calibrator, SHARPEST, confidence_limits};
 use calmix_metrics::calibrator::isotonic::Isotonic;
+use calmix_metrics::calibrator::{Calibrator, MAX_SHARPNESS, confidence_limits};
 
 use crate::graph::{Attribute, Graph, Value};
 use crate::tensor::{ElementType, Tensor};
 
-/// The steps of Newton's method that are unrolled. The library takes as many as it needs, which a graph cannot.
-const STEPS: usize = 16;
+/// Unrolled steps of Newton's method. The library iterates until it converges, which a graph cannot.
+const NEWTON_STEPS: usize = 16;
 
-/// The logits of a row beside their winner, in f64: what abstention and isotonic regression look at.
+/// The logits of a row relative to the largest one, in f64, from which abstention and isotonic regression are computed.
 #[derive(Debug)]
-pub struct Rivals {
+pub struct WinnerMargins {
     /// Whether a class is the winner, (rows, classes).
     is_winner: Value,
-    /// Logits minus the winner's, zero for the winner itself.
+    /// Logits minus the winner's; zero for the winner itself.
     below: Value,
     /// The largest of them, without the winner.
     second: Value,
     /// `below − second`, zero for the winner itself.
     shifted: Value,
-    /// One for each class but the winner.
     counts: Value,
 }
 
-impl Rivals {
+impl WinnerMargins {
     /// Adds the nodes for logits whose winner is `label`, (rows, 1).
     pub fn add(graph: &mut Graph, logits: &Value, label: &Value, classes: usize) -> Self {
         let numbers: Vec<i64> = (0..).take(classes).collect();
@@ -45,7 +44,7 @@ impl Rivals {
         Self { is_winner, below, second, shifted, counts }
     }
 
-    /// Whether a class is the winner, (rows, classes).
+    /// Returns whether a class is the winner, (rows, classes).
     pub fn is_winner(&self) -> &Value {
         &self.is_winner
     }
@@ -66,12 +65,12 @@ impl Rivals {
     }
 }
 
-/// Adds a calibrator; returns the calibrated logits. `rivals` are of the logits.
+/// Adds a calibrator; returns the calibrated logits. `margins` are of the logits.
 pub fn add_calibrator(
     graph: &mut Graph,
     calibrator: &Calibrator,
     logits: &Value,
-    rivals: &Rivals,
+    margins: &WinnerMargins,
     classes: usize,
 ) -> Value {
     match calibrator {
@@ -90,19 +89,19 @@ pub fn add_calibrator(
             graph.node("Add", &[&scaled, &bias])
         }
         Calibrator::Isotonic(map) => {
-            let odds = wanted_log_odds(graph, map, rivals, classes);
-            let sharpness = sharpness(graph, rivals, &odds);
-            let calibrated = graph.node("Mul", &[&rivals.below, &sharpness]);
+            let odds = isotonic_log_odds(graph, map, margins, classes);
+            let sharpness = sharpness(graph, margins, &odds);
+            let calibrated = graph.node("Mul", &[&margins.below, &sharpness]);
             graph.cast(&calibrated, ElementType::F32)
         }
     }
 }
 
-/// The log-odds that an isotonic map gives the winner, (rows, 1).
-fn wanted_log_odds(graph: &mut Graph, map: &Isotonic, rivals: &Rivals, classes: usize) -> Value {
+/// Adds the log-odds that isotonic regression gives the winner, (rows, 1).
+fn isotonic_log_odds(graph: &mut Graph, map: &Isotonic, margins: &WinnerMargins, classes: usize) -> Value {
     let one = scalar(graph, "one.f64", 1.0);
     // The confidence of the winner: 1 / (1 + exp(−log-odds)).
-    let odds = rivals.log_odds(graph);
+    let odds = margins.log_odds(graph);
     let confidence = graph.node("Sigmoid", &[&odds]);
     // A knot on either side makes the map constant beyond its own knots.
     let knots: Vec<(f64, f64)> = map.knots().collect();
@@ -126,35 +125,35 @@ fn wanted_log_odds(graph: &mut Graph, map: &Isotonic, rivals: &Rivals, classes: 
     let rise = graph.node("Sub", &[&y1, &y0]);
     let rise = graph.node("Mul", &[&rise, &share]);
     let value = graph.node("Add", &[&y0, &rise]);
-    let (least, most) = confidence_limits(map, classes);
-    let least = scalar(graph, "calibrator.least", least);
-    let most = scalar(graph, "calibrator.most", most);
-    let wanted = graph.node("Max", &[&value, &least]);
-    let wanted = graph.node("Min", &[&wanted, &most]);
+    let (min, max) = confidence_limits(map, classes);
+    let min = scalar(graph, "calibrator.least", min);
+    let max = scalar(graph, "calibrator.most", max);
+    let wanted = graph.node("Max", &[&value, &min]);
+    let wanted = graph.node("Min", &[&wanted, &max]);
     let rest = graph.node("Sub", &[&one, &wanted]);
     let odds = graph.node("Div", &[&wanted, &rest]);
     graph.node("Log", &[&odds])
 }
 
 /// The β at which softmax(β·logits) gives the winner these log-odds, by Newton's method from zero as in the library.
-fn sharpness(graph: &mut Graph, rivals: &Rivals, odds: &Value) -> Value {
+fn sharpness(graph: &mut Graph, margins: &WinnerMargins, odds: &Value) -> Value {
     let zero = scalar(graph, "zero.f64", 0.0);
     let one = scalar(graph, "one.f64", 1.0);
     let flattest = scalar(graph, "calibrator.flattest", 1e-300);
-    let sharpest = scalar(graph, "calibrator.sharpest", SHARPEST);
+    let sharpest = scalar(graph, "calibrator.sharpest", MAX_SHARPNESS);
     let mut beta = zero.clone();
-    for _ in 0..STEPS {
-        let exponents = graph.node("Mul", &[&rivals.shifted, &beta]);
-        let masses = rivals.masses(graph, &exponents);
+    for _ in 0..NEWTON_STEPS {
+        let exponents = graph.node("Mul", &[&margins.shifted, &beta]);
+        let masses = margins.masses(graph, &exponents);
         let mass = sum(graph, &masses);
-        let weighted = graph.node("Mul", &[&masses, &rivals.below]);
+        let weighted = graph.node("Mul", &[&masses, &margins.below]);
         let slope = sum(graph, &weighted);
         let slope = graph.node("Neg", &[&slope]);
         let slope = graph.node("Div", &[&slope, &mass]);
         let slope = graph.node("Max", &[&slope, &flattest]);
         // The logarithm of the mass, which is that of the shifted logits plus β·second.
         let logarithm = graph.node("Log", &[&mass]);
-        let shift = graph.node("Mul", &[&rivals.second, &beta]);
+        let shift = graph.node("Mul", &[&margins.second, &beta]);
         let excess = graph.node("Add", &[&logarithm, &shift]);
         let excess = graph.node("Add", &[&excess, odds]);
         let excess = graph.node("Max", &[&excess, &zero]);

@@ -1,8 +1,8 @@
-//! From logits to answers as nodes: calibrated probabilities, label, confidence, prediction set and abstention.
+//! From logits to predictions as nodes: calibrated probabilities, label, confidence, prediction set and abstention.
 
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
 
-use crate::calibrator::{Rivals, add_calibrator, largest};
+use crate::calibrator::{WinnerMargins, add_calibrator, largest};
 use crate::graph::{Attribute, Graph, Value};
 use crate::tensor::{ElementType, Tensor};
 
@@ -11,8 +11,8 @@ use crate::tensor::{ElementType, Tensor};
 pub struct Thresholds {
     /// For each class the largest `1 − p` with which it is in a prediction set; infinite if it is in every set.
     pub sets: Vec<f64>,
-    /// The least log-odds before calibration with which the model answers; infinite if it always abstains.
-    pub answers: f64,
+    /// The log-odds before calibration below which the model abstains; infinite if it always abstains.
+    pub min_log_odds: f64,
 }
 
 /// Adds the outputs `logits`, `probabilities`, `label` and `confidence`, and with thresholds `set` and `abstain`.
@@ -24,15 +24,15 @@ pub fn add_decision(
     classes: usize,
 ) {
     let raw_label = winner(graph, logits);
-    let raw = Rivals::add(graph, logits, &raw_label, classes);
+    let raw = WinnerMargins::add(graph, logits, &raw_label, classes);
     let calibrated = add_calibrator(graph, calibrator, logits, &raw, classes);
     let softmax = vec![("axis", Attribute::Int(1))];
     let probabilities = graph.node_with("Softmax", &[&calibrated], softmax);
-    // A calibrator that may change the label decides it, and abstention looks at its logits.
-    let (label, rivals) = if calibrator.may_change_labels() {
+    // If the calibrator may change the label, label and abstention follow from the calibrated logits.
+    let (label, margins) = if calibrator.may_change_labels() {
         let label = winner(graph, &calibrated);
-        let rivals = Rivals::add(graph, &calibrated, &label, classes);
-        (label, rivals)
+        let margins = WinnerMargins::add(graph, &calibrated, &label, classes);
+        (label, margins)
     } else {
         (raw_label, raw)
     };
@@ -46,14 +46,14 @@ pub fn add_decision(
     let Some(thresholds) = thresholds else { return };
     // In f64, as the scores of the held-out labels were.
     let one = graph.constant(Tensor::f64("one.f64", &[], &[1.0]));
-    let own = graph.cast(&probabilities, ElementType::F64);
-    let scores = graph.node("Sub", &[&one, &own]);
+    let wide = graph.cast(&probabilities, ElementType::F64);
+    let scores = graph.node("Sub", &[&one, &wide]);
     let limits = graph.constant(Tensor::f64("set.thresholds", &[classes], &thresholds.sets));
     let conforms = graph.node("LessOrEqual", &[&scores, &limits]);
-    let set = graph.node("Or", &[&conforms, rivals.is_winner()]);
+    let set = graph.node("Or", &[&conforms, margins.is_winner()]);
     graph.output("set", &set, ElementType::Bool, &[classes]);
-    let odds = rivals.log_odds(graph);
-    let limit = graph.constant(Tensor::f64("answer.threshold", &[], &[thresholds.answers]));
+    let odds = margins.log_odds(graph);
+    let limit = graph.constant(Tensor::f64("answer.threshold", &[], &[thresholds.min_log_odds]));
     let abstain = graph.node("Less", &[&odds, &limit]);
     let abstain = without_classes(graph, &abstain);
     graph.output("abstain", &abstain, ElementType::Bool, &[]);

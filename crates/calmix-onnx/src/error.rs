@@ -4,7 +4,6 @@ use calmix_recipe::network::weights::WeightsProblem;
 
 use crate::foreign::problem::ForeignProblem;
 
-/// Why a model has no ONNX file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnnxError {
@@ -22,11 +21,5 @@ pub enum OnnxError {
 impl From<WeightsProblem> for OnnxError {
     fn from(problem: WeightsProblem) -> Self {
         Self::Weights(problem)
-    }
-}
-
-impl From<safetensors::SafeTensorError> for OnnxError {
-    fn from(error: safetensors::SafeTensorError) -> Self {
-        Self::Weights(error.into())
     }
 }

@@ -4,39 +4,35 @@
 //! |---|---|
 //! | what is in the file, and may calmix use it? | this one, with `node`, `attribute`, `tensor`, `port` |
 //! | which file beside the model has the data of a tensor? | `location` |
-//! | how large may everything be? | `limits`, `element_counts` |
-//! | are names unique and nodes in order? | `order` |
+//! | how large may everything be? | `limits` |
+//! | are names unique, nodes in order and tensors small? | `graph_checks` |
 //! | which input is the image? | [`image_input`] |
 //! | which output gives the features? | [`feature_output`] |
 //! | how does it become an encoder? | [`encoder`] |
-//! | how does it become one file? | `self_contained` |
 //! | what does an encoder say that calmix wrote? | [`encoder_file`] |
 //! | what can go wrong? | [`problem`] |
 //!
 //! Nothing of a file is copied to the output as it is: what calmix writes is what it has read and checked.
 
-mod attribute;
-mod element_counts;
+pub(crate) mod attribute;
 pub mod encoder;
 pub mod encoder_file;
 pub mod feature_output;
+mod graph_checks;
 pub mod image_input;
-mod limited;
 mod limits;
 pub mod location;
 mod node;
-pub mod number_type;
-mod order;
 pub mod port;
 pub mod problem;
-mod self_contained;
 pub mod tensor;
 
-use calmix_io::protobuf::Fields;
+use std::borrow::Cow;
+
+use calmix_io::protobuf::{Fields, Message};
 
 pub use self::encoder::EncoderGraph;
-use self::limited::{at_most, name_of};
-use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS};
+use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS, check_max, name_of};
 use self::location::{ExternalFiles, ReadFile};
 use self::node::ForeignNode;
 use self::port::ForeignPort;
@@ -51,15 +47,15 @@ const MIN_IR_VERSION: i64 = 8;
 /// A model that another program exported, checked: standard operators in order, tensors with all of their numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignModel<'a> {
-    ir_version: i64,
-    opset: i64,
-    nodes: Vec<ForeignNode<'a>>,
-    initialisers: Vec<ForeignTensor<'a>>,
+    pub(crate) ir_version: i64,
+    pub(crate) opset: i64,
+    pub(crate) nodes: Vec<ForeignNode<'a>>,
+    pub(crate) initialisers: Vec<ForeignTensor<'a>>,
     /// Without those that are initialisers.
     inputs: Vec<ForeignPort>,
     outputs: Vec<ForeignPort>,
-    /// The files beside the model.
-    files: Vec<Vec<u8>>,
+    /// The files beside the model that hold data of its tensors.
+    pub(crate) files: Vec<Vec<u8>>,
     /// Bytes of all tensors.
     tensor_bytes: u64,
 }
@@ -87,7 +83,7 @@ impl<'a> ForeignModel<'a> {
                 1 => parts.ir_version = field.integer()?,
                 // A message that comes twice is merged by the standard; no exporter writes two.
                 7 if parts.graph.is_some() => {
-                    return Err(ForeignProblem::TooMany { what: "graph", most: 1 });
+                    return Err(ForeignProblem::TooMany { what: "graph", max: 1 });
                 }
                 7 => parts.graph = Some(field.message()?),
                 8 => parts.add_opset(field.message()?)?,
@@ -98,7 +94,7 @@ impl<'a> ForeignModel<'a> {
         }
         let graph = parts.graph.ok_or(ForeignProblem::NoGraph)?;
         let opset = parts.opset.filter(|&opset| opset >= MIN_OPSET);
-        let opset = opset.ok_or(ForeignProblem::Opset { found: parts.opset, least: MIN_OPSET })?;
+        let opset = opset.ok_or(ForeignProblem::Opset { found: parts.opset, min: MIN_OPSET })?;
         let mut model = Self {
             ir_version: parts.ir_version.max(MIN_IR_VERSION),
             opset,
@@ -124,20 +120,20 @@ impl<'a> ForeignModel<'a> {
             let field = field?;
             match field.number {
                 1 => {
-                    at_most(self.nodes.len() + 1, MAX_NODES, "node")?;
+                    check_max(self.nodes.len() + 1, MAX_NODES, "node")?;
                     let number = self.nodes.len();
                     self.nodes.push(ForeignNode::read(field.message()?, number, &mut edges, storage)?);
                 }
                 5 => {
-                    at_most(self.initialisers.len() + 1, MAX_INITIALISERS, "initialiser")?;
+                    check_max(self.initialisers.len() + 1, MAX_INITIALISERS, "initialiser")?;
                     self.initialisers.push(ForeignTensor::read(field.message()?, None, storage)?);
                 }
                 11 => {
-                    at_most(self.inputs.len() + 1, MAX_INPUTS, "input")?;
+                    check_max(self.inputs.len() + 1, MAX_INPUTS, "input")?;
                     self.inputs.push(ForeignPort::read(field.message()?)?);
                 }
                 12 => {
-                    at_most(self.outputs.len() + 1, MAX_OUTPUTS, "output")?;
+                    check_max(self.outputs.len() + 1, MAX_OUTPUTS, "output")?;
                     self.outputs.push(ForeignPort::read(field.message()?)?);
                 }
                 15 => return Err(ForeignProblem::Sparse { place: "an initialiser".to_owned() }),
@@ -145,16 +141,6 @@ impl<'a> ForeignModel<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The version of the standard operators.
-    pub fn opset(&self) -> i64 {
-        self.opset
-    }
-
-    /// The version of the file format that calmix writes it with.
-    pub fn ir_version(&self) -> i64 {
-        self.ir_version
     }
 
     /// The inputs that a caller must give, without initialisers.
@@ -167,20 +153,6 @@ impl<'a> ForeignModel<'a> {
         &self.outputs
     }
 
-    /// Its nodes, each after those that it reads.
-    pub(crate) fn nodes(&self) -> &[ForeignNode<'a>] {
-        &self.nodes
-    }
-
-    pub(crate) fn initialisers(&self) -> &[ForeignTensor<'a>] {
-        &self.initialisers
-    }
-
-    /// The files beside the model that hold data of its tensors.
-    pub(crate) fn files(&self) -> &[Vec<u8>] {
-        &self.files
-    }
-
     /// About as many bytes as it needs in a file.
     pub(crate) fn file_bytes(&self) -> usize {
         /// A node or the head of a tensor, with names and attributes.
@@ -188,6 +160,37 @@ impl<'a> ForeignModel<'a> {
         let parts = self.nodes.len() + self.initialisers.len();
         // At most `MAX_TENSOR_BYTES`, which were read.
         self.tensor_bytes as usize + parts * EACH
+    }
+
+    /// The model with the data of the files beside it. `bytes` are those that it was read from, and stay as they are if it needs
+    /// no other file.
+    pub fn self_contained(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.files.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut model = Message::default();
+        model.integer(1, self.ir_version);
+        model.nested(7, |graph| self.write_graph(graph));
+        model.nested(8, |operators| {
+            operators.text(1, "");
+            operators.integer(2, self.opset);
+        });
+        Cow::Owned(model.into_bytes())
+    }
+
+    fn write_graph(&self, graph: &mut Message) {
+        for node in &self.nodes {
+            graph.nested(1, |message| node.write(message, &str::to_owned, &self.files));
+        }
+        graph.text(2, "model");
+        for tensor in &self.initialisers {
+            graph.nested(5, |message| tensor.write(message, tensor.name(), &self.files));
+        }
+        for (field, ports) in [(11, &self.inputs), (12, &self.outputs)] {
+            for port in ports {
+                graph.nested(field, |message| write_port(message, port));
+            }
+        }
     }
 }
 
@@ -228,4 +231,27 @@ fn function_name(fields: Fields<'_>) -> Result<String, ForeignProblem> {
         }
     }
     Ok(String::new())
+}
+
+/// Writes a `ValueInfoProto`.
+fn write_port(message: &mut Message, port: &ForeignPort) {
+    message.text(1, &port.name);
+    message.nested(2, |kind| {
+        kind.nested(1, |tensor| {
+            if let Some(element) = port.element {
+                tensor.integer(1, element as i64);
+            }
+            if let Some(dimensions) = &port.dimensions {
+                tensor.nested(2, |shape| {
+                    for size in dimensions {
+                        shape.nested(1, |dimension| {
+                            if let Some(size) = size {
+                                dimension.integer(1, size.cast_signed());
+                            }
+                        });
+                    }
+                });
+            }
+        });
+    });
 }

@@ -1,18 +1,14 @@
 //! A graph of plain nodes that becomes the bytes of an ONNX file, of any number of rows unless a model in it fixes the number.
 
-mod included;
-mod node;
-mod port;
+mod parts;
 
 use std::collections::BTreeSet;
 
 use calmix_io::protobuf::Message;
 
-use self::included::Included;
-pub(crate) use self::included::Renaming;
-pub use self::node::Attribute;
-use self::node::Node;
-use self::port::Port;
+pub use self::parts::Attribute;
+pub(crate) use self::parts::Renaming;
+use self::parts::{Included, Node, Port};
 use crate::foreign::ForeignModel;
 use crate::tensor::{ElementType, Tensor};
 
@@ -27,28 +23,24 @@ const AXES_AS_INPUT: i64 = 18;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value(String);
 
-/// The versions and names of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphForm {
     /// The version of the operators, at least 13.
     pub opset: i64,
-    /// The version of the file format.
     pub ir_version: i64,
     /// The number of rows of every input and output; `None` for any.
     pub rows: Option<usize>,
-    /// Stands before the names of values, but not before those of inputs and outputs.
+    /// The prefix of the names of values, but not of inputs and outputs.
     pub prefix: &'static str,
 }
 
-/// A step of a graph.
 #[derive(Debug, Clone)]
 enum Step {
-    Own(Node),
+    Node(Node),
     /// The numbers of an included model and of its node.
     Included(usize, usize),
 }
 
-/// A graph that is being built.
 #[derive(Debug, Default)]
 pub struct Graph<'a> {
     form: GraphForm,
@@ -72,14 +64,12 @@ impl Value {
         Self(name)
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.0
     }
 }
 
 impl<'a> Graph<'a> {
-    /// An empty graph of this form.
     pub fn new(form: GraphForm) -> Self {
         Self { form, ..Self::default() }
     }
@@ -102,7 +92,7 @@ impl<'a> Graph<'a> {
     }
 
     fn add_output(&mut self, name: &str, value: &Value, element: ElementType, shape: Vec<Option<usize>>) {
-        self.steps.push(Step::Own(Node {
+        self.steps.push(Step::Node(Node {
             operator: "Identity",
             inputs: vec![value.0.clone()],
             output: name.to_owned(),
@@ -111,7 +101,7 @@ impl<'a> Graph<'a> {
         self.outputs.push(Port { name: name.to_owned(), element, rows: self.form.rows, shape });
     }
 
-    /// Adds a constant. A name that is taken already stands for the constant that has it.
+    /// Adds a constant, unless there is one of this name already.
     pub fn constant(&mut self, tensor: Tensor) -> Value {
         let tensor = tensor.with_prefix(self.form.prefix);
         let value = Value(tensor.name().to_owned());
@@ -121,7 +111,6 @@ impl<'a> Graph<'a> {
         value
     }
 
-    /// Adds a node with one output.
     pub fn node(&mut self, operator: &'static str, inputs: &[&Value]) -> Value {
         self.node_with(operator, inputs, Vec::new())
     }
@@ -135,7 +124,7 @@ impl<'a> Graph<'a> {
     ) -> Value {
         let output = format!("{}{operator}_{}", self.form.prefix, self.steps.len());
         let inputs = inputs.iter().map(|value| value.0.clone()).collect();
-        self.steps.push(Step::Own(Node { operator, inputs, output: output.clone(), attributes }));
+        self.steps.push(Step::Node(Node { operator, inputs, output: output.clone(), attributes }));
         Value(output)
     }
 
@@ -161,14 +150,14 @@ impl<'a> Graph<'a> {
     /// Adds all nodes and initialisers of a model under other names.
     pub(crate) fn include(&mut self, model: &'a ForeignModel<'a>, renaming: Renaming) {
         let number = self.included.len();
-        self.steps.extend((0..model.nodes().len()).map(|node| Step::Included(number, node)));
+        self.steps.extend((0..model.nodes.len()).map(|node| Step::Included(number, node)));
         self.included.push(Included { model, renaming });
     }
 
     /// The bytes of the file. Nodes and constants that no output depends on are left out.
     pub fn into_bytes(self, metadata: &[(String, String)]) -> Vec<u8> {
         let mut model = Message::default();
-        // At once, because a vector that grows is copied, and would be twice as large as it must be.
+        // Reserved at once: a vector that grows is copied, and would take twice the memory.
         let of_included: usize = self.included.iter().map(|included| included.model.file_bytes()).sum();
         let of_constants: usize = self.constants.iter().map(Tensor::file_bytes).sum();
         model.reserve(of_included + of_constants);
@@ -177,15 +166,15 @@ impl<'a> Graph<'a> {
         model.text(3, env!("CARGO_PKG_VERSION"));
         let opset = self.form.opset;
         model.nested(7, |graph| self.write(graph));
-        let mut operators = Message::default();
-        operators.text(1, "");
-        operators.integer(2, opset);
-        model.message(8, &operators);
+        model.nested(8, |operators| {
+            operators.text(1, "");
+            operators.integer(2, opset);
+        });
         for (key, value) in metadata {
-            let mut entry = Message::default();
-            entry.text(1, key);
-            entry.text(2, value);
-            model.message(14, &entry);
+            model.nested(14, |entry| {
+                entry.text(1, key);
+                entry.text(2, value);
+            });
         }
         model.into_bytes()
     }
@@ -204,7 +193,7 @@ impl<'a> Graph<'a> {
         }
         for step in steps.into_iter().rev() {
             match step {
-                Step::Own(node) => graph.message(1, &node.to_message()),
+                Step::Node(node) => graph.nested(1, |message| node.write(message)),
                 Step::Included(number, node) => {
                     graph.nested(1, |message| self.included[*number].write_node(*node, message));
                 }
@@ -221,17 +210,17 @@ impl<'a> Graph<'a> {
             included.write_initialisers(graph, |name| needed.contains(name));
         }
         for input in &self.inputs {
-            graph.message(11, &input.to_message());
+            graph.nested(11, |message| input.write(message));
         }
         for output in &self.outputs {
-            graph.message(12, &output.to_message());
+            graph.nested(12, |message| output.write(message));
         }
     }
 
     /// The names of a step's inputs and outputs.
     fn names_of(&self, step: &Step) -> [Vec<String>; 2] {
         match step {
-            Step::Own(node) => [node.inputs.clone(), vec![node.output.clone()]],
+            Step::Node(node) => [node.inputs.clone(), vec![node.output.clone()]],
             Step::Included(number, node) => self.included[*number].names_of(*node),
         }
     }

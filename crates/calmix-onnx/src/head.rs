@@ -1,7 +1,7 @@
 //! A head on vectors as nodes: centring, unit length, principal directions, layers.
 
 use calmix_head::model::HeadModel;
-use calmix_head::projection::SHORTEST;
+use calmix_head::projection::MIN_LENGTH;
 
 use crate::graph::{Graph, Value};
 use crate::network::affine;
@@ -13,7 +13,6 @@ pub fn rounded(graph: &mut Graph, features: &Value) -> Value {
     graph.cast(&halved, ElementType::F32)
 }
 
-/// Adds a head; returns its logits.
 pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value {
     let projection = model.projection();
     let width = projection.width();
@@ -23,7 +22,7 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
     // the vector is shorter than the least length, which is the number that it was divided by.
     let sizes = graph.node("Abs", &[&centred]);
     let largest = graph.reduce("ReduceMax", &sizes, &[1], true);
-    let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[SHORTEST]));
+    let shortest = graph.constant(Tensor::f32("features.shortest", &[], &[MIN_LENGTH]));
     let largest = graph.node("Max", &[&largest, &shortest]);
     let scaled = graph.node("Div", &[&centred, &largest]);
     let length = graph.reduce("ReduceL2", &scaled, &[1], true);
@@ -46,7 +45,7 @@ pub fn add_head(graph: &mut Graph, model: &HeadModel, vectors: &Value) -> Value 
     let values: Vec<Value> = parameters
         .into_iter()
         .map(|parameter| {
-            let numbers = head.numbers().get(parameter.place).unwrap_or_default();
+            let numbers = head.numbers().get(parameter.range).unwrap_or_default();
             graph.constant(Tensor::f32(format!("head.{}", parameter.name), &parameter.shape, numbers))
         })
         .collect();

@@ -4,8 +4,7 @@
 //! |---|---|
 //! | what does a file contain, from input to outputs? | [`model`] |
 //! | how do pixels become a network's input? | [`pixels`] |
-//! | how is a network's `forward` recorded? | [`network`] |
-//! | which graph runs a network alone? | [`network_graph`] |
+//! | how is a network's `forward` recorded, and which graph runs it alone? | [`network`] |
 //! | how does a model of another program become an encoder of images? | [`foreign`] |
 //! | how does a head read features? | [`head`] |
 //! | how does a calibrator become nodes? | [`calibrator`] |
@@ -22,6 +21,5 @@ pub mod graph;
 pub mod head;
 pub mod model;
 pub mod network;
-pub mod network_graph;
 pub mod pixels;
 pub mod tensor;

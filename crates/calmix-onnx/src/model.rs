@@ -1,7 +1,7 @@
-//! A whole model as the bytes of an ONNX file.
+//! A calibrated model as the bytes of an ONNX file.
 
 use calmix_head::model::HeadModel;
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::weights::Part;
 
@@ -14,7 +14,7 @@ use crate::network::add_network;
 use crate::pixels::normalised_images;
 use crate::tensor::ElementType;
 
-/// What turns the input of a model into logits.
+/// The part of a model that turns its input into logits.
 #[derive(Debug, Clone, Copy)]
 pub enum ModelBody<'a> {
     /// A network that was trained as a whole, with the safetensors file of its weights.
@@ -29,18 +29,13 @@ pub enum ModelBody<'a> {
     HeadOnVectors(&'a HeadModel),
 }
 
-/// A calibrated model.
 #[derive(Debug, Clone, Copy)]
 pub struct OnnxModel<'a> {
-    /// What turns its input into logits.
     pub body: ModelBody<'a>,
-    /// The number of classes.
     pub classes: usize,
-    /// What turns logits into calibrated ones.
     pub calibrator: &'a Calibrator,
-    /// The thresholds of sets and answers; `None` without held-out labels.
+    /// The thresholds of prediction sets and abstention; `None` without held-out labels.
     pub thresholds: Option<&'a Thresholds>,
-    /// Notes in the file, key and value.
     pub metadata: &'a [(String, String)],
 }
 

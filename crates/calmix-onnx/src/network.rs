@@ -1,4 +1,5 @@
-//! A network of the engine as nodes: its `forward` is recorded with the weights of a file.
+//! A network of the engine as nodes: its `forward` is recorded with the weights of a file. Alone, it is the graph that ONNX Runtime
+//! runs on images.
 
 use std::convert::Infallible;
 
@@ -13,12 +14,29 @@ use safetensors::SafeTensors;
 
 use crate::error::OnnxError;
 use crate::graph::{Attribute, Graph, Value};
-use crate::tensor::Tensor;
+use crate::pixels::normalised_images;
+use crate::tensor::{ElementType, Tensor};
+
+/// The bytes of a graph with the weights of a safetensors file: input `images` (u8, rows × side × side × 3), outputs `logits`,
+/// which a backbone does not have, and `features`.
+pub fn network_graph(
+    model: &ModelSpec,
+    classes: usize,
+    part: Part,
+    file: &[u8],
+) -> Result<Vec<u8>, OnnxError> {
+    let (_, layout) = NetworkLayers::of(model, classes);
+    let mut graph = Graph::default();
+    let images = normalised_images(&mut graph, model);
+    let outputs = add_network(&mut graph, model, classes, part, file, &images)?;
+    if part == Part::Network {
+        graph.output("logits", &outputs.logits, ElementType::F32, &[classes]);
+    }
+    graph.output("features", &outputs.features, ElementType::F32, &[layout.feature_width()]);
+    Ok(graph.into_bytes(&[]))
+}
 
 /// Adds a network with the weights of a safetensors file. The classifier of a backbone is neither read nor used.
-///
-/// # Errors
-/// If the file is not of this network.
 pub fn add_network(
     graph: &mut Graph,
     model: &ModelSpec,
@@ -35,7 +53,6 @@ pub fn add_network(
     Ok(NetworkOutput { logits: logits.value, features: features.value })
 }
 
-/// The numbers of a network's file.
 struct NetworkWeights {
     parameters: Vec<Vec<f32>>,
     /// The mean and the variance of each BatchNorm.
@@ -76,7 +93,6 @@ impl NetworkWeights {
 struct Activations {
     value: Value,
     side: i64,
-    /// Whether a convolution is what computes it.
     is_of_conv: bool,
 }
 
@@ -230,9 +246,9 @@ impl Operations for Recording<'_, '_> {
     }
 
     fn relu6(&mut self, x: Activations) -> Result<Activations, Infallible> {
-        let least = self.graph.constant(Tensor::f32("zero", &[], &[0.0]));
-        let most = self.graph.constant(Tensor::f32("six", &[], &[6.0]));
-        Ok(self.other("Clip", x.side, &[&x.value, &least, &most], Vec::new()))
+        let min = self.graph.constant(Tensor::f32("zero", &[], &[0.0]));
+        let max = self.graph.constant(Tensor::f32("six", &[], &[6.0]));
+        Ok(self.other("Clip", x.side, &[&x.value, &min, &max], Vec::new()))
     }
 
     fn leaky_relu(&mut self, x: Activations) -> Result<Activations, Infallible> {

@@ -9,7 +9,6 @@ use crate::tensor::{ElementType, Tensor};
 /// The images of a network, and their normalisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pixels {
-    /// The side of an image.
     pub side: u32,
     /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
     pub mean: [f64; 3],

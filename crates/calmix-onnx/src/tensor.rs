@@ -1,25 +1,71 @@
 //! Tensors of an ONNX file: constants of a graph, and the examples beside it.
 
+use std::fmt;
+
 use calmix_io::protobuf::Message;
 
-/// The types of numbers, with their numbers in `TensorProto.DataType`.
+/// The types of numbers that calmix reads and writes, with their numbers in `TensorProto.DataType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementType {
-    /// `FLOAT`.
     F32 = 1,
-    /// `UINT8`.
     U8 = 2,
-    /// `INT64`.
+    I8 = 3,
+    U16 = 4,
+    I16 = 5,
+    I32 = 6,
     I64 = 7,
-    /// `BOOL`.
     Bool = 9,
-    /// `FLOAT16`.
     F16 = 10,
-    /// `DOUBLE`.
     F64 = 11,
+    U32 = 12,
+    U64 = 13,
+    Bf16 = 16,
 }
 
-/// Numbers with a name and a shape.
+impl ElementType {
+    /// Every type with PyTorch's name for it.
+    const ALL: [(Self, &str); 13] = [
+        (Self::F32, "float32"),
+        (Self::U8, "uint8"),
+        (Self::I8, "int8"),
+        (Self::U16, "uint16"),
+        (Self::I16, "int16"),
+        (Self::I32, "int32"),
+        (Self::I64, "int64"),
+        (Self::Bool, "bool"),
+        (Self::F16, "float16"),
+        (Self::F64, "float64"),
+        (Self::U32, "uint32"),
+        (Self::U64, "uint64"),
+        (Self::Bf16, "bfloat16"),
+    ];
+
+    /// Finds the type with this number of the standard; `None` for strings, complex numbers and numbers of 8 bits or fewer.
+    pub fn from_standard(number: i64) -> Option<Self> {
+        Self::ALL.into_iter().map(|(element, _)| element).find(|&element| element as i64 == number)
+    }
+
+    /// Returns the bytes of a number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 | Self::Bool => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::I64 | Self::F64 | Self::U64 => 8,
+        }
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::F64 | Self::Bf16)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALL.iter().find(|(element, _)| element == self).map_or("", |&(_, name)| name))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     name: String,
@@ -35,12 +81,10 @@ impl Tensor {
         Self::new(name, shape, ElementType::F32, numbers.iter().flat_map(|number| number.to_le_bytes()))
     }
 
-    /// A tensor of f64 numbers.
     pub fn f64(name: impl Into<String>, shape: &[usize], numbers: &[f64]) -> Self {
         Self::new(name, shape, ElementType::F64, numbers.iter().flat_map(|number| number.to_le_bytes()))
     }
 
-    /// A tensor of integers.
     pub fn i64(name: impl Into<String>, shape: &[usize], numbers: &[i64]) -> Self {
         Self::new(name, shape, ElementType::I64, numbers.iter().flat_map(|number| number.to_le_bytes()))
     }
@@ -50,7 +94,6 @@ impl Tensor {
         Self::new(name, shape, ElementType::U8, numbers.iter().copied())
     }
 
-    /// A tensor of truth values.
     pub fn bool(name: impl Into<String>, shape: &[usize], values: &[bool]) -> Self {
         Self::new(name, shape, ElementType::Bool, values.iter().map(|&value| u8::from(value)))
     }
@@ -65,7 +108,6 @@ impl Tensor {
         Self { name: name.into(), shape, element, bytes: bytes.collect() }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,5 +1,4 @@
 //! Calibrators, prediction sets and abstention in a graph: onnxruntime answers as the library does.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +8,8 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_head::model::HeadModel;
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
-use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::calibrator::{Calibrator, CalibratorKind};
 use calmix_onnx::decision::Thresholds;
 use calmix_onnx::error::OnnxError;
 use calmix_onnx::model::{ModelBody, OnnxModel};
@@ -92,7 +91,7 @@ fn write(
         confidences.push(p[winner]);
         let scores = p.iter().zip(&thresholds.sets).enumerate();
         members.extend(scores.map(|(class, (&p, &most))| class == winner || 1.0 - f64::from(p) <= most));
-        abstentions.push(calibrator.answer_score(row).unwrap() < thresholds.answers);
+        abstentions.push(calibrator.answer_score(row).unwrap() < thresholds.min_log_odds);
         all.extend(p);
     }
     let rows = winners.len();
@@ -119,16 +118,16 @@ fn every_calibrator_answers_as_the_library_does() {
         let logits = Matrix::new(&logits, ROWS, classes).unwrap();
         let labels = labels(logits);
         for kind in CalibratorKind::ALL {
-            let calibrator = Calibrator::fit(kind, logits, &labels).unwrap();
+            let calibrator = Calibrator::fit(kind, logits, &labels, &|| false).unwrap();
             // No share of a few labels, which an isotonic map gives to many rows at once.
             let mut sets = vec![0.683_71; classes];
             sets[0] = f64::INFINITY;
             let mut scores: Vec<f64> =
                 logits.iter().map(|row| calibrator.answer_score(row).unwrap()).collect();
             scores.sort_by(f64::total_cmp);
-            let answers = f64::midpoint(scores[ROWS / 3], scores[ROWS / 3 + 1]);
+            let min_log_odds = f64::midpoint(scores[ROWS / 3], scores[ROWS / 3 + 1]);
             let place = folder.path().join(format!("{classes}-{kind:?}"));
-            write(&place, &model, &vectors, &calibrator, &Thresholds { sets, answers });
+            write(&place, &model, &vectors, &calibrator, &Thresholds { sets, min_log_odds });
             let found = compare(&place);
             println!("{classes} {kind:?}: {}", found["differences"]);
             let most = if kind == CalibratorKind::Isotonic { 1e-4 } else { 1e-5 };
@@ -157,6 +156,6 @@ fn contradictions_are_refused() {
     };
     assert!(of(10, None).to_bytes().is_ok());
     assert!(matches!(of(9, None).to_bytes(), Err(OnnxError::Model(_))));
-    let thresholds = Thresholds { sets: vec![0.5; 3], answers: 0.0 };
+    let thresholds = Thresholds { sets: vec![0.5; 3], min_log_odds: 0.0 };
     assert!(matches!(of(10, Some(&thresholds)).to_bytes(), Err(OnnxError::Model(_))));
 }

@@ -1,14 +1,13 @@
 //! Foreign models: what is read, what is chosen, what an encoder contains.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use calmix_io::protobuf::Message;
 use calmix_onnx::foreign::ForeignModel;
 use calmix_onnx::foreign::encoder_file::EncoderFile;
 use calmix_onnx::foreign::feature_output::FeatureOutput;
 use calmix_onnx::foreign::image_input::ImageLayout;
-use calmix_onnx::foreign::number_type::NumberType;
 use calmix_onnx::foreign::problem::ForeignProblem;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_onnx::tensor::ElementType;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
 use calmix_testkit::foreign_model::{
     Contents, FLOAT, INT64, Parts, SIDE, empty_tensor, external_tensor, node, port,
@@ -119,7 +118,7 @@ fn image_input_is_found_in_both_orders() {
     assert_eq!((input.layout, input.rows, input.side), (ImageLayout::Nchw, None, None));
     let input = found(port("pixel_values", 10, &[Some(1), Some(8), Some(8), Some(3)])).unwrap();
     assert_eq!((input.layout, input.rows, input.side), (ImageLayout::Nhwc, Some(1), Some((8, 8))));
-    assert_eq!((input.name.as_str(), input.element), ("pixel_values", NumberType::F16));
+    assert_eq!((input.name.as_str(), input.element), ("pixel_values", ElementType::F16));
     // As optimum exports it.
     let input = found(port("pixel_values", FLOAT, &[any; 4])).unwrap();
     assert_eq!((input.layout, input.rows, input.side), (ImageLayout::Nchw, None, None));

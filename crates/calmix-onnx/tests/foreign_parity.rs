@@ -1,5 +1,4 @@
 //! Models that the package `onnx` made: onnxruntime computes the same features by calmix's encoder as by the original.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::path::Path;
 use std::{env, fs};
@@ -9,13 +8,13 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_head::model::HeadModel;
 use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
-use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
+use calmix_metrics::calibrator::{Calibrator, CalibratorKind};
 use calmix_onnx::decision::Thresholds;
 use calmix_onnx::foreign::ForeignModel;
 use calmix_onnx::foreign::encoder_file::EncoderFile;
 use calmix_onnx::model::{ModelBody, OnnxModel};
 use calmix_onnx::tensor::Tensor;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
 use calmix_testkit::onnxruntime::{compare, is_near, run};
 use calmix_testkit::{python, tier};
@@ -104,8 +103,8 @@ fn write_head(folder: &Path, name: &str) {
     let logits = head.logits(&features).unwrap();
     let labels: Vec<u32> = (0..CLASSES as u32).cycle().take(100).collect();
     let logits = Matrix::new(&logits, 100, CLASSES).unwrap();
-    let calibrator = Calibrator::fit(CalibratorKind::Isotonic, logits, &labels).unwrap();
-    let thresholds = Thresholds { sets: vec![0.5; CLASSES], answers: 0.1 };
+    let calibrator = Calibrator::fit(CalibratorKind::Isotonic, logits, &labels, &|| false).unwrap();
+    let thresholds = Thresholds { sets: vec![0.5; CLASSES], min_log_odds: 0.1 };
     let model = OnnxModel {
         body: ModelBody::HeadOnEncoder(&file, &head),
         classes: CLASSES,

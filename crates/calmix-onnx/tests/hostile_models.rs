@@ -1,12 +1,11 @@
 //! Hostile models: each is refused with a sentence that says what is wrong, where, and what to do; no damage panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_io::protobuf::Message;
 use calmix_onnx::foreign::ForeignModel;
 use calmix_onnx::foreign::encoder_file::EncoderFile;
 use calmix_onnx::foreign::feature_output::FeatureOutput;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_testkit::foreign_model::{
     FLOAT, INT64, Parts, SIDE, empty_tensor, external_tensor, integers_attribute, node, port, tensor,
 };

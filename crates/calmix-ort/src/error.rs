@@ -22,29 +22,16 @@ pub enum OrtError {
     Model(String),
     /// A device that ONNX Runtime does not run on.
     #[error("ONNX Runtime does not run on {device} here: {why}; use --device cpu")]
-    Device {
-        /// The requested device.
-        device: Device,
-        /// What is missing.
-        why: String,
-    },
+    Device { device: Device, why: String },
     /// An input whose length is not a whole number of rows.
     #[error("{length} {what} are not whole rows of {row}")]
-    Input {
-        /// `bytes of pixels` or `numbers`.
-        what: &'static str,
-        /// The length of the input.
-        length: usize,
-        /// The length of a row.
-        row: usize,
-    },
+    Input { what: &'static str, length: usize, row: usize },
     /// ONNX Runtime refused an operation: too little memory, a driver error, or a bug in calmix.
     #[error("ONNX Runtime failed: {0}")]
     Runtime(String),
 }
 
 impl OrtError {
-    /// Returns what to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Library(_) | Self::Device { .. } => ErrorKind::Mistake,

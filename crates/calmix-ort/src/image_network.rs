@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use calmix_onnx::foreign::EncoderGraph;
-use calmix_onnx::network_graph::network_graph;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_onnx::network::network_graph;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
 use calmix_recipe::network::layout::Layout;
@@ -13,16 +13,15 @@ use calmix_recipe::network::weights::{self, Part};
 use crate::error::OrtError;
 use crate::session::{Input, OnnxSession, RunOn};
 
-/// Images of a pass: as many as keep the activations in a processor's cache.
-const IMAGES: usize = 16;
+/// Images of a pass: few enough for their activations to stay in the processor's cache.
+const MAX_PASS_IMAGES: usize = 16;
 /// Bytes of activations of a pass, as far as fewer images can keep to it.
 const PASS_BYTES: usize = 3 << 29;
 /// The fewest images of a pass with matrix products: ONNX Runtime multiplies a single row in another order, to other last bits.
-const LEAST_ROWS: usize = 2;
-/// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
-const LIVE: usize = 4;
+const MIN_ROWS: usize = 2;
+/// Activations of the widest kind that are in memory at a time: input, output and shortcut of a block.
+const LIVE_ACTIVATIONS: usize = 4;
 
-/// A network that runs on images.
 #[derive(Debug)]
 pub struct ImageNetwork {
     session: OnnxSession,
@@ -31,42 +30,40 @@ pub struct ImageNetwork {
     pass_images: usize,
     feature_width: usize,
     /// The fewest images of a pass, which is filled up otherwise.
-    least_rows: usize,
+    min_rows: usize,
 }
 
-/// What a network computes of images, row by row.
+/// The outputs of a network for images, row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ImageOutputs {
     /// A logit for each class; empty for a backbone.
     pub logits: Vec<f32>,
-    /// The features below the classifier.
     pub features: Vec<f32>,
 }
 
 impl ImageNetwork {
     /// Loads a network with its classifier from a safetensors file.
-    ///
-    /// # Errors
-    /// If the weights are not of this network, or ONNX Runtime is missing or does not run on the device.
-    pub fn whole(model: &ModelSpec, classes: usize, file: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
+    pub fn with_classifier(
+        model: &ModelSpec,
+        classes: usize,
+        file: &[u8],
+        run_on: RunOn,
+    ) -> Result<Self, OrtError> {
         let layout = layout(model, classes);
         // Checked before memory is allocated, because the network comes from an untrusted file.
         weights::check(&layout, file)?;
         let graph = network_graph(model, classes, Part::Network, file)?;
-        Ok(Self { least_rows: LEAST_ROWS, ..Self::new(model, &layout, &graph, run_on)? })
+        Ok(Self { min_rows: MIN_ROWS, ..Self::new(model, &layout, &graph, run_on)? })
     }
 
     /// Loads the backbone of a safetensors file; its classifier, if it has one, is not used.
-    ///
-    /// # Errors
-    /// As [`whole`](Self::whole).
     pub fn backbone(model: &ModelSpec, file: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
         // A tensor is allocated only if the file has it in this shape, so that the file limits the memory.
         let graph = network_graph(model, 1, Part::Backbone, file)?;
         Self::new(model, &layout(model, 1), &graph, run_on)
     }
 
-    /// The graph is not needed afterwards: the session has its own copy of the weights.
+    /// Builds the session, which has its own copy of the weights.
     fn new(model: &ModelSpec, layout: &Layout, graph: &[u8], run_on: RunOn) -> Result<Self, OrtError> {
         Ok(Self {
             session: OnnxSession::new(graph, run_on)?,
@@ -74,23 +71,20 @@ impl ImageNetwork {
             image_bytes: model.image_bytes(),
             pass_images: pass_images(model),
             feature_width: layout.feature_width(),
-            least_rows: 1,
+            min_rows: 1,
         })
     }
 
     /// Builds the encoder of a graph, and runs it once to measure its features.
-    ///
-    /// # Errors
-    /// If ONNX Runtime refuses the graph, or its outputs are not what it declares.
     pub fn encoder(spec: &EncoderSpec, graph: &EncoderGraph, run_on: RunOn) -> Result<Self, OrtError> {
         let mut encoder = Self {
             session: OnnxSession::new(&graph.bytes, run_on)?,
             side: spec.size as usize,
             image_bytes: spec.image_bytes(),
-            pass_images: graph.rows.unwrap_or(IMAGES),
+            pass_images: graph.rows.unwrap_or(MAX_PASS_IMAGES),
             feature_width: 0,
             // A graph for a fixed number of images takes no other.
-            least_rows: graph.rows.unwrap_or(LEAST_ROWS),
+            min_rows: graph.rows.unwrap_or(MIN_ROWS),
         };
         let found = encoder.outputs(&vec![0; encoder.image_bytes])?.features;
         if found.is_empty() || graph.width.is_some_and(|declared| declared != found.len()) {
@@ -103,22 +97,14 @@ impl ImageNetwork {
         Ok(encoder)
     }
 
-    /// Checks that a file has the backbone of a network, without building it.
-    ///
-    /// # Errors
-    /// [`OrtError::Weights`].
-    pub fn check_backbone(model: &ModelSpec, file: &[u8]) -> Result<(), OrtError> {
-        Ok(weights::check_backbone(&layout(model, 1), file)?)
+    /// Returns the bytes of the largest file of a network's weights, without its metadata.
+    pub fn max_weights_bytes(model: &ModelSpec, classes: usize) -> u64 {
+        weights::max_bytes(&layout(model, classes))
     }
 
-    /// Bytes of the longest file of weights of a network, without its metadata.
-    pub fn longest_weights(model: &ModelSpec, classes: usize) -> u64 {
-        weights::longest(&layout(model, classes))
-    }
-
-    /// Bytes of the longest file that can have the backbone of a network, with room for any classifier.
-    pub fn longest_backbone(model: &ModelSpec) -> u64 {
-        weights::longest_backbone(&layout(model, 1))
+    /// Returns the bytes of the largest file with the backbone of a network and any classifier.
+    pub fn max_backbone_bytes(model: &ModelSpec) -> u64 {
+        weights::max_backbone_bytes(&layout(model, 1))
     }
 
     /// The number of features that an image would have.
@@ -126,20 +112,16 @@ impl ImageNetwork {
         layout(model, 1).feature_width()
     }
 
-    /// The number of features of an image.
     pub fn feature_width(&self) -> usize {
         self.feature_width
     }
 
-    /// Bytes of the pixels of a pass. More of them at once take no less time for each.
+    /// Returns the pixel bytes of a pass. Longer inputs are not faster per image.
     pub fn pass_bytes(&self) -> usize {
         self.pass_images.saturating_mul(self.image_bytes)
     }
 
     /// Runs images (u8, rows × side × side × 3), any number of them. The outputs of an image do not depend on the others.
-    ///
-    /// # Errors
-    /// If `pixels` are not whole images of the size, or memory is missing.
     pub fn outputs(&self, pixels: &[u8]) -> Result<ImageOutputs, OrtError> {
         if self.image_bytes == 0 || !pixels.len().is_multiple_of(self.image_bytes) {
             return Err(OrtError::Input {
@@ -157,10 +139,9 @@ impl ImageNetwork {
         Ok(outputs)
     }
 
-    /// Runs the images of a pass.
     fn run(&self, pixels: &[u8]) -> Result<BTreeMap<String, Vec<f32>>, OrtError> {
         let images = pixels.len() / self.image_bytes.max(1);
-        let rows = self.least_rows;
+        let rows = self.min_rows;
         if images >= rows {
             return self.session.run(Input::Images { pixels, side: self.side });
         }
@@ -178,8 +159,8 @@ impl ImageNetwork {
 fn pass_images(model: &ModelSpec) -> usize {
     let pixels = model.image_bytes() / 3;
     let numbers = pixels.saturating_mul(model.network.channels_per_pixel());
-    let bytes = numbers.saturating_mul(LIVE * size_of::<f32>());
-    (PASS_BYTES / bytes.max(1)).clamp(1, IMAGES)
+    let bytes = numbers.saturating_mul(LIVE_ACTIVATIONS * size_of::<f32>());
+    (PASS_BYTES / bytes.max(1)).clamp(1, MAX_PASS_IMAGES)
 }
 
 fn layout(model: &ModelSpec, classes: usize) -> Layout {
@@ -194,9 +175,9 @@ mod tests {
     #[test]
     fn large_images_are_fewer_per_pass() {
         let images = |name: &str, size| pass_images(&ModelSpec::new(name.parse().unwrap(), size));
-        assert_eq!(images("wrn-28-2", 32), IMAGES);
-        assert_eq!(images("resnet50", 224), IMAGES);
-        assert!((1..IMAGES).contains(&images("resnet50", 2_048)));
+        assert_eq!(images("wrn-28-2", 32), MAX_PASS_IMAGES);
+        assert_eq!(images("resnet50", 224), MAX_PASS_IMAGES);
+        assert!((1..MAX_PASS_IMAGES).contains(&images("resnet50", 2_048)));
         assert_eq!(images("resnet50", 60_000), 1);
     }
 }

@@ -17,16 +17,15 @@ pub use problem::{LibraryProblem, VARIABLE};
 use crate::error::OrtError;
 use problem::unusable;
 
-/// The library of this process.
 pub(crate) struct Runtime {
-    /// Held for ever: ONNX Runtime has one environment per process, which cannot be made a second time.
+    /// Never dropped: ONNX Runtime has one environment per process, which cannot be made a second time.
     pub(crate) environment: Environment,
     path: PathBuf,
 }
 
 /// Loads ONNX Runtime, unless that has been done.
 ///
-/// Whatever calls `ort` must have called this before: `ort` would otherwise look for a library by its bare name.
+/// Call this before anything else of `ort`, which would otherwise look for a library by its bare name.
 pub(crate) fn runtime() -> Result<&'static Runtime, OrtError> {
     static RUNTIME: OnceLock<Result<Runtime, LibraryProblem>> = OnceLock::new();
     match RUNTIME.get_or_init(load) {
@@ -51,9 +50,6 @@ pub fn version() -> Result<String, OrtError> {
 }
 
 /// Returns the file of the library, loading it if that has not been done.
-///
-/// # Errors
-/// As [`version`].
 pub fn path() -> Result<&'static Path, OrtError> {
     Ok(&runtime()?.path)
 }

@@ -1,4 +1,4 @@
-//! A graph that runs on batches: the small type behind which another runtime could stand.
+//! Runs a graph on batches. No other file calls the runtime, so it can be replaced here.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,6 @@ use ort::value::TensorRef;
 use crate::error::{OrtError, first_line};
 use crate::library::runtime;
 
-/// Where a graph runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunOn {
     /// The threads of an operation, at least one. They do not change the bits of an output.
@@ -21,21 +20,18 @@ pub struct RunOn {
     pub device: Device,
 }
 
-/// A batch of rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
     /// Images of `side` × `side` × 3 bytes.
     Images {
         /// The pixels, row by row.
         pixels: &'a [u8],
-        /// The side of an image.
         side: usize,
     },
     /// Vectors of `width` numbers.
     Vectors {
         /// The numbers, row by row.
         numbers: &'a [f32],
-        /// The numbers of a vector.
         width: usize,
     },
 }
@@ -68,9 +64,6 @@ impl OnnxSession {
     }
 
     /// Runs a batch; returns every output of the graph by its name, row by row.
-    ///
-    /// # Errors
-    /// If the input is not a whole number of rows, the graph has another input, or memory is missing.
     pub fn run(&self, input: Input<'_>) -> Result<BTreeMap<String, Vec<f32>>, OrtError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if input.rows()? == 0 {
@@ -88,7 +81,6 @@ impl OnnxSession {
 }
 
 impl<'a> Input<'a> {
-    /// The number of rows.
     fn rows(self) -> Result<usize, OrtError> {
         let (what, length, row) = match self {
             Self::Images { pixels, side } => {

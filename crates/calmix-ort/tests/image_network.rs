@@ -1,5 +1,4 @@
 //! Networks on images: the same bits whatever the threads and the batches, and files that are not theirs are refused.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread;
 
@@ -47,11 +46,12 @@ fn bits_depend_on_neither_threads_nor_batches() {
     for model in networks() {
         let file = weights(&model, CLASSES);
         let pixels = pixels(&model, ROWS);
-        let wanted = ImageNetwork::whole(&model, CLASSES, &file, on(1)).unwrap().outputs(&pixels).unwrap();
+        let wanted =
+            ImageNetwork::with_classifier(&model, CLASSES, &file, on(1)).unwrap().outputs(&pixels).unwrap();
         assert_eq!(wanted.logits.len(), ROWS * CLASSES);
         assert_eq!(wanted.features.len(), ROWS * ImageNetwork::width_of(&model));
         for threads in [1, 2, 4] {
-            let network = ImageNetwork::whole(&model, CLASSES, &file, on(threads)).unwrap();
+            let network = ImageNetwork::with_classifier(&model, CLASSES, &file, on(threads)).unwrap();
             for images in [1, 3, 16, 17, ROWS] {
                 let found = in_batches(&network, &pixels, model.image_bytes(), images);
                 let what = format!("{}, {threads} threads, batches of {images}", model.network);
@@ -74,7 +74,7 @@ fn bits_depend_on_neither_threads_nor_batches() {
 #[test]
 fn calls_at_the_same_time_have_the_same_bits() {
     let model = spec("wrn-10-1", 32);
-    let network = ImageNetwork::whole(&model, CLASSES, &weights(&model, CLASSES), on(2)).unwrap();
+    let network = ImageNetwork::with_classifier(&model, CLASSES, &weights(&model, CLASSES), on(2)).unwrap();
     let pixels = pixels(&model, 5);
     let wanted = network.outputs(&pixels).unwrap();
     thread::scope(|scope| {
@@ -88,7 +88,7 @@ fn calls_at_the_same_time_have_the_same_bits() {
 #[test]
 fn pixels_that_are_not_whole_images_are_refused() {
     let model = spec("wrn-10-1", 32);
-    let network = ImageNetwork::whole(&model, CLASSES, &weights(&model, CLASSES), on(1)).unwrap();
+    let network = ImageNetwork::with_classifier(&model, CLASSES, &weights(&model, CLASSES), on(1)).unwrap();
     assert_eq!(network.outputs(&[]).unwrap(), ImageOutputs::default());
     for length in [1, model.image_bytes() - 1, model.image_bytes() + 1] {
         let error = network.outputs(&vec![0; length]).unwrap_err();
@@ -100,9 +100,8 @@ fn pixels_that_are_not_whole_images_are_refused() {
 /// Of each refused file the backbone and the whole network.
 #[track_caller]
 fn problems(model: &ModelSpec, classes: usize, file: &[u8]) -> [WeightsProblem; 2] {
-    let whole = ImageNetwork::whole(model, classes, file, on(1)).map(|_| ());
+    let whole = ImageNetwork::with_classifier(model, classes, file, on(1)).map(|_| ());
     let backbone = ImageNetwork::backbone(model, file, on(1)).map(|_| ());
-    assert!(ImageNetwork::check_backbone(model, file).is_err());
     [whole, backbone].map(|refused| match refused {
         Err(OrtError::Weights(problem)) => problem,
         other => panic!("{other:?}"),
@@ -136,7 +135,7 @@ fn files_of_other_weights_are_refused() {
 fn classifier_of_other_classes_is_refused_only_by_the_whole_network() {
     let model = spec("wrn-10-1", 32);
     let file = weights(&model, CLASSES + 1);
-    let refused = ImageNetwork::whole(&model, CLASSES, &file, on(1)).unwrap_err();
+    let refused = ImageNetwork::with_classifier(&model, CLASSES, &file, on(1)).unwrap_err();
     assert!(matches!(refused, OrtError::Weights(WeightsProblem::Shape { .. })), "{refused}");
     ImageNetwork::backbone(&model, &file, on(1)).unwrap();
 }

@@ -1,8 +1,8 @@
-//! The built-in recipes, sweeps, presets and augmentation families.
+//! The built-in recipes, sweeps, presets and augmentation families, and the recipe for a dataset if the user names none.
 
 pub(crate) mod published;
-pub(crate) mod recipe_for_data;
 
+use crate::SourceName;
 use crate::layers::layer::Layer;
 use crate::nearest::nearest;
 use crate::origin::Place;
@@ -10,7 +10,6 @@ use crate::origin::Place;
 /// A built-in recipe or sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
-    /// Its name.
     pub name: &'static str,
     /// Its TOML text; a comment beside each number gives its source.
     pub text: &'static str,
@@ -33,12 +32,10 @@ const SWEEPS: &[Builtin] = texts!("sweeps/": "table-1" "table-2" "table-3" "tabl
 const PRESETS: &[Builtin] = texts!("presets/": "released-code" "calibrated");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
 
-/// Returns every built-in recipe.
 pub fn builtin() -> &'static [Builtin] {
     RECIPES
 }
 
-/// Returns every built-in sweep.
 pub fn builtin_sweeps() -> &'static [Builtin] {
     SWEEPS
 }
@@ -65,5 +62,37 @@ pub(super) fn hint(name: &str) -> String {
     match names.clone().find(renamed).or_else(|| nearest(name, names.clone())) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("the built-in recipes are {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The recipe for a folder of images on a GPU.
+pub const GPU_RECIPE: &str = "folder";
+/// The recipe for a folder of images on a CPU, without pretrained weights.
+pub const CPU_RECIPE: &str = "cpu-folder";
+/// The recipe for a folder of images on a CPU: a head on a pretrained backbone.
+pub const HEAD_RECIPE: &str = "head-folder";
+
+/// The recipe for vectors that the user already has.
+pub const VECTORS_RECIPE: &str = "vectors";
+
+/// Whether a built-in recipe takes whatever splits a folder of images has.
+pub fn is_for_folders(recipe: Option<&str>) -> bool {
+    matches!(recipe, Some(GPU_RECIPE | CPU_RECIPE | HEAD_RECIPE))
+}
+
+/// The recipe to suggest for a dataset: one for a CPU if there is one.
+pub fn recipe_for(source: SourceName) -> &'static str {
+    match source {
+        SourceName::Cifar10 => "cpu-cifar10",
+        SourceName::Cifar100 | SourceName::Cifar100Coarse => "cifar100",
+        SourceName::Mnist | SourceName::FashionMnist => "cpu-fashion-mnist",
+        SourceName::Svhn | SourceName::SvhnNoExtra => "svhn",
+        SourceName::Stl10 => "stl10",
+        SourceName::Imagenet => "imagenet",
+        SourceName::Webvision => "webvision",
+        SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset | SourceName::Parquet => {
+            CPU_RECIPE
+        }
+        SourceName::Vectors => VECTORS_RECIPE,
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::OrAuto;
-use crate::field::{Form, Kind, SettingType, Shape};
+use crate::field::{Kind, Pattern, SettingType, Shape};
 use crate::problem::RecipeError;
 
 /// A device by name. Whether it is available is checked by `calmix-engine`.
@@ -20,7 +20,6 @@ use crate::problem::RecipeError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Device {
-    /// The CPU.
     Cpu,
     /// A GPU through CUDA (or ROCm, which libtorch also calls CUDA), by index.
     Cuda(usize),
@@ -43,10 +42,10 @@ impl Device {
 
 impl SettingType for OrAuto<Device> {
     fn shape() -> Shape {
-        Shape::Value(Kind::Form(Form {
+        Shape::Value(Kind::Pattern(Pattern {
             expected: "auto, cpu, cuda, cuda:N (N a number) or mps",
-            pattern: "^(auto|cpu|cuda(:[0-9]+)?|mps)$",
-            has: |text| text == "auto" || text.parse::<Device>().is_ok(),
+            regex: "^(auto|cpu|cuda(:[0-9]+)?|mps)$",
+            matches: |text| text == "auto" || text.parse::<Device>().is_ok(),
         }))
     }
 }

@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::slice;
 
 use toml::Value;
 
@@ -25,7 +26,7 @@ use check::check;
 use layer::{Layer, Setting};
 
 /// The size limit of a recipe file, in bytes: about ten times what all keys take.
-pub const LONGEST_RECIPE: u64 = 128 << 10;
+pub const MAX_RECIPE_BYTES: u64 = 128 << 10;
 
 /// The layers of a recipe. The order in which they are added does not matter; the later in this list wins: the defaults, the
 /// family of augmentations, built-in recipes, the preset, pretrained weights, what the dataset decides, files, the
@@ -37,7 +38,9 @@ pub struct Layers {
     decided: Vec<Layer>,
     files: Vec<Layer>,
     environment: Vec<Layer>,
-    settings: Vec<Layer>,
+    /// Every `--set`.
+    settings: Layer,
+    set_count: usize,
     options: Vec<Layer>,
     /// The name of the last built-in recipe that was requested.
     base: Option<String>,
@@ -57,7 +60,6 @@ impl Layers {
         self
     }
 
-    /// Adds a file.
     #[must_use]
     pub fn file(mut self, path: &Path) -> Self {
         match read(path) {
@@ -106,7 +108,7 @@ impl Layers {
         let mut layer = Layer::default();
         for (path, key, value) in said {
             let origin = Origin::Text { place: Place::Pretrained(path.to_owned()), line: None };
-            layer.settings.push(Setting { path: key.to_owned(), value, origin, comment: None });
+            layer.add(key, origin, |_| value);
         }
         self.pretrained = vec![layer];
         self
@@ -123,16 +125,22 @@ impl Layers {
     /// Adds a setting, `train.steps=2000`.
     #[must_use]
     pub fn set(mut self, setting: &str) -> Self {
-        self.settings.push(Layer::set(self.settings.len() + 1, setting));
+        let origin = self.next_set();
+        self.settings.set(setting, origin);
         self
     }
 
     /// Adds a setting whose value is `text`, without parsing it.
     #[must_use]
     pub fn set_to(mut self, path: &str, text: String) -> Self {
-        let origin = Origin::Set { number: self.settings.len() + 1 };
-        self.settings.push(Layer::values(&origin, [(path.to_owned(), Value::String(text))]));
+        let origin = self.next_set();
+        self.settings.add(path, origin, |_| Value::String(text));
         self
+    }
+
+    fn next_set(&mut self) -> Origin {
+        self.set_count += 1;
+        Origin::Set { number: self.set_count }
     }
 
     /// Adds a key that a command-line option sets, such as `--device`.
@@ -163,7 +171,8 @@ impl Layers {
 
     /// Iterates over the keys that the user sets, some of them more than once.
     pub fn paths_set_by_user(&self) -> impl Iterator<Item = &str> {
-        let layers = [&self.files, &self.environment, &self.settings, &self.options];
+        let set = slice::from_ref(&self.settings);
+        let layers: [&[Layer]; 4] = [&self.files, &self.environment, set, &self.options];
         let settings = layers.into_iter().flatten().flat_map(|layer| &layer.settings);
         settings.map(|setting| setting.path.as_str())
     }
@@ -180,8 +189,9 @@ impl Layers {
 
     /// Iterates over the settings of all layers except pretrained weights, the lowest first.
     fn all_settings(&self) -> impl DoubleEndedIterator<Item = &Setting> {
-        let layers =
-            [&self.recipes, &self.decided, &self.files, &self.environment, &self.settings, &self.options];
+        let set = slice::from_ref(&self.settings);
+        let layers: [&[Layer]; 6] =
+            [&self.recipes, &self.decided, &self.files, &self.environment, set, &self.options];
         layers.into_iter().flatten().flat_map(|layer| &layer.settings)
     }
 
@@ -197,7 +207,7 @@ impl Layers {
         let base = self.base.clone();
         for layer in self.in_order() {
             problems.extend(layer.problems);
-            for Setting { path, value, origin, comment } in layer.settings {
+            for Setting { path, value, origin, comment, .. } in layer.settings {
                 let Some(field) = find(&path) else { continue };
                 match check(&path, field, &value) {
                     Ok(value) => {
@@ -221,7 +231,7 @@ impl Layers {
         let family = self.word("augment.family").and_then(builtin::family);
         let preset = self.word("preset").and_then(builtin::preset);
         let above =
-            [self.pretrained, self.decided, self.files, self.environment, self.settings, self.options];
+            [self.pretrained, self.decided, self.files, self.environment, vec![self.settings], self.options];
         let above = above.into_iter().flatten();
         family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
     }
@@ -247,9 +257,9 @@ impl Layers {
 /// Reads a user's file, which may be a link or a pipe.
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(LONGEST_RECIPE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST_RECIPE {
-        return Err(io::Error::other(format!("it is larger than {LONGEST_RECIPE} bytes")));
+    File::open(path)?.take(MAX_RECIPE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_RECIPE_BYTES {
+        return Err(io::Error::other(format!("it is larger than {MAX_RECIPE_BYTES} bytes")));
     }
     Ok(text)
 }

@@ -26,7 +26,6 @@
 
 mod builtin;
 pub mod device;
-pub mod encoder_spec;
 mod keys;
 mod layers;
 pub mod model_spec;
@@ -35,18 +34,18 @@ pub mod network;
 mod origin;
 pub mod precision;
 mod problem;
+mod renamed;
 mod resume;
 mod source_format;
 pub mod step_kind;
-pub mod sum_kind;
 pub mod sweep;
 mod value;
 
-pub use builtin::published::{SEEDS, is_papers};
-pub use builtin::recipe_for_data::{
-    CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, VECTORS_RECIPE, is_for_folders, recipe_for,
+pub use builtin::published::{SEEDS, is_in_paper};
+pub use builtin::{
+    Builtin, CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, VECTORS_RECIPE, builtin, builtin_sweeps, is_for_folders,
+    recipe_for,
 };
-pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
 pub use calmix_core::settings as field;
 pub use calmix_metrics::evaluate::Selection;
@@ -59,7 +58,7 @@ pub use keys::reference::reference;
 pub use keys::schema::schema;
 pub use keys::train::{BatchNorm, Ema, NetworkSection, NonFinite, Optimiser, Train, TrainedPart};
 pub use layers::rules::uneven_rows;
-pub use layers::{LONGEST_RECIPE, Layers, Resolved};
+pub use layers::{Layers, MAX_RECIPE_BYTES, Resolved};
 pub use nearest::nearest;
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, Warning, What};

@@ -1,18 +1,15 @@
 //! Suggests the nearest valid word or key for an unknown one.
 
-mod aliases;
-
 use strsim::osa_distance;
 
 use crate::field::{Field, Shape};
-use crate::nearest::aliases::key_of_alias;
 
 /// The longest word that is compared. No key is half as long, so a longer word is not a typo, and comparing it takes time.
-const LONGEST: usize = 100;
+const MAX_WORD_BYTES: usize = 100;
 
 /// Returns the candidate nearest to `word`, if one is close enough for a typo.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > LONGEST {
+    if word.len() > MAX_WORD_BYTES {
         return None;
     }
     let allowed = (word.chars().count() / 3).max(1);
@@ -27,11 +24,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// Returns the key nearest to `path`: one that has this name in another framework, one with the same name in another
 /// section, or one with a similar spelling.
 pub(super) fn nearest_key(path: &str, fields: &'static [Field]) -> Option<String> {
-    if path.len() > LONGEST {
+    if path.len() > MAX_WORD_BYTES {
         return None;
     }
     let name = last(path);
-    if let Some(ours) = key_of_alias(name) {
+    if let Some(ours) = key_for_alias(name) {
         return Some(ours.to_owned());
     }
     let keys = keys(fields, "");
@@ -63,10 +60,57 @@ fn keys(fields: &'static [Field], prefix: &str) -> Vec<String> {
     all
 }
 
+/// The names of our keys in USB, TorchSSL, FixMatch's ports and timm, each with our key.
+const ALIASES: &[(&str, &str)] = &[
+    ("amp", "train.precision"),
+    ("arch", "network.name"),
+    ("batch_size", "train.batch"),
+    ("bs", "train.batch"),
+    ("clip_grad", "optimiser.clip"),
+    ("clip_thresh", "method.freematch.clip"),
+    ("crop_ratio", "augment.weak.shift"),
+    ("data_dir", "dataset.path"),
+    ("dist_uniform", "method.softmatch.target"),
+    ("ema_m", "ema.decay"),
+    ("ema_p", "method.softmatch.momentum"),
+    ("ent_loss_ratio", "method.freematch.fairness"),
+    ("epoch", "train.steps"),
+    ("epochs", "train.steps"),
+    ("eval_batch_size", "evaluate.batch"),
+    ("expand_labels", "labels.include_labelled"),
+    ("img_size", "augment.size"),
+    ("include_lb_to_ulb", "labels.include_labelled"),
+    ("lambda_e", "method.freematch.fairness"),
+    ("lambda_u", "method.unlabelled_weight"),
+    ("learning_rate", "optimiser.lr"),
+    ("margin_hyperparam", "method.logit_penalty.margin"),
+    ("mu", "train.ratio"),
+    ("net", "network.name"),
+    ("num_eval_iter", "evaluate.every"),
+    ("num_labeled", "labels.count"),
+    ("num_labels", "labels.count"),
+    ("num_log_iter", "log.every"),
+    ("num_train_iter", "train.steps"),
+    ("num_workers", "loader.workers"),
+    ("p_cutoff", "method.fixmatch.threshold"),
+    ("p_margin", "method.logit_penalty.weight"),
+    ("per_class", "labels.count"),
+    ("thresh_warmup", "method.flexmatch.warmup"),
+    ("total_steps", "train.steps"),
+    ("ulb_loss_ratio", "method.unlabelled_weight"),
+    ("uratio", "train.ratio"),
+    ("wd", "optimiser.weight_decay"),
+];
+
+fn key_for_alias(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Recipe;
+    use crate::field::leaves;
 
     #[test]
     fn nearest_key_is_suggested() {
@@ -84,6 +128,15 @@ mod tests {
             ("weather", None),
         ] {
             assert_eq!(nearest_key(path, Recipe::fields()).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn aliases_lead_to_keys_and_are_not_keys() {
+        let keys = leaves(Recipe::fields());
+        for (theirs, ours) in ALIASES {
+            assert!(keys.iter().any(|(path, _)| path == ours), "{ours}");
+            assert!(!keys.iter().any(|(_, field)| field.name == *theirs), "{theirs}");
         }
     }
 }

@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::field::{self, Form, SettingType, choice};
+use crate::field::{self, Pattern, SettingType, choice};
 use crate::problem::RecipeError;
 
 /// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`.
@@ -211,11 +211,11 @@ impl HeadKind {
 
 impl SettingType for Architecture {
     fn shape() -> field::Shape {
-        field::Shape::Value(field::Kind::Form(Form {
+        field::Shape::Value(field::Kind::Pattern(Pattern {
             expected: "a network such as wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2, resnet50 or \
                        tf_efficientnet_lite0, 1 or 2",
-            pattern: "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$",
-            has: |text| text.parse::<Architecture>().is_ok(),
+            regex: "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$",
+            matches: |text| text.parse::<Architecture>().is_ok(),
         }))
     }
 }

@@ -5,21 +5,17 @@ use std::path::PathBuf;
 
 use calmix_io::shown::shown;
 
-/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The default: no layer sets the key.
     Default,
     /// A text: a built-in recipe or a file.
     Text {
-        /// The recipe or file.
         place: Place,
         /// The line, from 1; `None` for the text as a whole.
         line: Option<usize>,
     },
-    /// An environment variable.
     Environment {
-        /// Its name.
         variable: String,
     },
     /// An option of the command line.
@@ -37,23 +33,19 @@ pub enum Origin {
 /// A text that holds values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A built-in recipe.
     Recipe(String),
-    /// A reading of the paper.
     Preset(String),
-    /// A family of augmentations.
     Family(String),
     /// Pretrained weights, or the `config.json` beside them.
     Pretrained(PathBuf),
     /// What calmix decided by itself, and by what.
     Decided(String),
-    /// A file.
     File(PathBuf),
 }
 
 impl Origin {
     /// Returns whether the user set the value for this run.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(super) fn is_from_user(&self) -> bool {
         match self {
             // An option may set several keys, such as both seeds, and no warning is due for one that has no effect.
             Self::Default | Self::Option { .. } => false,

@@ -34,7 +34,7 @@ impl SettingType for OrAuto<Precision> {
         const _: fn(Precision) = |every| match every {
             Precision::F32 | Precision::Bf16 | Precision::F16 => (),
         };
-        Shape::Value(Kind::Word(&[
+        Shape::Value(Kind::Enum(&[
             Word { word: "auto", doc: &["The fastest format that the device supports in hardware."] },
             Word { word: "f32", doc: &["Single precision."] },
             Word { word: "bf16", doc: &["bfloat16: half precision with the range of single precision."] },

@@ -30,27 +30,20 @@ impl RecipeError {
     }
 }
 
-/// A problem with a recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The key.
     pub path: String,
-    /// Where its value came from.
     pub origin: Origin,
-    /// What is wrong.
     pub what: What,
 }
 
-/// The kinds of problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
-    /// There is no such key.
     NoKey {
         /// The key that was probably meant.
         nearest: Option<String>,
     },
-    /// There is no such recipe.
     NoRecipe {
         /// The recipe that was probably meant, otherwise a list of all recipes.
         hint: String,
@@ -59,7 +52,6 @@ pub enum What {
     Section,
     /// A value that is invalid for the key.
     Expected {
-        /// The value.
         value: String,
         /// A description of the valid values.
         expected: String,
@@ -68,7 +60,6 @@ pub enum What {
     },
     /// A value that contradicts another.
     Rule {
-        /// The value.
         value: String,
         /// What it contradicts and what to do.
         rule: String,
@@ -78,6 +69,8 @@ pub enum What {
         /// How to set it.
         hint: String,
     },
+    /// A key that is set under its old name and under its present one.
+    Renamed { old: String },
     /// A file or setting that cannot be read, with the message.
     Unreadable(String),
 }
@@ -85,13 +78,9 @@ pub enum What {
 /// A value that is allowed but probably not intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The key.
     pub path: String,
-    /// Its value.
     pub value: String,
-    /// Where that came from.
     pub origin: Origin,
-    /// The reason for the warning.
     pub why: String,
 }
 
@@ -115,6 +104,9 @@ impl fmt::Display for Problem {
             }
             What::Rule { value, rule } => write!(f, "{path} = {}: {rule}", shown(value)),
             What::Missing { hint } => write!(f, "{path} is not set; {hint}"),
+            What::Renamed { old } => {
+                write!(f, "`{path}` was called `{old}`, and both are set; keep only `{path}`")
+            }
             What::Unreadable(why) => f.write_str(why),
         }
     }

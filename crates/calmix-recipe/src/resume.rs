@@ -5,12 +5,12 @@ use toml::Value;
 use crate::field::{Resume, leaves};
 use crate::layers::Resolved;
 use crate::problem::unexpected;
+use crate::renamed::{first_key, first_word};
 use crate::{Recipe, RecipeError, value};
 
 /// A key whose value a resumed run would change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The key.
     pub path: String,
     /// The value that the run was started with.
     pub old: Value,
@@ -58,14 +58,18 @@ fn keys(resume: Resume) -> Vec<String> {
 
 impl Resolved {
     /// Returns the hash that identifies the run: 64 hexadecimal digits, equal for recipes that agree in every key that must
-    /// match when a run is resumed. It is BLAKE3 of one `path = value` per line, sorted by path.
+    /// match when a run is resumed. It is BLAKE3 of one `path = value` per line, sorted by path, with the first names of renamed
+    /// keys and words: a renamed key does not change the hash.
     ///
     /// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
     /// [`differences`]; the hash identifies a run only within one version.
     pub fn hash(&self) -> String {
         let mut lines: Vec<String> = must_match()
             .into_iter()
-            .filter_map(|path| self.value(&path).map(|value| format!("{path} = {value}\n")))
+            .filter_map(|path| {
+                let value = first_word(&path, self.value(&path)?);
+                Some(format!("{} = {value}\n", first_key(&path)))
+            })
             .collect();
         lines.sort_unstable();
         blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
@@ -74,9 +78,6 @@ impl Resolved {
 
 impl Recipe {
     /// Returns every key that must match, with its value, for experiment trackers that compare runs.
-    ///
-    /// # Errors
-    /// If the recipe does not pass its own checks.
     pub fn hyperparameters(&self) -> Result<Vec<(String, Value)>, RecipeError> {
         let mut values = value::of(self).map_err(|error| unexpected(&error))?;
         Ok(must_match().into_iter().filter_map(|path| values.remove_entry(&path)).collect())

@@ -37,7 +37,7 @@ pub fn is_own_format(source: SourceName) -> bool {
 /// The format of the files in `folder`; a folder of images if nothing else matches. Where the user names columns, there is
 /// a list of labels. A single file holds vectors, a URL shards.
 pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
-    if CloudUrl::is_in(folder) {
+    if CloudUrl::is_url(folder) {
         return SourceName::Webdataset;
     }
     if folder.is_file() {

@@ -1,4 +1,4 @@
-//! The passes of a step.
+//! The passes of a step, and how processes add up what their micro-batches contribute to it.
 
 use crate::field::choice;
 
@@ -23,5 +23,19 @@ choice! {
         /// `[x; u_weak]` without a gradient and without updating the running statistics, then `[x; mixed; u_strong]`
         /// with both (2,240): the least arithmetic, since weak views need no gradient.
         Lean = "lean",
+    }
+}
+
+choice! {
+    /// How the gradients of all processes are added up.
+    SumKind = Tree {
+        /// Along a tree over the micro-batches: the same bits on any number of processes.
+        ///
+        /// By exchanges of all with all. Between hosts every process sends its share to every other one.
+        Tree = "tree",
+        /// By all-reduce, as in PyTorch's DDP: the same on all processes, but other last bits on another number of them.
+        ///
+        /// Gloo's or NCCL's own algorithm, which sends the least between hosts.
+        AllReduce = "all-reduce",
     }
 }

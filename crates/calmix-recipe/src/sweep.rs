@@ -37,7 +37,7 @@ use calmix_io::shown::shown;
 use grid::{Grid, text_of};
 
 /// The largest number of runs in a sweep: about ten times those of all the paper's tables.
-const MOST_CELLS: usize = 10_000;
+const MAX_CELLS: usize = 10_000;
 
 /// A sweep: its description and its runs.
 #[derive(Debug, Clone)]
@@ -48,7 +48,6 @@ pub struct Sweep {
     pub cells: Vec<SweepCell>,
 }
 
-/// A run of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepCell {
     /// The name of its folder, unique in the sweep: the recipe, the values that vary in its grid, and the seed.
@@ -90,8 +89,8 @@ impl Sweep {
         for (number, grid) in (1..).zip(grids) {
             let in_grid = |problem: String| fail(format!("grid {number}: {problem}"));
             let grid = Grid::read(&all, grid).map_err(in_grid)?;
-            if grid.size().is_none_or(|size| cells.len() + size > MOST_CELLS) {
-                return Err(fail(format!("the sweep has more than {MOST_CELLS} runs")));
+            if grid.size().is_none_or(|size| cells.len() + size > MAX_CELLS) {
+                return Err(fail(format!("the sweep has more than {MAX_CELLS} runs")));
             }
             for (name, recipe, settings) in grid.cells() {
                 let place = PathBuf::from(format!("{}, grid {number}", path.display()));
@@ -147,7 +146,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{builtin_sweeps, is_papers};
+    use crate::{builtin_sweeps, is_in_paper};
 
     fn read(text: &str) -> Result<Sweep, String> {
         Sweep::read(Path::new("s.toml"), text).map_err(|error| error.to_string())
@@ -178,7 +177,7 @@ mod tests {
             let cells = Sweep::read(Path::new(sweep.name), sweep.text).unwrap().cells;
             let settings = cells.iter().map(|cell| {
                 let resolved = cell.layers().resolve().unwrap();
-                assert!(is_papers(&resolved, &cell.recipe), "{}", cell.name);
+                assert!(is_in_paper(&resolved, &cell.recipe), "{}", cell.name);
                 cell.changes()
                     .into_iter()
                     .filter(|set| !set.starts_with("seed="))

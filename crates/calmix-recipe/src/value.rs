@@ -132,16 +132,14 @@ fn write(
 pub(super) fn read(text: &str, kind: Kind) -> Value {
     let bare = || Value::String(text.to_owned());
     match kind {
-        Kind::Text | Kind::Word(_) | Kind::Form(_) => {
+        Kind::String | Kind::Enum(_) | Kind::Pattern(_) => {
             toml_value(text).filter(Value::is_str).unwrap_or_else(bare)
         }
         Kind::List(of, _) => toml_value(text).filter(Value::is_array).unwrap_or_else(|| {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             Value::Array(items.map(|item| read(item, *of)).collect())
         }),
-        Kind::Flag | Kind::Whole(_) | Kind::Number | Kind::NumberOr(_) => {
-            toml_value(text).unwrap_or_else(bare)
-        }
+        Kind::Bool | Kind::Int(_) | Kind::Float | Kind::FloatOr(_) => toml_value(text).unwrap_or_else(bare),
     }
 }
 

@@ -2,17 +2,16 @@
 //!
 //! Runs that differ in nothing but their seeds are one setting. Settings on the same data are compared run by run, seed by
 //! seed: Student's interval of the mean difference, and p-values after Holm's correction for all tests of the comparison.
-//! Fewer than [`ENOUGH_PAIRS`] pairs are not tested: with two, the interval is 12.7 standard errors wide to each side.
+//! Fewer than [`MIN_PAIRS`] pairs are not tested: with two, the interval is 12.7 standard errors wide to each side.
 //!
 //! | question | file |
 //! |---|---|
-//! | which data of a run are compared? | `compared_run.rs`, `measure.rs` |
+//! | which data of a run are compared? | `measure.rs` |
 //! | which runs are one setting, and what is it called? | `settings.rs`, `method_words.rs` |
 //! | how do two settings differ? | `difference.rs`, for all of them `comparison.rs` |
 //! | what are the paper's metrics of a setting? | `paper.rs`, from `paper.csv` |
 //! | how is it written? | `layout.rs`, then `markdown.rs`, `latex.rs`, `long_csv.rs` |
 
-mod compared_run;
 mod comparison;
 mod difference;
 mod latex;
@@ -24,26 +23,8 @@ mod method_words;
 mod paper;
 mod settings;
 
-pub use compared_run::ComparedRun;
 pub use comparison::{Comparison, SettingCell};
-pub use difference::{ENOUGH_PAIRS, LEVEL, PairOutcome, SettingDifference};
-pub use measure::Measure;
+pub use difference::{LEVEL, MIN_PAIRS, PairOutcome, SettingDifference};
+pub use measure::{ComparedRun, Measure};
 pub use paper::{PAPER, PublishedMetrics};
 pub use settings::DataColumn;
-
-impl Comparison {
-    /// As Markdown.
-    pub fn to_markdown(&self) -> String {
-        markdown::write(self)
-    }
-
-    /// As LaTeX, with booktabs and multirow.
-    pub fn to_latex(&self) -> String {
-        latex::write(self)
-    }
-
-    /// As CSV: a line for each setting and measure, in per cent.
-    pub fn to_csv(&self) -> String {
-        long_csv::write(self)
-    }
-}

@@ -10,7 +10,6 @@ use calmix_metrics::error::MetricsError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The folder is not a run.
     #[error("{}: this is not a run folder; `calmix inspect FOLDER` lists the runs in a folder", shown(.0.display()))]
     NoRun(PathBuf),
     /// The run stopped before it wrote its recipe.
@@ -19,21 +18,13 @@ pub enum ReportError {
     /// A file of the run cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The predictions of the run are inconsistent.
     #[error("{}: its predictions cannot be evaluated: {problem}", shown(.folder.display()))]
-    Measure {
-        /// The folder of the run.
-        folder: PathBuf,
-        /// What is wrong.
-        problem: MetricsError,
-    },
-    /// A plot cannot be drawn as PNG.
+    Measure { folder: PathBuf, problem: MetricsError },
     #[error("a plot cannot be rendered as an image: {0}")]
     Raster(String),
 }
 
 impl ReportError {
-    /// Returns what to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoRun(_) | Self::NotBegun(_) => ErrorKind::Mistake,

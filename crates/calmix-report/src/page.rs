@@ -3,7 +3,6 @@
 //! The page needs no network and no script. Its content security policy forbids both, so that a hostile name that slipped
 //! through the escaping could do nothing.
 
-mod encode;
 mod html;
 
 pub use html::html;
@@ -13,7 +12,6 @@ use crate::plot::{self, PlotView};
 use crate::report::RunsReport;
 use crate::svg::Drawing;
 
-/// A file beside the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFile {
     /// Its name, of lower-case letters, digits, `.` and `-`.
@@ -26,9 +24,6 @@ pub struct ReportFile {
 pub const DRAWS_PNG: bool = cfg!(feature = "raster");
 
 /// Draws every plot as SVG, CSV and, if [`DRAWS_PNG`], PNG.
-///
-/// # Errors
-/// If a plot cannot be drawn as PNG.
 pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, ReportError> {
     let mut files = Vec::new();
     for plot in plot::all(report) {

@@ -1,6 +1,5 @@
 //! What each plot shows: plain data first, then how it is drawn and the table under it. One file per plot.
 
-mod all;
 pub mod by_class;
 pub mod confusion;
 pub mod coverage;
@@ -9,37 +8,42 @@ pub mod margins;
 pub mod pseudo_labels;
 pub mod reliability;
 pub mod training;
-
-/// Pixels across a panel: two fit beside each other on a page, and one on a phone.
-const PANEL: f64 = 400.0;
-
-mod table;
 mod view;
 
-/// What a plot shows of one run.
-#[derive(Debug)]
-struct OfRun<'a, T: ?Sized> {
-    /// The place of the run among all, which gives it its colour.
-    tone: usize,
-    /// The name of the run.
-    name: &'a str,
-    data: &'a T,
-}
+use crate::report::{RunReport, RunsReport};
+use view::RunData;
+pub use view::{DataTable, ExamplePrediction, ImageRow, PlotView, TableCell};
 
-// Not derived: that would ask for data that can be copied.
-impl<T: ?Sized> Clone for OfRun<'_, T> {
-    fn clone(&self) -> Self {
-        *self
+/// Draws every plot that the runs have data for, in the order of the page.
+pub fn all(report: &RunsReport) -> Vec<PlotView> {
+    let runs = report.runs.as_slice();
+    let mut plots = Vec::new();
+    plots.extend(reliability::view(&of_runs(runs, |run| Some(&run.evaluated.as_ref()?.reliability))));
+    plots.extend(coverage::view(&of_runs(runs, |run| Some(&run.evaluated.as_ref()?.coverage))));
+    plots.extend(training::view(&of_runs(runs, |run| run.training.as_ref())));
+    plots.extend(pseudo_labels::view(&of_runs(runs, |run| Some(run.pseudo_labels.as_slice()))));
+    for (at, run) in runs.iter().enumerate() {
+        // With several runs, the names of files and links need a number.
+        let numbered =
+            |name: &str| if runs.len() > 1 { format!("{name}-{}", at + 1) } else { name.to_owned() };
+        let titled =
+            |title: &str| if runs.len() > 1 { format!("{}: {title}", run.name) } else { title.to_owned() };
+        let label =
+            |view: PlotView| PlotView { name: numbered(&view.name), title: titled(&view.title), ..view };
+        let evaluated = run.evaluated.as_ref();
+        plots.extend(run.margins.as_ref().and_then(margins::view).map(label));
+        plots.extend(evaluated.map(|evaluated| confusion::view(&evaluated.confusion)).map(label));
+        plots.extend(evaluated.map(|evaluated| by_class::view(&evaluated.by_class)).map(label));
+        plots.extend(evaluated.map(|evaluated| examples::view(&evaluated.examples)).map(label));
     }
+    plots
 }
 
-impl<T: ?Sized> Copy for OfRun<'_, T> {}
-
-/// Shortens the name of a run for a legend.
-fn brief(name: &str) -> String {
-    crate::svg::fitted(name, 32)
+/// Collects the data of a plot from all runs that have it.
+fn of_runs<'a, T: ?Sized>(
+    runs: &'a [RunReport],
+    pick: impl Fn(&'a RunReport) -> Option<&'a T>,
+) -> Vec<RunData<'a, T>> {
+    let found = runs.iter().enumerate();
+    found.filter_map(|(tone, run)| Some(RunData { tone, name: &run.name, data: pick(run)? })).collect()
 }
-
-pub use all::all;
-pub use table::{DataTable, TableCell};
-pub use view::{ExamplePrediction, Images, PlotView};

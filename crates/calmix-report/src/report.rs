@@ -1,8 +1,8 @@
 //! The data of a report: runs read from their folders and evaluated again. Every page, table and plot is made from it.
 
-mod answers;
 mod assessment;
 mod run;
+mod top_predictions;
 
 use std::path::Path;
 
@@ -11,17 +11,15 @@ use calmix_metrics::predictions::Predictions;
 use serde::Serialize;
 
 use crate::error::ReportError;
-pub use answers::{Answers, BeforeAfter};
 pub use assessment::{Assessment, LabelsOf, PRECISION};
 pub use run::{EvaluatedRun, RunReport};
+pub use top_predictions::{BeforeAfter, TopPredictions};
 
 /// The format of `report.json`. Later ones may add fields.
 pub const FORMAT: u32 = 1;
 
-/// A report of one run or several.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunsReport {
-    /// The format.
     pub format: u32,
     /// The version of calmix that made the report.
     pub calmix: String,
@@ -31,9 +29,6 @@ pub struct RunsReport {
 
 impl RunsReport {
     /// Reads runs; with their thumbnails if `images`.
-    ///
-    /// # Errors
-    /// If a folder is not a run, has not begun, or cannot be read.
     pub fn read(folders: &[impl AsRef<Path>], images: bool) -> Result<Self, ReportError> {
         let mut runs = Vec::new();
         for folder in folders {
@@ -52,15 +47,12 @@ impl RunsReport {
         Ok(Self { format: FORMAT, calmix: env!("CARGO_PKG_VERSION").to_owned(), runs })
     }
 
-    /// Whether all runs are finished, so that nothing will change.
+    /// Returns whether all runs are finished, so that nothing will change.
     pub fn is_final(&self) -> bool {
         self.runs.iter().all(|run| run.finished)
     }
 
     /// As JSON, every number with all its digits.
-    ///
-    /// # Errors
-    /// If serde fails, which no field of a report causes.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');

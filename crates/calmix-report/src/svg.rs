@@ -11,14 +11,13 @@ mod drawing;
 mod plot;
 #[cfg(feature = "raster")]
 mod raster;
-mod text;
 
 pub use axis::Axis;
-pub use drawing::{Drawing, STYLE};
+pub use drawing::{Drawing, STYLE, shortened};
 pub use plot::{Key, Plot, PlotMark};
+
 #[cfg(feature = "raster")]
 pub use raster::png;
-pub use text::fitted;
 
-/// How many tones lines and areas can have.
+/// The number of colours of lines and areas.
 pub const TONES: usize = 6;

@@ -29,7 +29,7 @@ fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
         settings: settings.iter().chain(more).map(|(key, value)| ((*key).into(), (*value).into())).collect(),
         fingerprint: "160e6b32d3bb".to_owned(),
         seeds: (seed, seed),
-        is_papers: false,
+        is_in_paper: false,
         chosen_on_test: false,
         on: EvalSet::Test,
         samples: 10_000,
@@ -91,7 +91,7 @@ fn two_methods_agree_with_scipy_and_statsmodels() {
         comparison.differences.iter().map(|seen| (seen.measure, seen.outcome)).collect();
     assert_eq!(
         assessments,
-        [(Measure::Ece, PairOutcome::Lower), (Measure::Error, PairOutcome::NotToldApart)]
+        [(Measure::Ece, PairOutcome::Lower), (Measure::Error, PairOutcome::NotSignificant)]
     );
 }
 
@@ -221,7 +221,7 @@ fn too_few_runs_are_not_tested() {
     assert!(comparison.to_markdown().contains("| too few runs |"), "{}", comparison.to_markdown());
     // Errors that are all the same scatter by nothing: no p-value of zero.
     let comparison = Comparison::of(runs(1..4), None).unwrap();
-    assert_eq!(comparison.differences[1].outcome, PairOutcome::NoScatter);
+    assert_eq!(comparison.differences[1].outcome, PairOutcome::NoVariance);
     assert_eq!((comparison.tests, comparison.differences[1].p_value), (1, None));
 }
 
@@ -282,13 +282,13 @@ fn settings_have_the_papers_places_and_names() {
 fn paper_metrics_are_beside_ours_in_its_settings() {
     let mut runs = two_methods();
     for run in &mut runs {
-        run.is_papers = true;
+        run.is_in_paper = true;
     }
     let comparison = Comparison::of(runs, None).unwrap();
     let paper = comparison.cells[1].paper.unwrap();
     assert_eq!((paper.ece, paper.ece_std, paper.error), (3.24, Some(0.12), 7.13));
     // 6.71 with 15 bins, 6.61 with 10.
-    assert!((comparison.cells[1].beside_paper(Measure::Ece).unwrap() - (6.61 - 3.24)).abs() < 1e-9);
+    assert!((comparison.cells[1].minus_paper(Measure::Ece).unwrap() - (6.61 - 3.24)).abs() < 1e-9);
     let text = comparison.to_markdown();
     assert!(text.contains("3.24 ± 0.12 |") && text.contains("+3.37 |"), "{text}");
     assert!(comparison.to_csv().contains(",3.24,0.12,3.3"), "{}", comparison.to_csv());
@@ -321,7 +321,7 @@ fn latex_compiles() {
     let hostile = "a_b\\{%$#&~^|\"<ä\u{1b}[2J]\n";
     let mut runs = two_methods();
     for run in &mut runs {
-        run.is_papers = true;
+        run.is_in_paper = true;
     }
     for seed in 1..4 {
         runs.push(run(seed, 0.1, 0.2, &[MIXED[0], ("network.weights", hostile)]));

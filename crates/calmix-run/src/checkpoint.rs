@@ -18,7 +18,7 @@
 //! let run = Run::create(&folder)?;
 //! let mut checkpoints = run.checkpoints(2);
 //! assert!(newest(checkpoints.folder())?.is_none());
-//! let identity = Identity { recipe: "4f1c".into(), dataset: "90ab".into(), split: "77f0".into(), groups: 1, shards: 1 };
+//! let identity = Identity { recipe: "4f1c".into(), dataset: "90ab".into(), split: "77f0".into(), groups: 1, micro_batches: 1 };
 //! for step in [10, 20, 30] {
 //!     checkpoints.save(&CheckpointContents {
 //!         step,
@@ -35,7 +35,7 @@
 //! assert!(found.skipped[0].reason.to_string().contains("method.json, byte 1: 1 bytes, but 2 were written"));
 //! assert_eq!(found.checkpoint.bytes("live.safetensors")?, [20; 6]);
 //!
-//! // A single one can be looked at.
+//! // A single one can be opened.
 //! assert_eq!(Checkpoint::open(&folder.join("checkpoints/step-000000020"))?.hash(), found.checkpoint.hash());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -45,7 +45,6 @@ mod folder;
 mod found;
 mod manifest;
 mod read;
-mod unusable;
 mod writer;
 
 use std::sync::Arc;
@@ -54,12 +53,12 @@ use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::Disk;
 use calmix_io::lock::Lock;
 
+pub(crate) use files::remove;
 pub use files::{CheckpointFiles, Written};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
-pub(crate) use found::{is_step, put_back};
+pub(crate) use found::{is_step, restore_replaced};
 pub use manifest::{Identity, Manifest};
-pub use read::Fault;
-pub use unusable::{FORMAT, SkippedCheckpoint};
+pub use read::{FORMAT, Fault, SkippedCheckpoint};
 pub use writer::{Committed, Writer};
 
 use crate::error::RunError;
@@ -97,14 +96,11 @@ impl Checkpoints {
     }
 
     /// Writes a checkpoint from one process.
-    ///
-    /// # Errors
-    /// As [`begin`](Self::begin), [`CheckpointFiles`] and [`Writer::commit`]. Older checkpoints are untouched then.
     pub fn save(&mut self, snapshot: &CheckpointContents<'_>) -> Result<Committed, RunError> {
         let writer = self.begin(snapshot.step)?;
         let mut files = Vec::with_capacity(snapshot.parts.len());
         for (name, bytes) in &snapshot.parts {
-            files.push(writer.parts().write(name, bytes).map_err(RunError::own_file)?);
+            files.push(writer.parts().write(name, bytes).map_err(RunError::of_run_file)?);
         }
         writer.commit(snapshot.identity.clone(), snapshot.journal.clone(), files)
     }
@@ -123,20 +119,17 @@ impl Checkpoints {
                 Err(Fault::Damaged(_)) => {}
                 Err(fault) => return Err(fault.into()),
             }
-            // An error if this is damaged and no other is whole: the user has to decide then.
+            // An error if this is damaged and no other is usable: the user has to decide then.
             newest(&self.folder.path)?;
-            self.folder.remove(step).map_err(RunError::own_file)?;
+            self.folder.remove(step).map_err(RunError::of_run_file)?;
         }
-        Writer::new(step, &mut self.folder, false).map_err(RunError::own_file)
+        Writer::new(step, &mut self.folder, false).map_err(RunError::of_run_file)
     }
 
-    /// Begins a checkpoint that takes the place of one of the same step once it is committed: the end of a run, whose
-    /// last step was saved before it was evaluated. A kill in between leaves one of them: what stands under
-    /// a scratch name is put back when the run is next opened.
-    ///
-    /// # Errors
-    /// If the disk fails. There has to be a checkpoint of this step when it is committed.
-    pub fn begin_in_place(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
-        Writer::new(step, &mut self.folder, true).map_err(RunError::own_file)
+    /// Begins a checkpoint that replaces one of the same step when it is committed: the end of a run, whose last step was saved
+    /// before it was evaluated. If the process is killed in between, the one that is left under a scratch name is restored when the
+    /// run is next opened.
+    pub fn begin_replacement(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
+        Writer::new(step, &mut self.folder, true).map_err(RunError::of_run_file)
     }
 }

@@ -13,7 +13,7 @@ use std::fmt::Display;
 pub enum CsvCell<'a> {
     /// A text that may come from outside, such as a path or the name of a class.
     Text(Cow<'a, str>),
-    /// What calmix makes itself, such as a number: written as it is.
+    /// A text that calmix makes itself, such as a number: written as it is.
     Plain(String),
 }
 

@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use calmix_core::error::CoreError;
-use calmix_io::counted::counted;
 use calmix_io::error::{ErrorKind, FileError, FileProblem};
 use calmix_io::shown::shown;
+use calmix_io::text::counted;
 use calmix_io::transient::is_transient;
 use calmix_recipe::RecipeError;
 use safetensors::SafeTensorError;
@@ -85,7 +85,7 @@ pub enum RunError {
     NoneUsable {
         /// The folder of checkpoints.
         folder: PathBuf,
-        /// What is wrong with each, newest first.
+        /// The problem of each, newest first.
         skipped: Vec<SkippedCheckpoint>,
     },
     /// A checkpoint cannot be read now. It may be undamaged, so resuming from an older one would lose its steps.
@@ -168,7 +168,7 @@ impl From<SafeTensorError> for RunError {
 
 impl RunError {
     /// Returns the error for a file whose path the run decided, not the user: if that is wrong, the run is damaged.
-    pub(crate) fn own_file(error: FileError) -> Self {
+    pub(crate) fn of_run_file(error: FileError) -> Self {
         Self::File(error.unless_transient(ErrorKind::Failure))
     }
 
@@ -190,9 +190,6 @@ impl RunError {
     }
 
     /// Drops an error that may pass, since a measurement of pace is not worth waiting for the storage.
-    ///
-    /// # Errors
-    /// This error, if it is permanent.
     pub fn unless_transient(self) -> Result<(), Self> {
         if self.kind() == ErrorKind::Transient { Ok(()) } else { Err(self) }
     }
@@ -229,7 +226,7 @@ mod tests {
     fn wrong_path_of_an_own_file_is_damage() {
         let missing = || FileError::new("run/recipe.toml", io::Error::from(io::ErrorKind::NotFound));
         assert_eq!(RunError::from(missing()).kind(), ErrorKind::Mistake);
-        assert_eq!(RunError::own_file(missing()).kind(), ErrorKind::Failure);
+        assert_eq!(RunError::of_run_file(missing()).kind(), ErrorKind::Failure);
     }
 
     #[test]

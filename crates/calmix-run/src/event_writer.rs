@@ -1,7 +1,7 @@
 //! Writes the journal and the predictions of a run, and passes its events to the sinks.
 //!
-//! Lines and predictions queue up behind each other. While the disk takes everything, the queue is empty. Where the recipe lets
-//! a run continue with a full disk, the queue waits, up to a limit, and no checkpoint is made before the queue is written.
+//! Lines and predictions go through a queue, which is empty as long as the disk accepts everything. If the recipe lets a run continue
+//! with a full disk, the queue grows up to a limit, and no checkpoint is made before it is written.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -18,7 +18,7 @@ use toml::Value;
 use crate::error::RunError;
 use crate::events::{Event, Note, Pace};
 use crate::run::{Journal, Mark, Run, RunFile};
-use crate::sink::{Hyperparameter, JsonLines, Sink, TensorBoard, WorkProgress};
+use crate::sink::{Hyperparameter, PaceLines, Sink, TensorBoard, WorkProgress};
 use crate::tensor_files::predictions_file;
 
 /// The journal, the predictions and the sinks of a run that is being trained.
@@ -29,14 +29,14 @@ pub struct EventWriter<'a> {
     progress_sinks: Vec<Box<dyn Sink + 'a>>,
     /// Files of the run's folder that depend on the clock.
     sinks: Vec<Box<dyn Sink + 'a>>,
-    waiting: VecDeque<Pending>,
-    most_waiting: usize,
+    queue: VecDeque<Pending>,
+    max_queued_bytes: usize,
     on_failure: OnFailure,
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
-/// Bytes that may wait for the disk: days of events, or the predictions of an evaluation of ImageNet.
-const MOST_WAITING: usize = 512 << 20;
+/// Bytes that may be queued for the disk: days of events, or the predictions of an evaluation of ImageNet.
+const MAX_QUEUED_BYTES: usize = 512 << 20;
 
 /// The journal and the predictions of a run.
 struct RunFiles {
@@ -51,9 +51,6 @@ enum Pending {
 
 impl<'a> EventWriter<'a> {
     /// Continues the journal at `mark` after `step` steps; what depends on the clock goes into files of its own.
-    ///
-    /// # Errors
-    /// If a file cannot be opened, or what stands before the mark has changed.
     pub fn new(
         run: Run,
         mark: &Mark,
@@ -61,25 +58,27 @@ impl<'a> EventWriter<'a> {
         recipe: &Recipe,
         progress_sinks: Vec<Box<dyn Sink + 'a>>,
     ) -> Result<Self, RunError> {
-        let timing = safe_open::append(run.paths().timing()).map_err(RunError::own_file)?;
-        let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JsonLines::new(io::sink(), timing))];
+        let timing = safe_open::append(run.paths().timing()).map_err(RunError::of_run_file)?;
+        let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(PaceLines(timing))];
         if recipe.log.tensorboard {
             sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step, recipe)?));
         }
-        let journal = run.journal(mark).map_err(RunError::own_file)?;
-        let on_failure = recipe.checkpoint.on_failure;
+        let journal = run.journal(mark).map_err(RunError::of_run_file)?;
         let files = Some(RunFiles { run, journal });
-        let waiting = VecDeque::new();
-        let most_waiting = MOST_WAITING;
-        Ok(Self { files, progress_sinks, sinks, waiting, most_waiting, on_failure, trouble: None })
+        Ok(Self { files, progress_sinks, sinks, ..Self::silent(recipe) })
     }
 
-    /// Writes nothing, and has no sinks.
+    /// Makes a writer for a rank that writes nothing and has no sinks.
     pub fn silent(recipe: &Recipe) -> Self {
-        let on_failure = recipe.checkpoint.on_failure;
-        let (progress_sinks, sinks, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
-        let most_waiting = MOST_WAITING;
-        Self { files: None, progress_sinks, sinks, waiting, most_waiting, on_failure, trouble: None }
+        Self {
+            files: None,
+            progress_sinks: Vec::new(),
+            sinks: Vec::new(),
+            queue: VecDeque::new(),
+            max_queued_bytes: MAX_QUEUED_BYTES,
+            on_failure: recipe.checkpoint.on_failure,
+            failure: None,
+        }
     }
 
     /// Writes an event into the journal and passes it to the sinks.
@@ -90,38 +89,35 @@ impl<'a> EventWriter<'a> {
         let Some(files) = &self.files else { return Ok(()) };
         let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
         let path = files.run.paths().events();
-        let line = line.map_err(|error| RunError::own_file(FileError::new(path, error)))?;
-        self.waiting.push_back(Pending::Line(line));
-        self.settle()?;
-        self.each(|sink| sink.event(event))
+        let line = line.map_err(|error| RunError::of_run_file(FileError::new(path, error)))?;
+        self.queue.push_back(Pending::Line(line));
+        self.write_or_keep()?;
+        self.for_each_sink(|sink| sink.event(event))
     }
 
     /// Passes a note to the sinks only: it is not the same in every repetition of the run.
     ///
     /// # Errors
     /// If a file that depends on the clock cannot be written, and the recipe lets that end the run.
-    pub fn aside(&mut self, note: Note) -> Result<(), RunError> {
+    pub fn notify_sinks_only(&mut self, note: Note) -> Result<(), RunError> {
         let note = Event::Note(note);
-        self.each(|sink| sink.event(&note))
+        self.for_each_sink(|sink| sink.event(&note))
     }
 
     /// Passes the pace to the sinks, and repeats what still cannot be written.
-    ///
-    /// # Errors
-    /// As [`aside`](Self::aside).
     pub fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
-        if let Some(trouble) = self.trouble.clone() {
+        if let Some(failure) = self.failure.clone() {
             let hint =
                 "the run continues; free some space, or it can only be resumed from an older checkpoint"
                     .to_owned();
-            self.aside(Note { step: pace.step, text: trouble, hint })?;
+            self.notify_sinks_only(Note { step: pace.step, text: failure, hint })?;
         }
-        self.each(|sink| sink.pace(pace))
+        self.for_each_sink(|sink| sink.pace(pace))
     }
 
     /// Passes the step at which the run starts or resumes to the user's sinks.
-    pub fn begins(&mut self, step: u64) {
-        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.begins(step)));
+    pub fn started(&mut self, step: u64) {
+        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.started(step)));
     }
 
     /// Passes the pace between two intervals to the user's sinks.
@@ -135,50 +131,38 @@ impl<'a> EventWriter<'a> {
     }
 
     /// Writes the predictions of a network.
-    ///
-    /// # Errors
-    /// As [`event`](Self::event).
     pub fn predictions(&mut self, predictions: &Predictions) -> Result<(), RunError> {
         if self.files.is_none() {
             return Ok(());
         }
         let &Predictions { step, split, model, .. } = predictions;
         let name = predictions_file::file_name(step, split, model);
-        self.waiting.push_back(Pending::Predictions(name, predictions_file::to_bytes(predictions)?));
-        self.settle()
+        self.queue.push_back(Pending::Predictions(name, predictions_file::to_bytes(predictions)?));
+        self.write_or_keep()
     }
 
     /// Removes predictions of old evaluations. A failure is a warning and does not stop the run.
-    ///
-    /// # Errors
-    /// As [`aside`](Self::aside).
     pub fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), RunError> {
-        let Some(files) = self.files.as_ref().filter(|_| keep > 0 && self.waiting.is_empty()) else {
+        let Some(files) = self.files.as_ref().filter(|_| keep > 0 && self.queue.is_empty()) else {
             return Ok(());
         };
         let Err(error) = files.run.remove_old_predictions(step, keep as usize) else { return Ok(()) };
         let text = format!("old predictions could not be removed: {error}");
-        self.aside(Note { step, text, hint: "the run continues; delete them by hand".to_owned() })
+        self.notify_sinks_only(Note { step, text, hint: "the run continues; delete them by hand".to_owned() })
     }
 
-    /// Writes a file at the end of the run, after everything before it has been written.
-    ///
-    /// # Errors
-    /// If the file, or anything before it, cannot be written.
-    pub fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), RunError> {
-        let written = self.write_waiting().and_then(|()| match &self.files {
+    /// Writes a file at the end of the run, after everything in the queue.
+    pub fn write_final_file(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), RunError> {
+        let written = self.write_queue().and_then(|()| match &self.files {
             Some(files) => files.run.write(file, bytes),
             None => Ok(()),
         });
-        written.map_err(RunError::own_file)
+        written.map_err(RunError::of_run_file)
     }
 
-    /// The end of the journal, once everything before it is on the disk.
-    ///
-    /// # Errors
-    /// If something cannot be written.
+    /// Writes the queue, and returns the end of the journal once everything before it is on the disk.
     pub fn mark(&mut self) -> Result<Mark, FileError> {
-        self.write_waiting()?;
+        self.write_queue()?;
         self.files.as_mut().map_or_else(|| Ok(Mark::start()), |files| files.journal.mark())
     }
 
@@ -186,69 +170,69 @@ impl<'a> EventWriter<'a> {
     ///
     /// # Errors
     /// The given one, if the recipe lets it end the run.
-    pub fn failed<E: Display>(&mut self, error: E) -> Result<(), E> {
+    pub fn handle_failure<E: Display>(&mut self, error: E) -> Result<(), E> {
         match self.on_failure {
             OnFailure::Stop => Err(error),
             OnFailure::GoOn => {
-                self.trouble = Some(error.to_string());
+                self.failure = Some(error.to_string());
                 Ok(())
             }
         }
     }
 
-    /// Records that the queue is empty again.
-    pub fn recovered(&mut self) {
-        self.trouble = None;
+    /// Forgets the last failure: everything is written again.
+    pub fn clear_failure(&mut self) {
+        self.failure = None;
     }
 
     /// Flushes the sinks.
-    ///
-    /// # Errors
-    /// As [`aside`](Self::aside).
     pub fn flush(&mut self) -> Result<(), RunError> {
-        self.each(|sink| sink.flush())
+        self.for_each_sink(|sink| sink.flush())
     }
 
-    fn settle(&mut self) -> Result<(), RunError> {
-        match self.write_waiting() {
+    fn write_or_keep(&mut self) -> Result<(), RunError> {
+        match self.write_queue() {
             Ok(()) => Ok(()),
-            Err(error) if self.waiting_bytes() > self.most_waiting => {
-                let bytes = self.waiting_bytes();
+            Err(error) if self.queued_bytes() > self.max_queued_bytes => {
+                let bytes = self.queued_bytes();
                 Err(RunError::Backlog { bytes, problem: error })
             }
-            Err(error) => self.failed(RunError::own_file(error)),
+            Err(error) => self.handle_failure(RunError::of_run_file(error)),
         }
     }
 
     /// Bytes that wait for the disk.
-    fn waiting_bytes(&self) -> usize {
+    fn queued_bytes(&self) -> usize {
         let length = |pending: &Pending| match pending {
             Pending::Line(line) => line.len(),
             Pending::Predictions(_, bytes) => bytes.len(),
         };
-        self.waiting.iter().map(length).sum()
+        self.queue.iter().map(length).sum()
     }
 
-    fn write_waiting(&mut self) -> Result<(), FileError> {
+    fn write_queue(&mut self) -> Result<(), FileError> {
         let Some(files) = &mut self.files else { return Ok(()) };
-        while let Some(first) = self.waiting.front() {
+        while let Some(first) = self.queue.front() {
             match first {
                 Pending::Line(line) => files.journal.append(line)?,
                 Pending::Predictions(name, bytes) => files.run.write(RunFile::Predictions(name), bytes)?,
             }
-            self.waiting.pop_front();
+            self.queue.pop_front();
         }
         Ok(())
     }
 
-    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), RunError>) -> Result<(), RunError> {
+    fn for_each_sink(
+        &mut self,
+        notify: impl Fn(&mut dyn Sink) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
         for sink in &mut self.progress_sinks {
-            let _ = tell(sink.as_mut());
+            let _ = notify(sink.as_mut());
         }
         for sink in 0..self.sinks.len() {
-            let outcome = self.sinks.get_mut(sink).map_or(Ok(()), |sink| tell(sink.as_mut()));
+            let outcome = self.sinks.get_mut(sink).map_or(Ok(()), |sink| notify(sink.as_mut()));
             if let Err(error) = outcome.or_else(RunError::unless_transient) {
-                self.failed(error)?;
+                self.handle_failure(error)?;
             }
         }
         Ok(())
@@ -258,9 +242,9 @@ impl<'a> EventWriter<'a> {
 /// A new file for every process, after those that are there.
 fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, RunError> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    safe_open::make_folder(folder).map_err(RunError::own_file)?;
+    safe_open::create_folder_if_missing(folder).map_err(RunError::of_run_file)?;
     let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
-    let file = safe_open::append(folder.join(name)).map_err(RunError::own_file)?;
+    let file = safe_open::append(folder.join(name)).map_err(RunError::of_run_file)?;
     let mut sink = TensorBoard::new(file, clock, (step > 0).then_some(step))?;
     let settings = recipe.hyperparameters()?.into_iter().map(|(path, value)| (path, hyperparameter(value)));
     sink.hyperparameters(&settings.collect::<Vec<_>>())?;
@@ -309,7 +293,7 @@ mod tests {
         let mut recipe = Recipe::default();
         recipe.checkpoint.on_failure = OnFailure::GoOn;
         let mut writer = EventWriter::new(run, &Mark::start(), 0, &recipe, Vec::new()).unwrap();
-        writer.most_waiting = 1_000;
+        writer.max_queued_bytes = 1_000;
         let note = |step| Event::Note(Note { step, text: "so it is".to_owned(), hint: "do this".to_owned() });
         disk.0.store(true, Ordering::Relaxed);
         let failed = (0..1_000).find_map(|step| Some((step, writer.event(&note(step)).err()?)));

@@ -25,7 +25,6 @@
 //! # Ok::<(), calmix_run::error::RunError>(())
 //! ```
 
-mod number;
 mod pace;
 mod starvation;
 mod step;
@@ -38,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 
-pub use pace::{Exchange, Pace, Pacer, Reading};
+pub use pace::{Collectives, Exchange, Pace, Pacer, Reading};
 pub use starvation::Starvation;
 pub use step::{Loss, Step};
 
@@ -61,9 +60,9 @@ pub enum Event {
 pub struct Note {
     /// The number of updates before it.
     pub step: u64,
-    /// What happened.
+    /// The event, as a sentence.
     pub text: String,
-    /// What to try next.
+    /// The next step for the user.
     pub hint: String,
 }
 
@@ -93,9 +92,6 @@ impl Event {
     }
 
     /// Writes the line of `events.jsonl`, without its line break.
-    ///
-    /// # Errors
-    /// If JSON refuses a value, which no field of an event causes.
     pub fn to_line(&self) -> Result<String, RunError> {
         serde_json::to_string(self).map_err(|error| no_event(&error))
     }

@@ -6,7 +6,7 @@
 //! | what is in a run folder, and which process may write there? | [`run`] |
 //! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`tensor_files::sample_files`] |
 //! | what happened, step by step? | [`events`] |
-//! | where is a new run, and how did it end? | [`run_folder`], [`outcome`] |
+//! | where is a new run? | [`run_folder`] |
 //! | how are events, predictions and files written while a run trains? | [`event_writer`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | what did a network predict for every sample of a split? | [`tensor_files::predictions_file`] |
@@ -15,22 +15,20 @@
 //! | what is the state of a run? | [`read::inspect`] |
 //! | which predictions are shown as examples? | [`tensor_files::examples`] |
 //! | how is a table written for spreadsheets? | [`csv_line`] |
-//! | which models of a finished run have metrics? | [`read::measured`] |
-//! | what was trained, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`read::overview`] |
+//! | what was trained, how did it end, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`read::overview`] |
 //!
 //! Whatever goes wrong is a [`RunError`](error::RunError), which says what to do about it.
 //!
 //! Libraries never print: a sink writes to whatever writer it is given.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod checkpoint;
-pub mod collectives;
 pub mod csv_line;
 pub mod error;
 pub mod event_writer;
 pub mod events;
 pub mod model_info;
-pub mod outcome;
 pub mod pretrained;
 pub mod read;
 pub mod result;

@@ -9,7 +9,7 @@ use calmix_io::class_names;
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::HeldOut;
 use calmix_recipe::Recipe;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::HeadKind;
 use calmix_recipe::precision::Precision;
@@ -23,11 +23,10 @@ use crate::error::RunError;
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
 pub const FORMAT: u32 = 5;
 
-/// The key of the metadata.
 const KEY: &str = "calmix";
 
 /// Bytes that the metadata may add to a file of weights.
-pub const LONGEST_METADATA: u64 = 16 << 20;
+pub const MAX_METADATA_BYTES: u64 = 16 << 20;
 
 /// The network, the classes, the images and the calibration of a file of weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,7 +44,7 @@ pub struct ModelInfo {
     /// Pixels of the shorter side of an image before the centre crop; 0 if the model reads vectors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resize: u32,
-    /// How images are resized: `bilinear`; empty if the model reads vectors.
+    /// The resizing filter of images: `bilinear`; empty if the model reads vectors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub filter: String,
     /// The shorter side to which larger images are shrunk before anything else; `None` if the training images were not shrunk.
@@ -99,7 +98,7 @@ pub struct HeadInfo {
     pub kind: HeadKind,
     /// The number format that the backbone computes in.
     pub precision: Precision,
-    /// What ran the backbone, with its version; empty if there is no backbone, or libtorch of an earlier version of calmix did.
+    /// The runtime of the backbone, with its version; empty if there is no backbone, or libtorch of an earlier version of calmix did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub runtime: String,
     /// The number of features of the backbone.
@@ -122,7 +121,7 @@ impl HeadInfo {
         HeadShape { width: self.dimensions as usize, hidden: self.kind.hidden(), classes }
     }
 
-    /// Whether both describe the same head. Versions of a runtime differ in the last bits of features: that is the same head.
+    /// Returns whether both describe the same head. Versions of a runtime differ in the last bits of features: that is the same head.
     fn is_same(&self, other: &Self) -> bool {
         *self == Self { runtime: self.runtime.clone(), ..other.clone() }
     }
@@ -156,27 +155,24 @@ impl ModelInfo {
         Some(PixelFormat { size: encoder.size, mean: encoder.mean, std: encoder.std })
     }
 
-    /// What is below the head, or the network itself, in a word; `None` if the model reads vectors.
+    /// Names the network, or the encoder below the head; `None` if the model reads vectors.
     pub fn network_name(&self) -> Option<String> {
         let encoder = || Some(format!("ONNX encoder ({})", self.head.as_ref()?.encoder.as_ref()?.output));
         self.model.map(|model| model.network.to_string()).or_else(encoder)
     }
 
-    /// Whether the model reads vectors instead of images: it is a head without a backbone.
+    /// Returns whether the model reads vectors instead of images: it is a head without a backbone.
     pub fn reads_vectors(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.backbone.is_empty())
     }
 
     /// Sets the hash of the calibration. Whoever changes the calibration or the held-out labels calls this before writing.
-    ///
-    /// # Errors
-    /// If they cannot be written as JSON.
     pub fn seal(&mut self) -> Result<(), serde_json::Error> {
         self.calibration_blake3 = self.hash_of_calibration()?;
         Ok(())
     }
 
-    /// Whether the calibration and the held-out labels are the ones that were written.
+    /// Returns whether the calibration and the held-out labels are the ones that were written.
     pub fn is_sealed(&self) -> bool {
         self.hash_of_calibration().is_ok_and(|hash| hash == self.calibration_blake3)
     }
@@ -186,9 +182,6 @@ impl ModelInfo {
     }
 
     /// The weights with this in their metadata. The hashes are then those of the new bytes and of the calibration.
-    ///
-    /// # Errors
-    /// If the weights are not safetensors.
     pub fn embed(&mut self, weights: &[u8]) -> Result<Vec<u8>, RunError> {
         self.seal().map_err(SafeTensorError::from)?;
         self.blake3.clear();
@@ -200,9 +193,6 @@ impl ModelInfo {
     }
 
     /// Reads the metadata of a file of weights; `None` if calmix did not write any.
-    ///
-    /// # Errors
-    /// If the file is not safetensors, or its metadata is not what [`embed`](Self::embed) writes.
     pub fn embedded(weights: &[u8]) -> Result<Option<Self>, RunError> {
         let (_, header) = SafeTensors::read_metadata(weights)?;
         let text = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -222,61 +212,58 @@ impl ModelInfo {
     /// Describes the first difference between this file and what is `found`: the weights, the run's recipe, its dataset.
     /// `None` if all is the same. The calibrator and the held-out labels are not compared, since they can be fitted again later.
     pub fn difference(&self, found: &Self) -> Option<String> {
-        let Self { format, blake3, model, classes, resize, filter, shrink, head, .. } = self;
-        if format != &found.format {
+        if self.format != found.format {
+            let format = self.format;
             return Some(format!("the format is {format} here, but {} in the run", found.format));
         }
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
-        if *blake3 != found.blake3 {
-            let here = short(blake3);
-            let there = short(&found.blake3);
+        if self.blake3 != found.blake3 {
+            let stored = short(&self.blake3);
+            let actual = short(&found.blake3);
             return Some(format!(
-                "the hash of the weights is {here} here, but that of model.safetensors is {there}"
+                "the hash of the weights is {stored} here, but that of model.safetensors is {actual}"
             ));
         }
-        let differs = |what: &str, here: &dyn ToString, there: &dyn ToString| {
-            let here = here.to_string();
-            let there = there.to_string();
-            (here != there).then(|| format!("the {what} is {here} here, but {there} in the run"))
+        let mut facts = self.facts().into_iter().zip(found.facts());
+        if let Some(((what, stored), (_, actual))) = facts.find(|(stored, actual)| stored != actual) {
+            return Some(format!("{what} is {stored} here, but {actual} in the run"));
+        }
+        let is_same = match (&self.head, &found.head) {
+            (Some(head), Some(found)) => head.is_same(found),
+            (head, found) => head == found,
         };
-        let whole = |side: Option<u32>| side.map_or("none".to_owned(), |side| side.to_string());
-        let network = |model: &Option<ModelSpec>| {
-            model.map_or_else(|| "none".to_owned(), |model| model.network.to_string())
-        };
-        let models = model.as_ref().zip(found.model.as_ref());
-        let of_spec = |of: fn(&ModelSpec) -> (&'static str, String)| {
-            let ((what, here), (_, there)) = models.map(|(here, there)| (of(here), of(there)))?;
-            differs(what, &here, &there)
-        };
-        differs("network", &network(model), &network(&found.model))
-            .or_else(|| of_spec(|model| ("first block", model.block.to_string())))
-            .or_else(|| of_spec(|model| ("stride", model.stride.to_string())))
-            .or_else(|| differs("number of classes", &classes.len(), &found.classes.len()))
-            .or_else(|| {
-                let pair =
-                    classes.iter().zip(&found.classes).enumerate().find(|(_, (here, there))| here != there);
-                pair.map(|(n, (here, there))| format!("class {n} is {here:?} here, but {there:?} in the run"))
-            })
-            .or_else(|| of_spec(|model| ("epsilon of normalisation", own_or(model.norm_eps))))
-            .or_else(|| of_spec(|model| ("size of images", model.size.to_string())))
-            .or_else(|| differs("size before cropping", resize, &found.resize))
-            .or_else(|| differs("filter", filter, &found.filter))
-            .or_else(|| differs("side of shrunk images", &whole(*shrink), &whole(found.shrink)))
-            .or_else(|| of_spec(|model| ("mean of pixels", format!("{:?}", model.mean))))
-            .or_else(|| of_spec(|model| ("standard deviation of pixels", format!("{:?}", model.std))))
-            .or_else(|| {
-                let is_same = match (head, &found.head) {
-                    (Some(head), Some(found)) => head.is_same(found),
-                    (head, found) => head == found,
-                };
-                (!is_same).then(|| "the head or its backbone differs from that of the run".to_owned())
-            })
+        (!is_same).then(|| "the head or its backbone differs from that of the run".to_owned())
     }
-}
 
-/// A number, or that it is the network's own.
-fn own_or(number: Option<f64>) -> String {
-    number.map_or("the network's own".to_owned(), |number| number.to_string())
+    /// Lists what two descriptions of the same model have in common, each with its name. Those of different networks differ in the
+    /// first entry.
+    fn facts(&self) -> Vec<(String, String)> {
+        let mut facts = Vec::new();
+        let mut add = |what: &str, value: String| facts.push((what.to_owned(), value));
+        add("the network", self.model.map_or("none".to_owned(), |model| model.network.to_string()));
+        if let Some(model) = &self.model {
+            add("the first block", model.block.to_string());
+            add("the stride", model.stride.to_string());
+        }
+        add("the number of classes", self.classes.len().to_string());
+        for (n, class) in self.classes.iter().enumerate() {
+            add(&format!("class {n}"), format!("{class:?}"));
+        }
+        if let Some(model) = &self.model {
+            let epsilon =
+                model.norm_eps.map_or("the network's own".to_owned(), |epsilon| epsilon.to_string());
+            add("the epsilon of normalisation", epsilon);
+            add("the size of images", model.size.to_string());
+        }
+        add("the size before cropping", self.resize.to_string());
+        add("the filter", self.filter.clone());
+        add("the side of shrunk images", self.shrink.map_or("none".to_owned(), |side| side.to_string()));
+        if let Some(model) = &self.model {
+            add("the mean of pixels", format!("{:?}", model.mean));
+            add("the standard deviation of pixels", format!("{:?}", model.std));
+        }
+        facts
+    }
 }
 
 #[cfg(test)]

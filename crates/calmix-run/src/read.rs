@@ -1,7 +1,6 @@
 //! Reads the folder of a run. Readers take no lock and write nothing.
 
 pub mod inspect;
-pub mod measured;
 pub mod overview;
 
 use std::io::{BufRead, BufReader, Read};
@@ -10,9 +9,9 @@ use std::path::Path;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::margins::SampleMargins;
 use calmix_metrics::predictions::{EvalSet, Predictions};
-use calmix_recipe::LONGEST_RECIPE;
+use calmix_recipe::MAX_RECIPE_BYTES;
 use serde::de::DeserializeOwned;
 
 use crate::events::Event;
@@ -24,41 +23,29 @@ use crate::tensor_files::examples::Thumbnails;
 use crate::tensor_files::predictions_file;
 
 /// Bytes of the longest `environment.json` and `summary.json`.
-const LONGEST_NOTE: u64 = 64 << 10;
+const MAX_SUMMARY_BYTES: u64 = 64 << 10;
 /// Bytes of the longest `result.json` and `model.json`: the names of a million classes.
-const LONGEST_RESULT: u64 = 16 << 20;
+const MAX_RESULT_BYTES: u64 = 16 << 20;
 /// Bytes of the longest line of `events.jsonl`.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Reads the environment that a run was made with.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn environment(folder: &Path) -> Result<RunEnvironment, FileError> {
-    json(&Paths::new(folder).file(RunFile::Environment)?, LONGEST_NOTE)
+    json(&Paths::new(folder).file(RunFile::Environment)?, MAX_SUMMARY_BYTES)
 }
 
 /// Reads the summary of a run.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn summary(folder: &Path) -> Result<RunSummary, FileError> {
-    json(&Paths::new(folder).file(RunFile::Summary)?, LONGEST_NOTE)
+    json(&Paths::new(folder).file(RunFile::Summary)?, MAX_SUMMARY_BYTES)
 }
 
 /// Reads the result of a run; `None` before it is finished.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn result(folder: &Path) -> Result<Option<RunResult>, FileError> {
     let path = Paths::new(folder).file(RunFile::Result)?;
-    if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_RESULT)?)) } else { Ok(None) }
+    if safe_open::exists(&path) { Ok(Some(json(&path, MAX_RESULT_BYTES)?)) } else { Ok(None) }
 }
 
 /// Reads `model.json`, which describes the weights of a run.
-///
-/// # Errors
-/// If it cannot be read, or another version of calmix wrote it in a format of its own. A run has it once it is finished.
 pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
     let path = Paths::new(folder).file(RunFile::ModelInfo)?;
     if !safe_open::exists(&path) {
@@ -66,7 +53,7 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
         let hint = "restore it, or delete result.json and the newest checkpoint and resume the run";
         return Err(FileError::new(path, FileProblem::Content(problem.to_owned())).hint(hint));
     }
-    let info: ModelInfo = json(&path, LONGEST_RESULT)?;
+    let info: ModelInfo = json(&path, MAX_RESULT_BYTES)?;
     if info.format != FORMAT {
         let problem = format!("format {}, but this version of calmix reads format {FORMAT}", info.format);
         let hint = "use the version of calmix that trained the run, or train it again";
@@ -81,33 +68,24 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
 }
 
 /// Reads the margins of the samples at the end of a run; `None` before, or if the method does not use them.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn margins(folder: &Path) -> Result<Option<SampleMargins>, FileError> {
     let path = Paths::new(folder).file(RunFile::Margins)?;
-    if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_NOTE)?)) } else { Ok(None) }
+    if safe_open::exists(&path) { Ok(Some(json(&path, MAX_SUMMARY_BYTES)?)) } else { Ok(None) }
 }
 
 /// Reads the thumbnails of the example predictions; `None` before the end of a run.
-///
-/// # Errors
-/// If they cannot be read.
 pub fn thumbnails(folder: &Path) -> Result<Option<Thumbnails>, FileError> {
     let path = Paths::new(folder).file(RunFile::Thumbnails)?;
     if !safe_open::exists(&path) {
         return Ok(None);
     }
-    let read = Thumbnails::from_bytes(&safe_open::read(&path, Thumbnails::LONGEST)?);
+    let read = Thumbnails::from_bytes(&safe_open::read(&path, Thumbnails::MAX_BYTES)?);
     Ok(Some(read.map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))?))
 }
 
 /// Reads the text of a run's recipe.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn recipe(folder: &Path) -> Result<String, FileError> {
-    safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, LONGEST_RECIPE)
+    safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, MAX_RECIPE_BYTES)
 }
 
 /// Reads the predictions in a file that has at most these numbers of samples and classes.
@@ -115,14 +93,11 @@ pub fn recipe(folder: &Path) -> Result<String, FileError> {
 /// # Errors
 /// If it cannot be read, has more, or is not a file of predictions.
 pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predictions, FileError> {
-    predictions_file::from_bytes(&safe_open::read(file, predictions_file::longest(samples, classes))?)
+    predictions_file::from_bytes(&safe_open::read(file, predictions_file::max_bytes(samples, classes))?)
         .map_err(|error| FileError::new(file, FileProblem::Format(error.to_string())))
 }
 
 /// Reads the predictions of an evaluation; `None` if the run never had them or has deleted them.
-///
-/// # Errors
-/// As [`predictions`], with the numbers of samples and classes of the evaluation as limits.
 pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
     let name = predictions_file::file_name(seen.step, seen.split, seen.model);
     let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
@@ -133,17 +108,14 @@ pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predict
     let samples = match seen.split {
         EvalSet::OutOfFold | EvalSet::Labelled => seen.samples.min(labelled as u64),
         EvalSet::Validation => seen.samples.min(validation as u64),
-        // Its size is nowhere but in the events.
+        // Only the events have its size.
         EvalSet::Test => seen.samples,
     };
     predictions(&path, samples, classes).map(Some)
 }
 
-/// Reads the events of a run, in order. Reading ends at a torn line, which a kill can leave. Takes the memory of the whole
+/// Reads the events of a run, in order. Stops at a torn line, which a kill can leave. Takes the memory of the whole
 /// file.
-///
-/// # Errors
-/// If the file cannot be read, or a whole line of it is not an event; the place is named.
 pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
     let mut events = Vec::new();
     each_event(folder, |event| events.push(event))?;
@@ -152,9 +124,6 @@ pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
 
 /// Reads the latest evaluation of each split and model for which `wanted` holds, in the order of the file. Takes the memory
 /// of these, however long the file is.
-///
-/// # Errors
-/// As [`events`].
 pub fn latest_evaluations(
     folder: &Path,
     wanted: impl Fn(&Evaluation) -> bool,
@@ -171,7 +140,7 @@ pub fn latest_evaluations(
     Ok(latest.into_iter().map(Event::Evaluation).collect())
 }
 
-fn each_event(folder: &Path, mut with: impl FnMut(Event)) -> Result<(), FileError> {
+fn each_event(folder: &Path, mut visit: impl FnMut(Event)) -> Result<(), FileError> {
     let path = Paths::new(folder).events();
     let mut lines = BufReader::new(safe_open::open(&path)?.0);
     // Bytes, not text: a kill may tear a line inside a character.
@@ -179,29 +148,29 @@ fn each_event(folder: &Path, mut with: impl FnMut(Event)) -> Result<(), FileErro
     for number in 1_u64.. {
         let at = |error: FileError| error.at(format!("line {number}"));
         line.clear();
-        let read = (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line);
+        let read = (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line);
         let length = read.map_err(|error| at(FileError::new(&path, error)))?;
-        let Some(whole) = line.strip_suffix(b"\n") else {
-            if length as u64 == LONGEST_LINE {
-                let problem = format!("longer than {LONGEST_LINE} bytes");
+        let Some(complete) = line.strip_suffix(b"\n") else {
+            if length as u64 == MAX_LINE_BYTES {
+                let problem = format!("longer than {MAX_LINE_BYTES} bytes");
                 return Err(at(FileError::new(&path, FileProblem::Limit(problem))));
             }
             break;
         };
         let format = |problem: String| at(FileError::new(&path, FileProblem::Format(problem)));
-        let text = str::from_utf8(whole).map_err(|error| format(error.to_string()))?;
+        let text = str::from_utf8(complete).map_err(|error| format(error.to_string()))?;
         let event = Event::from_line(text).map_err(|error| format(error.to_string()))?;
-        with(event);
+        visit(event);
     }
     Ok(())
 }
 
-/// Whether a run has a recipe, and so can be resumed.
+/// Returns whether a run has a recipe, and so can be resumed.
 pub fn has_begun(folder: &Path) -> bool {
     Paths::new(folder).file(RunFile::Recipe).is_ok_and(|path| safe_open::exists(&path))
 }
 
-fn json<T: DeserializeOwned>(path: &Path, longest: u64) -> Result<T, FileError> {
-    serde_json::from_slice(&safe_open::read(path, longest)?)
+fn json<T: DeserializeOwned>(path: &Path, max_bytes: u64) -> Result<T, FileError> {
+    serde_json::from_slice(&safe_open::read(path, max_bytes)?)
         .map_err(|error| FileError::new(path, FileProblem::Format(error.to_string())))
 }

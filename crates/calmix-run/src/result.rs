@@ -1,15 +1,30 @@
-//! The result of a run: `result.json`, beside the weights in `model.safetensors`.
+//! How a run ended, and its result: `result.json`, beside the weights in `model.safetensors`.
 
 use calmix_head::fit::Candidate;
 use calmix_io::class_names;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{Scaling, Uncalibrated};
+use calmix_metrics::metrics::Metrics;
 use calmix_metrics::predictions::EvalSet;
 use calmix_metrics::stats::Estimate;
 use calmix_recipe::Selection;
 use serde::{Deserialize, Serialize};
 
 use crate::events::Finished;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It finished.
+    Finished(Finished),
+    /// It had finished before; nothing was done.
+    AlreadyFinished(Finished),
+    /// It stopped on request, and can be resumed.
+    Stopped {
+        /// The number of steps so far.
+        step: u64,
+    },
+}
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,8 +92,8 @@ impl HeadChoice {
         self.candidates.iter().find(|candidate| candidate.kept).map(|candidate| candidate.name)
     }
 
-    /// Whether the candidates are those for one vector per sample.
-    pub fn is_of_one_vector(&self) -> bool {
+    /// Returns whether the candidates are those for one vector per sample.
+    pub fn has_one_vector(&self) -> bool {
         self.candidates.iter().any(|candidate| candidate.name == HeadName::LogisticRegression)
     }
 }
@@ -135,7 +150,7 @@ impl HeadName {
         }
     }
 
-    /// Whether it is trained on the labels alone.
+    /// Returns whether it is trained on the labels alone.
     pub fn is_labels_alone(self) -> bool {
         matches!(self, Self::LabelsAlone | Self::LogisticRegression)
     }
@@ -155,4 +170,59 @@ pub struct HeadCandidate {
     pub temperature: Option<f64>,
     /// Its metrics, split by split.
     pub evaluations: Vec<Evaluation>,
+}
+
+/// The metrics of one model of a run, on the split that its selection rule measures on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelMetrics {
+    /// The head; `None` if the run trained a whole network.
+    pub head: Option<HeadName>,
+    /// Whether it is the model of the run.
+    pub is_kept: bool,
+    /// The split of the metrics.
+    pub on: EvalSet,
+    /// The number of samples in that split.
+    pub samples: u64,
+    /// The metrics before calibration.
+    pub metrics: Metrics,
+    /// The metrics after calibration; `None` without a calibrator.
+    pub calibrated: Option<Metrics>,
+}
+
+/// The models of a finished run that have metrics: its network, or its heads in the order of
+/// [`HeadChoice::candidates`].
+pub fn model_metrics(result: &RunResult) -> Vec<ModelMetrics> {
+    let Some(selected) = result.finished.selected.get(&result.selection) else { return Vec::new() };
+    let on = selected.on;
+    let Some(heads) = &result.heads else {
+        return vec![ModelMetrics {
+            head: None,
+            is_kept: true,
+            on,
+            samples: selected.samples,
+            metrics: selected.metrics,
+            calibrated: of_split(&result.evaluations, on).and_then(calibrated),
+        }];
+    };
+    let mut models = Vec::new();
+    for candidate in &heads.candidates {
+        let Some(evaluation) = of_split(&candidate.evaluations, on) else { continue };
+        models.push(ModelMetrics {
+            head: Some(candidate.name),
+            is_kept: candidate.kept,
+            on,
+            samples: evaluation.samples,
+            metrics: evaluation.metrics,
+            calibrated: calibrated(evaluation),
+        });
+    }
+    models
+}
+
+fn of_split(evaluations: &[Evaluation], split: EvalSet) -> Option<&Evaluation> {
+    evaluations.iter().find(|evaluation| evaluation.split == split)
+}
+
+fn calibrated(evaluation: &Evaluation) -> Option<Metrics> {
+    evaluation.calibrated.as_ref().map(|calibrated| calibrated.metrics)
 }

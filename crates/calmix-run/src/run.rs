@@ -15,8 +15,8 @@
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
 //! | `calmix.lock` | the process that writes here |
 //!
-//! Every file but the journal, the lock and what depends on the clock appears as a whole or not at all. A folder that has
-//! anything else in it is refused, and what a run removes later are only names of its own making. One process at a time may
+//! Every file but the journal, the lock and what depends on the clock appears completely or not at all. A folder that has
+//! anything else in it is refused, and a run deletes only files that it created. One process at a time may
 //! have a [`Run`]; reading needs none, only [`Paths`].
 //!
 //! ```
@@ -63,13 +63,13 @@ pub use journal::{Journal, Mark};
 pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};
 
-use crate::checkpoint::{Checkpoints, is_step, put_back};
+use crate::checkpoint::{Checkpoints, is_step, restore_replaced};
 
 /// The format of a run's folder that this version writes and reads.
 pub const FORMAT: u32 = 3;
 
 /// Bytes of the longest `run.json`.
-const LONGEST: u64 = 4_096;
+const MAX_MARKER_BYTES: u64 = 4_096;
 
 /// The content of `run.json`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,31 +87,22 @@ pub struct Run {
 
 impl Run {
     /// Starts a run in a folder that is empty or does not exist.
-    ///
-    /// # Errors
-    /// If the folder is not empty, another process is starting a run there, or nothing can be written.
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
         Self::create_on(folder, Arc::new(RealDisk))
     }
 
     /// Opens a run to continue it, and removes what a killed process left half-written.
-    ///
-    /// # Errors
-    /// If there is no run, another process is using it, or it is in another format.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
         Self::open_on(folder, Arc::new(RealDisk))
     }
 
     /// [`create`](Self::create), on the caller's [`Disk`].
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
     pub fn create_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         let folder = paths.folder();
         fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
         refuse_content(&paths)?;
-        // Of a run that never began there is nothing to lose.
+        // A run that never began has nothing to lose.
         let lock = Lock::take_over(&paths.lock())?;
         // Again, now that no other process can write.
         refuse_content(&paths)?;
@@ -135,18 +126,12 @@ impl Run {
     }
 
     /// [`open`](Self::open), on the caller's [`Disk`].
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         Self::open_with(folder, disk, Lock::take)
     }
 
     /// [`open_on`](Self::open_on), also if a process of another machine has not closed the run. The caller knows that it has
     /// ended.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn take_over(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         Self::open_with(folder, disk, Lock::take_over)
     }
@@ -170,9 +155,6 @@ impl Run {
     }
 
     /// Copies a file that will not change into the run: by a hard link if the file system supports it.
-    ///
-    /// # Errors
-    /// If it can be neither linked nor written.
     pub fn share(&self, file: RunFile<'_>, from: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.paths.file(file)?;
         if !safe_open::exists(&path) && path.hard_link(from).is_ok() {
@@ -182,9 +164,6 @@ impl Run {
     }
 
     /// Writes a file atomically: a reader finds the old content or the new.
-    ///
-    /// # Errors
-    /// If the name of predictions is not a plain one, or the file cannot be written.
     pub fn write(&self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), FileError> {
         if let RunFile::Predictions(_) = file {
             safe_open::check_folder(&self.paths.predictions())?;
@@ -193,22 +172,16 @@ impl Run {
     }
 
     /// Writes a file of one line of JSON, as [`write`](Self::write) does.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_json(&self, file: RunFile<'_>, what: &impl Serialize) -> Result<(), FileError> {
+    pub fn write_json(&self, file: RunFile<'_>, value: &impl Serialize) -> Result<(), FileError> {
         let path = self.paths.file(file)?;
         let mut bytes =
-            serde_json::to_vec(what).map_err(|error| FileError::new(path, io::Error::from(error)))?;
+            serde_json::to_vec(value).map_err(|error| FileError::new(path, io::Error::from(error)))?;
         bytes.push(b'\n');
         self.write(file, &bytes)
     }
 
     /// Removes predictions of evaluations up to `step`, except those of the newest `keep`. A run that is resumed and
     /// evaluates again ends with the same files: what is removed is older than what any later evaluation keeps.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or a file cannot be removed.
     pub fn remove_old_predictions(&self, step: u64, keep: usize) -> Result<(), FileError> {
         let folder = self.paths.predictions();
         safe_open::check_folder(&folder)?;
@@ -240,41 +213,41 @@ impl Run {
         Checkpoints::new(self.paths.checkpoints(), keep, Arc::clone(&self.disk), Arc::clone(&self.lock))
     }
 
-    /// Removes what dead processes left under scratch names of ours.
+    /// Removes the scratch files of dead processes.
     fn sweep(&self) -> Result<(), FileError> {
-        let sweep = |folder: &ConfinedPath, ours: &dyn Fn(&str) -> bool| {
+        let sweep = |folder: &ConfinedPath, is_run_name: &dyn Fn(&str) -> bool| {
             if !safe_open::exists(folder) {
                 return Ok(());
             }
             safe_open::check_folder(folder)?;
-            atomic_file::sweep(&*self.disk, folder, ours)
+            atomic_file::sweep(&*self.disk, folder, is_run_name)
         };
-        atomic_file::sweep(&*self.disk, &self.paths.root(), Paths::is_own)?;
+        atomic_file::sweep(&*self.disk, &self.paths.root(), Paths::is_run_file)?;
         sweep(&self.paths.predictions(), &is_plain)?;
         let checkpoints = self.paths.checkpoints();
         if safe_open::exists(&checkpoints) {
-            put_back(&*self.disk, &checkpoints)?;
+            restore_replaced(&*self.disk, &checkpoints)?;
         }
         sweep(&checkpoints, &is_step)
     }
 }
 
-/// Refuses a folder that has anything in it but what a process that was killed while it began a run left.
+/// Refuses a folder with anything in it but the remains of a process that was killed while it began a run.
 fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     let path = paths.folder().to_owned();
     if safe_open::exists(&paths.marker()) {
         return Err(RunError::Exists { path });
     }
     for (name, place) in atomic_file::names(paths.root())? {
-        let left = match name.as_str() {
+        let is_remains = match name.as_str() {
             Paths::LOCK => true,
             Paths::CHECKPOINTS | Paths::PREDICTIONS => {
                 safe_open::check_folder(&place).is_ok()
                     && atomic_file::names(&place).is_ok_and(|names| names.is_empty())
             }
-            scratch => atomic_file::stands_for(scratch).is_some_and(Paths::is_own),
+            scratch => atomic_file::final_name(scratch).is_some_and(Paths::is_run_file),
         };
-        if !left {
+        if !is_remains {
             return Err(RunError::NotEmpty { path, found: name });
         }
     }
@@ -286,7 +259,7 @@ fn check_marker(paths: &Paths) -> Result<(), RunError> {
     if !safe_open::exists(&path) {
         return Err(RunError::NoRun { path: paths.folder().to_owned() });
     }
-    let bytes = safe_open::read(&path, LONGEST)?;
+    let bytes = safe_open::read(&path, MAX_MARKER_BYTES)?;
     let problem = match serde_json::from_slice::<Marker>(&bytes) {
         Ok(Marker { format: FORMAT }) => return Ok(()),
         Ok(Marker { format }) => format!(

@@ -40,9 +40,6 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// Claims a place. `parent` returns the folder that contains `runs/`, and `name` is that of the run if the place has none.
-    ///
-    /// # Errors
-    /// If the folder is in use, or cannot be created.
     pub fn claim(
         place: &RunPlace,
         parent: impl FnOnce() -> PathBuf,

@@ -2,21 +2,19 @@
 //!
 //! | sink | gets | for |
 //! |---|---|---|
-//! | [`JsonLines`] | events and pace, each in a file of its own | programs, reports and inspection |
+//! | [`PaceLines`] | the pace | programs that read `timing.jsonl` |
 //! | [`TensorBoard`] | every number of both | TensorBoard and tools that read its files |
 //! | [`Progress`] | a selection of both | a terminal, or the log of a job |
 //!
 //! Sinks open no files and read no clock: they are given writers, and times where they need them. So tests are deterministic.
 
-mod jsonl;
 mod progress;
 mod tensorboard;
 
-use std::io;
+use std::io::{self, Write};
 
 use calmix_metrics::predictions::EvalSet;
 
-pub use jsonl::JsonLines;
 pub use progress::{Progress, ProgressStyle, phrase};
 pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 
@@ -42,14 +40,14 @@ pub enum Work {
     PseudoLabels,
 }
 
-/// How far some work of a run is.
+/// The progress of some work of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WorkProgress {
     /// The kind of work, which decides what is counted.
     pub work: Work,
-    /// What is done so far.
+    /// The part that is done.
     pub done: u64,
-    /// Everything that is to be done; 0 if it is not counted.
+    /// The total; 0 if it is not counted.
     pub total: u64,
     /// Seconds since the start of this work.
     pub seconds: f64,
@@ -58,49 +56,56 @@ pub struct WorkProgress {
 /// Receives the events and the pace of a run.
 pub trait Sink {
     /// Takes an event. Events are the same in every repetition of a run.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn event(&mut self, event: &Event) -> Result<(), RunError>;
+    fn event(&mut self, _: &Event) -> Result<(), RunError> {
+        Ok(())
+    }
 
     /// Takes the pace of the run.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn pace(&mut self, pace: &Pace) -> Result<(), RunError>;
+    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
+        Ok(())
+    }
 
     /// Takes the step at which the run starts or resumes, before that step.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn begins(&mut self, step: u64) -> Result<(), RunError> {
-        let _ = step;
+    fn started(&mut self, _: u64) -> Result<(), RunError> {
         Ok(())
     }
 
     /// Takes the pace between two intervals, so that a user soon sees the time left and a terminal never stands still.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn current_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
-        let _ = pace;
+    fn current_pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
     /// Takes the progress of work besides the training steps: before the first of them, between them or after the last.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
-        let _ = progress;
+    fn work(&mut self, _: &WorkProgress) -> Result<(), RunError> {
         Ok(())
     }
 
     /// Flushes everything to the operating system.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn flush(&mut self) -> Result<(), RunError>;
+    fn flush(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+/// Appends the pace to `timing.jsonl`, one JSON object per line.
+#[derive(Debug)]
+pub struct PaceLines<W>(pub W);
+
+impl<W: Write> PaceLines<W> {
+    /// The file that errors name.
+    const FILE: &str = "timing.jsonl";
+}
+
+impl<W: Write> Sink for PaceLines<W> {
+    fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
+        let mut line = at(Self::FILE, serde_json::to_vec(pace).map_err(Into::into))?;
+        line.push(b'\n');
+        // In one piece, so that an unbuffered writer is called once per line.
+        at(Self::FILE, self.0.write_all(&line))
+    }
+
+    fn flush(&mut self) -> Result<(), RunError> {
+        at(Self::FILE, self.0.flush())
+    }
 }
 
 /// Adds the name of the file or device to an error.

@@ -19,7 +19,7 @@ pub struct RunSummary {
     /// The base algorithm: `fixmatch`. With one vector per sample `lr+em`, logistic regression, EM and their average, or
     /// `lr` on the labels alone.
     pub base: String,
-    /// How samples are paired for mixup: `calibratemix`, `none`.
+    /// The pairing of samples for mixup: `calibratemix`, `none`.
     pub pairing: String,
     /// The network: `wrn-28-2`; `onnx encoder, output pooler_output`; `none` if a head is trained on vectors that the user already
     /// has.

@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::disk::{Disk, RealDisk};
+use calmix_io::disk::RealDisk;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::lock::Lock;
 use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint;
+use crate::checkpoint::{self, remove};
 use crate::error::RunError;
 use crate::read;
 use crate::run::Paths;
 
-/// Bytes of the longest record of a failure.
-const LONGEST: u64 = 64 << 10;
+/// Bytes of the longest record of a failure or an attempt.
+const MAX_RECORD_BYTES: u64 = 64 << 10;
 
 /// The folder of a sweep.
 #[derive(Debug, Clone)]
@@ -66,14 +66,11 @@ struct AttemptRecord {
 
 impl SweepFolder {
     /// Creates the folder, unless it exists.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, FileError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
         for name in ["runs", "claims", "attempts", "failed"] {
-            safe_open::make_folder(ConfinedPath::root(&folder).join(name))?;
+            safe_open::create_folder_if_missing(ConfinedPath::root(&folder).join(name))?;
         }
         Ok(Self { folder })
     }
@@ -103,9 +100,6 @@ impl SweepFolder {
 
     /// Reads the state of a cell. One whose result or failure is damaged, or whose folder is a link, has failed: other cells
     /// must not wait for it.
-    ///
-    /// # Errors
-    /// If its files cannot be read.
     pub fn state(&self, cell: &str) -> Result<CellState, FileError> {
         let run = self.run(cell);
         // A link would create the run in the folder that it points to.
@@ -126,7 +120,7 @@ impl SweepFolder {
         if !safe_open::exists(&path) {
             return Ok(CellState::Open);
         }
-        let record: Result<FailureRecord, _> = safe_open::read(&path, LONGEST).and_then(|bytes| {
+        let record: Result<FailureRecord, _> = safe_open::read(&path, MAX_RECORD_BYTES).and_then(|bytes| {
             serde_json::from_slice(&bytes)
                 .map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))
         });
@@ -139,18 +133,12 @@ impl SweepFolder {
 
     /// The number of attempts at a cell since its last checkpoint that did not end: each worker was killed, or ran
     /// out of memory.
-    ///
-    /// # Errors
-    /// If the record cannot be read.
     pub fn unfinished_attempts(&self, cell: &str) -> Result<u32, FileError> {
         let record = self.attempt_record(cell)?;
         Ok(if record.checkpoint == self.newest_checkpoint(cell) { record.attempts } else { 0 })
     }
 
     /// Records that a worker starts a cell. Only the worker that has claimed it may call this.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn begin_attempt(&self, cell: &str) -> Result<(), FileError> {
         let attempts = self.unfinished_attempts(cell)? + 1;
         let record = AttemptRecord { attempts, checkpoint: self.newest_checkpoint(cell) };
@@ -158,11 +146,8 @@ impl SweepFolder {
     }
 
     /// Records that the attempt at a cell has ended, with or without success.
-    ///
-    /// # Errors
-    /// If the record cannot be removed.
     pub fn end_attempt(&self, cell: &str) -> Result<(), FileError> {
-        remove(&self.attempt(cell))
+        remove(&RealDisk, &self.attempt(cell))
     }
 
     fn attempt_record(&self, cell: &str) -> Result<AttemptRecord, FileError> {
@@ -171,7 +156,7 @@ impl SweepFolder {
             return Ok(AttemptRecord::default());
         }
         // Only a count: a damaged one starts again at zero.
-        Ok(serde_json::from_slice(&safe_open::read(&path, LONGEST)?).unwrap_or_default())
+        Ok(serde_json::from_slice(&safe_open::read(&path, MAX_RECORD_BYTES)?).unwrap_or_default())
     }
 
     fn newest_checkpoint(&self, cell: &str) -> Option<u64> {
@@ -179,25 +164,16 @@ impl SweepFolder {
     }
 
     /// Records why a cell failed.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn record_failure(&self, cell: &str, error: &str) -> Result<(), FileError> {
         write_json(&self.failure(cell), &FailureRecord { error: error.to_owned() })
     }
 
     /// Deletes the record that a cell failed.
-    ///
-    /// # Errors
-    /// If the record cannot be removed.
     pub fn forget_failure(&self, cell: &str) -> Result<(), FileError> {
-        remove(&self.failure(cell))
+        remove(&RealDisk, &self.failure(cell))
     }
 
     /// Writes the results; several workers may write the same.
-    ///
-    /// # Errors
-    /// If they cannot be written.
     pub fn write_summary(&self, json: &[u8], csv: &[u8]) -> Result<[PathBuf; 2], FileError> {
         let paths = ["summary.csv", "summary.json"].map(|name| self.folder.join(name));
         for (path, bytes) in paths.iter().zip([csv, json]) {
@@ -227,14 +203,6 @@ impl SweepFolder {
 fn write_json(path: &ConfinedPath, record: &impl Serialize) -> Result<(), FileError> {
     let bytes = serde_json::to_vec(record).map_err(|error| FileError::new(path, io::Error::from(error)))?;
     atomic_file::write(path, &bytes)
-}
-
-/// Removes a file, if there is one.
-fn remove(path: &ConfinedPath) -> Result<(), FileError> {
-    match RealDisk.remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,44 +1,43 @@
 //! How much memory the state of samples takes while it is saved and read. One test: the peak is the process's own.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)] // in the functions that the test uses
 
 use calmix_core::method::Method;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch};
-use calmix_core::samples::{Samples, ShardSamples};
-use calmix_run::tensor_files::sample_files::{read_shard, write_shard};
+use calmix_core::samples::{Samples, UnlabelledSamples};
+use calmix_run::tensor_files::sample_files::{read_unlabelled, write_unlabelled};
 
 const MB: u64 = 1_000_000;
 
 #[test]
 fn saving_takes_one_copy_and_reading_none_but_the_file() {
-    let state = shard();
+    let state = micro_batch();
     let before = status("VmRSS:");
-    let file = write_shard(&state).unwrap();
+    let file = write_unlabelled(&state).unwrap();
     let size = file.len() as u64;
     assert!(size > 100 * MB, "{size} bytes");
     let taken = status("VmHWM:") - before;
     assert!(taken < size + 10 * MB, "{} MB for a file of {} MB", taken / MB, size / MB);
 
     drop(state);
-    let fresh = shard();
+    let fresh = micro_batch();
     let before = status("VmRSS:");
-    let read = read_shard(&file, fresh).unwrap();
+    let read = read_unlabelled(&file, fresh).unwrap();
     let taken = status("VmHWM:").saturating_sub(before);
     assert!(taken < size / 2 + 10 * MB, "{} MB to read {} MB", taken / MB, size / MB);
-    assert_eq!(write_shard(&read).unwrap(), file);
+    assert_eq!(write_unlabelled(&read).unwrap(), file);
 }
 
 /// 250,000 samples of 100 classes, with margins that are in memory.
-fn shard() -> ShardSamples {
+fn micro_batch() -> UnlabelledSamples {
     let method: Method = paper(Base::FixMatch(FixMatch::default()));
-    let mut shard = Samples::new(&method, 100, [250_000]).shards.remove(0);
-    let margins = shard.margins.take().unwrap();
+    let mut micro_batch = Samples::new(&method, 100, [250_000]).micro_batches.remove(0);
+    let margins = micro_batch.margins.take().unwrap();
     let mut parts = calmix_core::margin::MarginParts::from(margins);
     parts.values.fill(0.5);
     parts.visits.fill(1);
-    shard.margins = Some(parts.try_into().unwrap());
-    shard
+    micro_batch.margins = Some(parts.try_into().unwrap());
+    micro_batch
 }
 
 /// Bytes that the system reports of this process.

@@ -97,7 +97,7 @@ fn files_are_written_and_written_over_as_a_whole() {
     let temp = tempfile::tempdir().unwrap();
     let run = Run::create(temp.path()).unwrap();
     let build = Build { commit: "90ab-dirty".to_owned(), features: vec!["raster".to_owned()] };
-    let environment = RunEnvironment::here(build, "libtorch 2.9", "cpu", "90ab", "77f0");
+    let environment = RunEnvironment::current(build, "libtorch 2.9", "cpu", "90ab", "77f0");
     run.write(RunFile::Environment, &serde_json::to_vec(&environment).unwrap()).unwrap();
     for text in ["a long one", "short"] {
         for file in [RunFile::Recipe, RunFile::Split, RunFile::Predictions("test.bin")] {
@@ -121,27 +121,13 @@ fn files_are_written_and_written_over_as_a_whole() {
 fn half_written_files_are_removed_on_opening() {
     let temp = tempfile::tempdir().unwrap();
     let run = Run::create(temp.path()).unwrap();
-    let files = [
-        RunFile::Recipe,
-        RunFile::Environment,
-        RunFile::Summary,
-        RunFile::Split,
-        RunFile::Model,
-        RunFile::ModelInfo,
-        RunFile::PreviousModelInfo,
-        RunFile::Result,
-        RunFile::Backbone,
-        RunFile::Encoder,
-        RunFile::Projection,
-        RunFile::Margins,
-        RunFile::Thumbnails,
-        RunFile::Predictions("step-000000010-test-ema.safetensors"),
-    ];
-    let scratch = files.map(|file| {
+    let predictions = RunFile::Predictions("step-000000010-test-ema.safetensors");
+    let scratch = RunFile::ALL.into_iter().chain([predictions]).map(|file| {
         let path = run.paths().file(file).unwrap();
         let name = format!(".{}.tmp-1-0", path.file_name().unwrap().display());
         path.with_file_name(name).to_path_buf()
     });
+    let scratch: Vec<PathBuf> = scratch.collect();
     let foreign = [temp.path().join(".notes.toml.tmp-1-0"), temp.path().join(".recipe.toml.tmp-mine")];
     drop(run);
     for path in scratch.iter().chain(&foreign) {

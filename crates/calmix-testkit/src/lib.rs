@@ -7,7 +7,7 @@
 //! | what is compared? | printed texts ([`golden`]), the files of two runs ([`run_bytes`]), the memory of a process ([`memory`]) |
 //! | which images and vectors are there? | [`photos`] (of other programs), [`png_file`], [`npy_file`], [`tiny_images`], [`dataset_files`] |
 //! | which models? | [`foreign_model`], and with the feature `networks` `network_weights` |
-//! | what fails? | a disk ([`faulty_disk`]), servers ([`servers`]), the cable between [`hosts`] |
+//! | what fails? | a disk ([`faulty_disk`]), servers ([`servers`]), the cable between [`hosts`], a program at random moments ([`stop_program`]) |
 //! | what watches a run? | with the feature `sinks`, `sinks` |
 #![forbid(unsafe_code)]
 // The lints of the workspace except tests from these; what is here is a part of tests.
@@ -31,5 +31,6 @@ pub mod run_bytes;
 pub mod servers;
 #[cfg(feature = "sinks")]
 pub mod sinks;
+pub mod stop_program;
 pub mod tier;
 pub mod tiny_images;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
+use calmix_run::events::Event;
 use calmix_run::sink::Sink;
 
 /// Requests a run to stop after a number of logged steps.
@@ -21,14 +21,6 @@ impl Sink for StopAt<'_> {
         }
         Ok(())
     }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
-        Ok(())
-    }
 }
 
 /// Remembers notes.
@@ -39,14 +31,6 @@ impl Sink for Notes<'_> {
         if let Event::Note(note) = event {
             self.0.push(note.text.clone());
         }
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -1,9 +1,8 @@
 //! How much of a test runs, and which tests could not run.
 
-use std::env;
 use std::fs::File;
 use std::io::Write;
-use std::thread;
+use std::{env, thread};
 
 /// Whether all combinations are tested: `CALMIX_EXHAUSTIVE=1`, which `cargo xtask check --nightly` sets.
 pub fn is_exhaustive() -> bool {

@@ -10,26 +10,25 @@ use calmix::error::exit::Exit;
 use calmix::io::shown::shown;
 use calmix::lifecycle::LifecycleError;
 use calmix::output::format::{counted, grouped};
-use calmix::output::weights_hint;
-use calmix::process::cores;
-use calmix::process::version::{COMMIT, TARGET, VERSION};
+use calmix::output::preparation::{no_weights_in, weights_hint};
+use calmix::process::launched;
+use calmix::process::version::{COMMIT, TARGET, VERSION, features_shown};
 use calmix::recipe::device::Device;
 use calmix::run::pretrained::weights_folder::WeightsFolder;
 use calmix::terminal::{print, print_json, status};
-use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
-use calmix_engine::precision;
+use calmix_engine::{device, precision};
 use calmix_train::trainer;
 use serde_json::json;
 
-use crate::build_info::{features, features_shown};
+use crate::features;
 use self_test::SelfTest;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
     let devices = device::all();
     let best = devices.first().copied().unwrap_or(Device::Cpu);
     let names: Vec<String> = devices.iter().map(Device::to_string).collect();
-    let (cores, threads) = (cores::available(), trainer::threads(args.threads.unwrap_or(0), 1));
+    let (cores, threads) = (launched::available(), trainer::threads(args.threads.unwrap_or(0), 1));
     let precision = format!("{:?}", precision::best(best)).to_lowercase();
     let folder = WeightsFolder::of_user();
     let weights = folder.names().map_err(LifecycleError::pretrained)?;
@@ -44,13 +43,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
          precision  {precision} on {best}\n\
          threads    {threads} of {}\n\
          weights    {}",
-            features_shown(),
+            features_shown(features()),
             names.join(", "),
             counted(cores, "core"),
             weights_shown(&folder, &weights),
         ),
     )?;
-    cores::warn_if_oversubscribed(threads, 1);
+    launched::warn_if_oversubscribed(threads, 1);
     let test = if args.seconds == 0 { None } else { Some(test(args, threads)?) };
     if args.json {
         print_json(&json!({
@@ -111,7 +110,7 @@ fn print_text(args: &DoctorArgs, text: &str) -> Result<()> {
 /// Lists the pretrained weights, or says why and how to get some.
 fn weights_shown(folder: &WeightsFolder, names: &[String]) -> String {
     if names.is_empty() {
-        let lines = format!("{}\n{}", weights_hint::none_in(folder), weights_hint::why_and_how());
+        let lines = format!("{}\n{}", no_weights_in(folder), weights_hint());
         return lines.replace('\n', "\n           ");
     }
     let names: Vec<String> = names.iter().map(shown).collect();

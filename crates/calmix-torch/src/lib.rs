@@ -9,7 +9,6 @@
 //! | [`train`] | `calmix-train` | the trainer |
 #![forbid(unsafe_code)]
 
-mod build_info;
 mod doctor;
 mod networks;
 
@@ -33,4 +32,16 @@ pub fn run_command(command: Command) -> Result<Exit> {
         Command::Doctor(args) => doctor::run(&args),
         command => command::run(command, &Trainers::of_both(&Networks, device::fastest)),
     }
+}
+
+/// The optional features that are compiled into this program.
+fn features() -> impl Iterator<Item = &'static str> {
+    let all = [
+        ("cloud", cfg!(feature = "cloud")),
+        ("https", cfg!(feature = "https")),
+        ("jemalloc", cfg!(feature = "jemalloc")),
+        ("nccl", cfg!(feature = "nccl")),
+        ("raster", cfg!(feature = "raster")),
+    ];
+    all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name)
 }

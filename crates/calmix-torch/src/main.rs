@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use calmix::args::Calmix;
 use calmix::error;
-use calmix::process::{processor, telemetry, torch_program};
+use calmix::process::{startup, torch_program};
 use calmix_torch::engine::scalar::PANICKING_FILE;
 use calmix_torch::run_command;
 use clap::Parser;
@@ -18,7 +18,7 @@ use clap::Parser;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match processor::refusal() {
+    match startup::refuse_old_processor() {
         Some(exit) => exit.into(),
         None => run(),
     }
@@ -32,7 +32,7 @@ fn run() -> ExitCode {
     }
     silence_handled_panics();
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
-    telemetry::restart_without(&calmix.command);
+    startup::restart_without_telemetry(&calmix.command);
     match run_command(calmix.command) {
         Ok(exit) => exit.into(),
         Err(error) => error::report(&error).into(),

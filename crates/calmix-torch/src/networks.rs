@@ -3,20 +3,21 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
+use calmix::error::CliError;
 use calmix::error::explained_error::{explain, explain_lifecycle, refused};
-use calmix::error::{CliError, PreparationStopped};
 use calmix::lifecycle::request::RunRequest;
 use calmix::lifecycle::start::PreparedRun;
 use calmix::process::launched::Processes;
+use calmix::process::version;
 use calmix::recipe::device::Device;
 use calmix::recipe::{OrAuto, Recipe, Resolved};
-use calmix::run::outcome::Outcome;
+use calmix::run::result::Outcome;
 use calmix::run::run::Build;
 use calmix::trainer::{Evaluated, ResumedRecipe, Trainer, Training};
 use calmix_engine::{device, precision};
 use calmix_train::trainer::{self, TrainError, evaluate_run};
 
-use crate::build_info;
+use crate::features;
 
 /// Trains whole networks, in one process or in many.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Networks;
 
 impl Trainer for Networks {
     fn build(&self) -> Build {
-        build_info::build()
+        version::build(features())
     }
 
     fn device(&self) -> Device {
@@ -45,14 +46,6 @@ impl Trainer for Networks {
             device::check(device)
                 .map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
-        Ok(())
-    }
-
-    fn check(&self, _: &Recipe) -> Result<()> {
-        Ok(())
-    }
-
-    fn check_run(&self, _: &Path, _: &Recipe) -> Result<()> {
         Ok(())
     }
 
@@ -86,12 +79,12 @@ impl Trainer for Networks {
 
 /// The trainer of this process, connected to those that a launcher started beside it.
 fn joined<'a>(training: Training<'a>, recipe: &Recipe) -> Result<trainer::Trainer<'a>, TrainError> {
-    let Training { request, stop, launch, asked } = training;
+    let Training { request, stop, launch, recipe_hash } = training;
     let trainer = trainer::Trainer::new(request);
     let Some(launch) = launch else { return Ok(trainer) };
     let trainer = stop.ending_at_signal(|| trainer.join(launch, recipe))?;
-    Ok(match asked {
-        Some(asked) => trainer.asked(asked),
+    Ok(match recipe_hash {
+        Some(hash) => trainer.recipe_hash(hash),
         None => trainer,
     })
 }
@@ -99,11 +92,7 @@ fn joined<'a>(training: Training<'a>, recipe: &Recipe) -> Result<trainer::Traine
 /// Replaces an error of training by one that the command line can report.
 fn explained(error: TrainError) -> Error {
     match error {
-        TrainError::PreparationStopped => PreparationStopped.into(),
-        TrainError::Data(error) => error.into(),
-        TrainError::Run(error) => error.into(),
-        TrainError::Recipe(error) => error.into(),
-        TrainError::Lifecycle(error) => explain_lifecycle(*error),
+        TrainError::Lifecycle(error) => explain_lifecycle(error),
         TrainError::Heads(error) => explain(*error),
         error => refused(error.kind(), &error.into(), None),
     }

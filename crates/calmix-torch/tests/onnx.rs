@@ -1,10 +1,9 @@
 //! Networks as graphs: onnxruntime computes the logits that libtorch computes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs;
 
-use calmix_engine::predictor::{Predictor, PredictorSettings};
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_engine::predictor::Predictor;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_onnx::model::{ModelBody, OnnxModel};
 use calmix_onnx::tensor::Tensor;
 use calmix_recipe::device::Device;
@@ -22,8 +21,8 @@ fn every_network_computes_as_libtorch_does() {
     for (n, model) in every_family().into_iter().enumerate() {
         let file = weights(&model, CLASSES);
         let pixels = pixels(&model, ROWS);
-        let settings = PredictorSettings { model, classes: CLASSES, device: Device::Cpu };
-        let logits = Predictor::new(&settings, &file).unwrap().predict(&pixels).unwrap().logits;
+        let logits =
+            Predictor::new(model, CLASSES, Device::Cpu, &file).unwrap().predict(&pixels).unwrap().logits;
         let graph = OnnxModel {
             body: ModelBody::Network(&model, &file),
             classes: CLASSES,

@@ -1,10 +1,9 @@
 //! Networks on ONNX Runtime compute what libtorch computes in f32.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::time::Instant;
 
-use calmix_engine::predictor::{Predictor, PredictorSettings};
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_engine::predictor::Predictor;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
@@ -14,11 +13,11 @@ use calmix_testkit::network_weights::{every_family, pixels, spec, weights};
 const CLASSES: usize = 7;
 
 fn by_libtorch(model: ModelSpec, file: &[u8]) -> Predictor {
-    Predictor::new(&PredictorSettings { model, classes: CLASSES, device: Device::Cpu }, file).unwrap()
+    Predictor::new(model, CLASSES, Device::Cpu, file).unwrap()
 }
 
 fn by_onnx_runtime(model: &ModelSpec, file: &[u8], threads: usize) -> ImageNetwork {
-    ImageNetwork::whole(model, CLASSES, file, RunOn { threads, device: Device::Cpu }).unwrap()
+    ImageNetwork::with_classifier(model, CLASSES, file, RunOn { threads, device: Device::Cpu }).unwrap()
 }
 
 /// The largest difference of two lists of numbers, relative to the largest number.

@@ -2,28 +2,21 @@
 //! while it finishes: it ends in the bytes of an uninterrupted run, and a stop that the program can hear loses
 //! nothing. `CALMIX_STOPS` sets how many stops there are at least; `--nocapture` prints what was seen.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::print_stderr)] // what was seen
-
-#[path = "../../calmix-train/tests/kill/harness.rs"]
-mod harness;
-#[allow(dead_code)]
-#[path = "../../calmix-train/tests/training/made.rs"]
-mod made;
-#[path = "cli/program.rs"]
-mod program;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use calmix_testkit::stop_program::{Way, stop_until_done};
+use calmix_testkit::tiny_images::dataset;
 use calmix_testkit::{run_bytes, tier};
 use calmix_torch::run::checkpoint::newest;
 use calmix_torch::run::events::Event;
 use calmix_torch::run::read;
 
-use harness::{Way, stop_until_done};
+use crate::program;
+use crate::workspace::Workspace;
 
 const WAYS: [Way; 7] = [
     Way::Interrupt,
@@ -70,25 +63,27 @@ fn reached(run: &Path) -> (u64, u64) {
 fn stopped_run_ends_in_the_same_bytes() {
     // Every way once, or a hundred stops.
     let stops = tier::number("CALMIX_STOPS", WAYS.len() as u32, 100);
-    let bench = made::Bench::new();
+    let workspace = Workspace::new();
+    let data = workspace.path("data");
+    dataset(&data);
     let command = |run: &Path| {
         let mut command = Command::new(program::calmix());
         if read::has_begun(run) {
             command.arg("resume").arg(run);
         } else {
-            command.args(["train", "cpu-fashion-mnist", "--threads", "1", "--data"]).arg(bench.data());
+            command.args(["train", "cpu-fashion-mnist", "--threads", "1", "--data"]).arg(&data);
             command.arg("--run-dir").arg(run);
             command.args(SETTINGS.iter().flat_map(|setting| ["--set", setting]));
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
-    let whole = bench.folder("whole");
+    let whole = workspace.path("whole");
     let (mut survived, mut finishing) = (0, 0);
     let mut lost: BTreeMap<Way, Vec<u64>> = BTreeMap::new();
     let mut slowest = Duration::ZERO;
     for round in 0.. {
-        let stopped = bench.folder(&format!("stopped-{round}"));
+        let stopped = workspace.path(&format!("stopped-{round}"));
         let mut saved_before = 0;
         let mut check = |way: Way, status: std::process::ExitStatus, took: Duration| {
             let (done, saved) = reached(&stopped);

@@ -30,7 +30,6 @@ mod data;
 mod error;
 mod eval;
 mod lifecycle;
-mod mistake;
 mod ranks;
 mod step;
 
@@ -45,22 +44,22 @@ use calmix_run::read;
 use calmix_run::run::{Paths, Run};
 
 pub use calmix_lifecycle::evaluation::EvalOutput;
-pub use calmix_lifecycle::threads::threads;
-pub use calmix_run::outcome::Outcome;
+pub use calmix_lifecycle::request::threads;
+pub use calmix_run::result::Outcome;
 pub use error::{StateProblem, TrainError};
 pub use eval::reevaluate::evaluate_run;
-pub use ranks::step_phase::StepPhase;
+pub use step::StepPhase;
 pub use step::step_traffic::StepTraffic;
 
+use calmix_lifecycle::changes::check_list_unchanged;
 use calmix_lifecycle::request::RunRequest;
-use calmix_lifecycle::splits::same_list;
 use calmix_lifecycle::start::PreparedRun;
 use calmix_recipe::{Recipe, Resolved};
-use lifecycle::opened_run::{NewRun, RankZeroRun, RunBroadcast};
+use lifecycle::{NewRun, RankZeroRun, RunBroadcast};
 use ranks::collect_results::broadcast_result;
 use ranks::find_checkpoint::find_checkpoint;
 use ranks::layout::LocalProcesses;
-use ranks::step_phase::Watch;
+use step::Watch;
 
 /// Starts and resumes runs of whole networks.
 pub struct Trainer<'a> {
@@ -69,7 +68,7 @@ pub struct Trainer<'a> {
     local: LocalProcesses,
     watch: Watch,
     /// The hash of the request that all processes must have in common; `None` to compare the recipe itself.
-    asked: Option<String>,
+    recipe_hash: Option<String>,
 }
 
 impl<'a> Trainer<'a> {
@@ -80,7 +79,7 @@ impl<'a> Trainer<'a> {
             processes: ProcessGroup::alone(),
             local: LocalProcesses::default(),
             watch: Watch::default(),
-            asked: None,
+            recipe_hash: None,
         }
     }
 
@@ -101,8 +100,8 @@ impl<'a> Trainer<'a> {
 
     /// Sets the hash of the request to this process, if that is less than its recipe: all processes must have the same.
     #[must_use]
-    pub fn asked(self, hash: String) -> Self {
-        Self { asked: Some(hash), ..self }
+    pub fn recipe_hash(self, hash: String) -> Self {
+        Self { recipe_hash: Some(hash), ..self }
     }
 
     /// Calls `watch` before every phase of every step.
@@ -131,7 +130,7 @@ impl<'a> Trainer<'a> {
                 let from = NewRun::Prepared { run, table: Box::new((dataset, split)) };
                 self.open_new(resolved.clone(), from, self.processes.size()).map(Claimed::New)
             }
-            None => same_list(&resolved, &split, folder.path())
+            None => check_list_unchanged(&resolved, &split, folder.path())
                 .map_err(TrainError::from)
                 .and_then(|()| self.begun(folder.path())),
         };
@@ -192,7 +191,7 @@ impl<'a> Trainer<'a> {
     fn go(
         self,
         claimed: Option<Result<Claimed, TrainError>>,
-        asked: Option<&Resolved>,
+        recipe: Option<&Resolved>,
         folder: &Path,
     ) -> Result<Outcome, TrainError> {
         let processes = &self.processes;
@@ -205,7 +204,7 @@ impl<'a> Trainer<'a> {
         }
         let lead = claimed.map(|claimed| match claimed {
             Claimed::New(lead) => Ok(lead),
-            Claimed::Begun(run) => self.open_again(run, found.take(), asked.cloned()),
+            Claimed::Begun(run) => self.open_again(run, found.take(), recipe.cloned()),
         });
         let received = broadcast_result(processes, as_text(lead.as_ref(), RunBroadcast::of));
         let lead = lead.transpose()?;
@@ -215,7 +214,7 @@ impl<'a> Trainer<'a> {
             (Some(RankZeroRun::Finished(finished)), _) | (None, Some(finished)) => {
                 return Ok(Outcome::AlreadyFinished(finished));
             }
-            (None, None) => self.follow(&received.recipe, found, asked, folder)?,
+            (None, None) => self.follow(&received.recipe, found, recipe, folder)?,
         };
         self.begin(opened)?.run()
     }
@@ -228,8 +227,11 @@ enum Claimed {
 }
 
 /// A part of rank 0's result, or its error as text, to broadcast.
-fn as_text<T, S>(own: Option<&Result<T, TrainError>>, of: impl Fn(&T) -> S) -> Option<Result<S, TrainError>> {
-    own.map(|own| match own {
+fn as_text<T, S>(
+    result: Option<&Result<T, TrainError>>,
+    of: impl Fn(&T) -> S,
+) -> Option<Result<S, TrainError>> {
+    result.map(|result| match result {
         Ok(value) => Ok(of(value)),
         Err(error) => Err(error.as_text()),
     })

@@ -1,12 +1,5 @@
 //! Real kills at random moments: `kill -9`, again and again, until a run is done; the result must be that of a run that was
 //! never killed. `CALMIX_KILLS` sets how many kills there are at least.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
-
-#[path = "kill/harness.rs"]
-mod harness;
-#[allow(dead_code)]
-#[path = "training/made.rs"]
-mod made;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,8 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_lifecycle::request::RunRequest;
 use calmix_run::read;
+use calmix_testkit::stop_program::{Way, stop_until_done};
 use calmix_testkit::{run_bytes, tier};
 use calmix_train::trainer::Trainer;
+
+use crate::made;
 
 /// Every method with CalibrateMix, which is the recipe's default.
 const METHODS: [&[&str]; 5] = [
@@ -55,7 +51,7 @@ fn kill_9_at_any_moment_changes_nothing() {
         let command = |folder: &Path| {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command
-                .args(["--exact", "trains", "--ignored"])
+                .args(["--exact", "kill::trains", "--ignored"])
                 .env("CALMIX_TEST_RUN", folder)
                 .env("CALMIX_TEST_DATA", bench.data())
                 .env("CALMIX_TEST_METHOD", method.to_string())
@@ -65,8 +61,8 @@ fn kill_9_at_any_moment_changes_nothing() {
         };
         let whole = bench.folder(&format!("whole-{method}"));
         let killed = bench.folder(&format!("killed-{round}"));
-        let (runs, kill) = ((whole.as_path(), killed.as_path()), |_| harness::Way::Kill);
-        survived += harness::stop_until_done(&command, runs, round as u64, most, &kill, &mut |_, _, _| {});
+        let (runs, kill) = ((whole.as_path(), killed.as_path()), |_| Way::Kill);
+        survived += stop_until_done(&command, runs, round as u64, most, &kill, &mut |_, _, _| {});
         assert_eq!(run_bytes::differing(&whole, &killed), Vec::<String>::new(), "round {round}");
         if survived >= kills {
             return;

@@ -1,26 +1,15 @@
-//! One run on one, two, three and four processes: the same bits, whichever process runs which shards.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
-#![allow(clippy::print_stderr, clippy::print_stdout)] // what a process says to the test that started it
+//! One run on one, two, three and four processes: the same bits, whichever process runs which micro-batches.
 
-#[path = "processes/all_reduce.rs"]
 mod all_reduce;
-#[path = "processes/crew.rs"]
 mod crew;
-#[path = "processes/faults.rs"]
 mod faults;
-#[allow(dead_code)]
-#[path = "training/made.rs"]
-mod made;
-#[path = "processes/step_kinds.rs"]
 mod step_kinds;
-#[path = "processes/torchrun.rs"]
 mod torchrun;
-#[path = "processes/traffic.rs"]
 mod traffic;
-#[path = "processes/two_nodes.rs"]
 mod two_nodes;
 
-use calmix_testkit::{run_bytes, tier};
+use crate::made;
+use calmix_testkit::tier;
 
 use crew::Crew;
 
@@ -57,8 +46,8 @@ const METHODS: [(&str, &[&str]); 4] = [
 ];
 
 const CUTS: [(&str, [&str; 2]); 2] = [
-    ("one-group", ["train.groups=1", "train.shards=4"]),
-    ("two-groups", ["train.groups=2", "train.shards=2"]),
+    ("one-group", ["train.groups=1", "train.micro_batches=4"]),
+    ("two-groups", ["train.groups=2", "train.micro_batches=2"]),
 ];
 
 /// Training of one method with CalibrateMix: evaluations, checkpoints and stops come after different steps.
@@ -104,25 +93,15 @@ fn same_bits(method: usize) {
         for (run, size) in [("two", 2), ("three", 3), ("four", 4)] {
             let other = crew(run);
             other.train(size);
-            assert_eq!(
-                run_bytes::differing(&one.run, &other.run),
-                Vec::<String>::new(),
-                "{name}, {cut}, {size} processes"
-            );
+            made::assert_same(&one.run, &other.run, &format!("{name}, {cut}, {size} processes"));
         }
         // Stopped on four, resumed on three, as after the loss of a node, finished on one.
         let changing = crew("changing");
         Crew { until: Some(plan.stops[0]), ..changing.clone() }.train(4);
         Crew { until: Some(plan.stops[1]), ..changing.clone() }.train(3);
         changing.train(1);
-        assert_eq!(
-            run_bytes::differing(&one.run, &changing.run),
-            Vec::<String>::new(),
-            "{name}, {cut}, changing"
-        );
-        let mixed = calmix_run::read::events(&one.run).unwrap();
-        let mixes = |event: &calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
-        let mixed = mixed.iter().filter(|event| mixes(event)).count();
+        made::assert_same(&one.run, &changing.run, &format!("{name}, {cut}, changing"));
+        let mixed = made::mixed_steps(&one.run);
         assert!(mixed > plan.steps / 2, "{name}: the mixup is on in {mixed} steps");
     }
 }
@@ -147,18 +126,23 @@ fn freematch_has_the_same_bits_on_one_to_four_processes() {
     same_bits(3);
 }
 
-/// Six shards on 1, 2, 3 and 6 processes: some of them run shards of two groups, and the tree is not a power of two.
+/// Six micro-batches on 1, 2, 3 and 6 processes: some of them run micro-batches of two groups, and the tree is not a power of two.
 #[test]
 fn uneven_sizes_have_the_same_bits_too() {
     let bench = made::Bench::new();
-    let settings =
-        ["train.groups=3", "train.shards=2", "train.batch=6", "train.ratio=3", "method.base=flexmatch"];
+    let settings = [
+        "train.groups=3",
+        "train.micro_batches=2",
+        "train.batch=6",
+        "train.ratio=3",
+        "method.base=flexmatch",
+    ];
     let one = Crew::new(&bench, "one", &settings);
     one.train(1);
     for size in [2, 3, 6] {
         let other = Crew::new(&bench, &format!("on-{size}"), &settings);
         other.train(size);
-        assert_eq!(run_bytes::differing(&one.run, &other.run), Vec::<String>::new(), "{size} processes");
+        made::assert_same(&one.run, &other.run, &format!("{size} processes"));
     }
 }
 
@@ -171,15 +155,13 @@ fn the_released_code_has_the_same_bits() {
         "selection=last",
         "method.mixup.start.rule=share",
         "train.precision=f32",
-        "train.shards=2",
+        "train.micro_batches=2",
         "train.batch=8",
     ];
     let one = Crew::new(&bench, "one", &settings);
     one.train(1);
     let two = Crew::new(&bench, "two", &settings);
     two.train(2);
-    assert_eq!(run_bytes::differing(&one.run, &two.run), Vec::<String>::new());
-    let events = calmix_run::read::events(&one.run).unwrap();
-    let mixes = |event: &&calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
-    assert!(events.iter().filter(mixes).count() > 5, "the mixup is on");
+    made::assert_same(&one.run, &two.run, "two processes");
+    assert!(made::mixed_steps(&one.run) > 5, "the mixup is on");
 }

@@ -10,13 +10,13 @@ mod inspect;
 mod man;
 mod predict;
 mod prepare;
+#[cfg(feature = "https")]
 mod push;
 mod recipes;
 mod report;
 mod resume;
 mod sweep;
 mod train;
-mod train_features;
 mod weights;
 
 use anyhow::Result;
@@ -35,7 +35,10 @@ pub fn run(command: Command, trainers: &Trainers<'_>) -> Result<Exit> {
         Command::Export(args) => export::run(&args).map_err(explained),
         Command::Inspect(command) => command.run(),
         Command::Compare(command) => command.run(),
+        #[cfg(feature = "https")]
         Command::Push(command) => command.run(),
+        #[cfg(not(feature = "https"))]
+        Command::Push(_) => Err(CliError::without_https("calmix push").into()),
         Command::Report(command) => command.run(),
         Command::Recipes(command) => command.run(),
         Command::Weights(command) => command.run().map_err(explained),

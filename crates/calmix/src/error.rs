@@ -97,20 +97,20 @@ pub fn report(error: &Error) -> Exit {
 /// Shows an error of clap's and exits. An unknown option that other programs have, or that is a key of the recipe, such as
 /// `--batch-size`, gets a hint.
 pub fn exit_unparsed(error: &clap::Error) -> ! {
-    let Some((option, hint)) = meant(error) else { error.exit() };
-    let about = if option.starts_with("--epoch") { EPOCHS } else { "" };
+    let Some((option, hint)) = intended_option(error) else { error.exit() };
+    let about = if option.starts_with("--epoch") { EPOCHS_HINT } else { "" };
     show(&format!("unknown option {option}{about}"), Some(&hint));
     std::process::exit(Exit::Invalid.code().into())
 }
 
 /// Options of other programs, and the equivalent in calmix. Those of `train` alone come second.
-const ELSEWHERE: [(&[&str], &str); 4] = [
+const FOREIGN_OPTIONS: [(&[&str], &str); 4] = [
     (&["--gpu", "--gpus", "--cuda"], "--device cuda"),
     (&["--cpu"], "--device cpu"),
     (&["--workers", "--num-workers", "--jobs"], "--threads N"),
     (&["--verbose"], "progress is shown unless you add --quiet"),
 ];
-const OF_TRAIN: [(&[&str], &str); 3] = [
+const FOREIGN_TRAIN_OPTIONS: [(&[&str], &str); 3] = [
     (
         &["--model", "--net", "--network", "--arch", "--architecture", "--backbone"],
         "--set network.name=NAME, or --set network.weights=NAME for pretrained weights (`calmix weights list`)",
@@ -120,7 +120,7 @@ const OF_TRAIN: [(&[&str], &str); 3] = [
 ];
 
 /// Explains steps to users who look for epochs.
-const EPOCHS: &str = ": calmix counts steps. A step takes train.batch labelled and\n\
+const EPOCHS_HINT: &str = ": calmix counts steps. A step takes train.batch labelled and\n\
                       train.batch × train.ratio unlabelled images, so an epoch over the unlabelled ones is\n\
                       their number / (train.batch × train.ratio) steps";
 
@@ -213,7 +213,7 @@ fn recipe_hint(error: &RecipeError) -> Option<String> {
 }
 
 /// Returns the unknown option and what the user probably means by it; `None` if clap's own hint is better.
-pub fn meant(error: &clap::Error) -> Option<(&str, String)> {
+pub fn intended_option(error: &clap::Error) -> Option<(&str, String)> {
     let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {
@@ -228,9 +228,9 @@ pub fn meant(error: &clap::Error) -> Option<(&str, String)> {
     }
     let name = option.split('=').next().unwrap_or_default();
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let of_train = OF_TRAIN.iter().filter(|_| usage.contains("calmix train"));
-    let known = ELSEWHERE.iter().chain(of_train).find(|(names, _)| names.contains(&name));
-    if let Some((_, hint)) = known {
+    let of_train = FOREIGN_TRAIN_OPTIONS.iter().filter(|_| usage.contains("calmix train"));
+    let foreign = FOREIGN_OPTIONS.iter().chain(of_train).find(|(names, _)| names.contains(&name));
+    if let Some((_, hint)) = foreign {
         return Some((option, (*hint).to_owned()));
     }
     let word = option.strip_prefix("--")?.replace('-', "_");

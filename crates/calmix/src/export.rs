@@ -8,7 +8,6 @@ pub(crate) mod export_folder;
 pub(crate) mod metadata;
 pub(crate) mod model_parts;
 pub(crate) mod pytorch;
-pub(crate) mod thresholds;
 
 use std::path::{Path, PathBuf};
 
@@ -23,9 +22,8 @@ use calmix_run::run::RunFile;
 use self::card::Card;
 use self::example::ExampleInput;
 use self::export_folder::MODEL;
-use self::metadata::{calibrator_of, metadata};
+use self::metadata::{calibrator_of, metadata, thresholds};
 use self::model_parts::ModelParts;
-use self::thresholds::thresholds;
 use crate::error::CliError;
 use crate::model::files::ModelFiles;
 use crate::model::options::ModelOptions;
@@ -36,63 +34,40 @@ use crate::terminal::{print, warn};
 /// The name of the model card.
 const CARD: &str = "README.md";
 
-/// A model that is being exported, with the example beside it.
-#[derive(Debug)]
-pub(crate) struct Exported<'a> {
-    /// The folder of the run.
-    pub run: &'a Path,
-    /// The files of its model.
-    pub files: &'a ModelFiles,
-    /// What turns its logits into predictions.
-    pub rule: &'a PredictionRule,
-    /// The coverage and the precision that were asked for.
-    pub options: &'a ModelOptions,
-    /// The inputs of the example.
-    pub input: &'a ExampleInput,
-    /// The logits that calmix computes for them, in f32.
-    pub logits: &'a [f32],
+/// Writes a model and the example beside it into a new folder, and prints which files. `logits` are those that calmix computes
+/// for `input`, in f32.
+pub(crate) fn write(
+    folder: &Path,
+    run: &Path,
+    rule: &PredictionRule,
+    options: &ModelOptions,
+    (input, logits): (&ExampleInput, &[f32]),
+) -> Result<()> {
+    let model_files = ModelFiles::open(run)?;
+    let parts = ModelParts::read(&model_files)?;
+    let metadata = metadata(rule, options)?;
+    let refused = |error: OnnxError| CliError::failed(model_files.wrong(error.to_string()).to_string());
+    let graph = onnx(&parts, rule, &metadata).map_err(refused)?;
+    let mut files = vec![(PathBuf::from(MODEL), graph)];
+    match pytorch::files(rule.info(), &parts, parts.weight_files(&model_files)?) {
+        Ok(more) => files.extend(more),
+        Err(why) => warn(&format!("no files for PyTorch are written: {why}")),
+    }
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    // A model may have been copied without them.
+    let has_summary = safe_open::exists(&model_files.path(RunFile::Summary)?);
+    let summary = has_summary.then(|| read::summary(run)).transpose()?;
+    let result = read::result(run)?;
+    let card = Card { name: &name, rule, options, summary: summary.as_ref(), result: result.as_ref() };
+    files.push((PathBuf::from(CARD), card.text().into_bytes()));
+    for (name, bytes) in example::files(input, logits, rule)? {
+        files.push((Path::new(example::FOLDER).join(name), bytes));
+    }
+    export_folder::write(folder, &files)?;
+    print(&written(folder, rule))
 }
 
-impl Exported<'_> {
-    /// Writes all files into a new folder, and prints which.
-    ///
-    /// # Errors
-    /// If the model cannot be exported, or the folder cannot be written.
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        let parts = ModelParts::read(self.files)?;
-        let metadata = metadata(self.rule, self.options)?;
-        let graph = onnx(&parts, self.rule, &metadata).map_err(|error| self.refused(&error))?;
-        let mut files = vec![(PathBuf::from(MODEL), graph)];
-        match pytorch::files(self.rule.info(), &parts, parts.weight_files(self.files)?) {
-            Ok(more) => files.extend(more),
-            Err(why) => warn(&format!("no files for PyTorch are written: {why}")),
-        }
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        // A model may have been copied without them.
-        let has_summary = safe_open::exists(&self.files.path(RunFile::Summary)?);
-        let summary = has_summary.then(|| read::summary(self.run)).transpose()?;
-        let result = read::result(self.run)?;
-        let card = Card {
-            name: &name,
-            rule: self.rule,
-            options: self.options,
-            summary: summary.as_ref(),
-            result: result.as_ref(),
-        };
-        files.push((PathBuf::from(CARD), card.text().into_bytes()));
-        for (name, bytes) in example::files(self.input, self.logits, self.rule)? {
-            files.push((Path::new(example::FOLDER).join(name), bytes));
-        }
-        export_folder::write(folder, &files)?;
-        print(&written(folder, self.rule))
-    }
-
-    fn refused(&self, error: &OnnxError) -> CliError {
-        CliError::failed(self.files.wrong(error.to_string()).to_string())
-    }
-}
-
-/// The bytes of `model.onnx`.
+/// Returns the bytes of `model.onnx`.
 fn onnx(
     parts: &ModelParts,
     rule: &PredictionRule,

@@ -26,6 +26,7 @@
 //!
 //! The other modules are the command line, which `calmix-torch` shares; they are not an API.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 /// Compiles the example of this page as a doctest of this crate.
 #[cfg(doctest)]
@@ -34,18 +35,15 @@ struct UseTheModel;
 
 #[doc(hidden)]
 pub mod args;
-mod calibration;
 #[doc(hidden)]
 pub mod command;
 pub mod error;
-mod evaluate;
 mod export;
-mod labelled;
+pub(crate) mod labelled;
 pub mod model;
 #[doc(hidden)]
 pub mod output;
 pub mod predict;
-mod preparation;
 #[doc(hidden)]
 pub mod process;
 #[cfg(feature = "https")]

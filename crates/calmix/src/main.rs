@@ -4,15 +4,14 @@
 use std::process::ExitCode;
 
 use calmix::args::Calmix;
-use calmix::command;
-use calmix::error;
-use calmix::process::runs_here::runs_here;
-use calmix::process::{processor, telemetry, torch_program};
+use calmix::process::torch_program::runs_without_libtorch;
+use calmix::process::{startup, torch_program};
 use calmix::trainer::Trainers;
+use calmix::{command, error};
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match processor::refusal() {
+    match startup::refuse_old_processor() {
         Some(exit) => exit.into(),
         None => run(),
     }
@@ -22,9 +21,9 @@ fn main() -> ExitCode {
 #[inline(never)]
 fn run() -> ExitCode {
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
-    telemetry::restart_without(&calmix.command);
+    startup::restart_without_telemetry(&calmix.command);
     // Before any signal handler, lock, thread or output: the other program takes this process over as it is.
-    let done = if runs_here(&calmix.command, torch_program::fastest_device) {
+    let done = if runs_without_libtorch(&calmix.command, torch_program::fastest_device) {
         command::run(calmix.command, &Trainers::of_heads(torch_program::fastest_device))
     } else {
         Err(torch_program::replace_process().into())

@@ -18,7 +18,6 @@ pub(crate) mod folder;
 mod labelled;
 pub(crate) mod loaded_model;
 pub mod options;
-mod pixel_check;
 mod precision_difference;
 pub(crate) mod vector_model;
 
@@ -26,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView, Scratch};
-use calmix_data::features::{narrowed, widened};
+use calmix_data::features::{from_f16, to_f16};
 use calmix_data::shrink::shrunk;
 use calmix_formats::image::Image;
 use calmix_head::model::HeadModel;
@@ -38,16 +37,16 @@ use calmix_recipe::precision::Precision;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::RunFile;
 
-use crate::model::files::ModelFiles;
+use crate::model::files::{ModelFiles, check_pixels};
 
-pub use crate::labelled::samples::LabelledPredictions;
+pub use crate::labelled::LabelledPredictions;
 pub use crate::model::options::ModelOptions;
 pub use crate::predict::guarantee::{Guarantee, ScarceClass};
 pub use crate::predict::prediction_rule::{Prediction, PredictionRule};
 pub use error::ModelError;
 
 /// The largest input size of a model, in pixels per side.
-const LARGEST: u32 = 2_048;
+const MAX_SIDE: u32 = 2_048;
 
 /// The most bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: the one
 /// that it predicts, and those that its loaders read ahead.
@@ -75,7 +74,7 @@ impl ModelNetwork {
         let ImageOutputs { logits, features } = self.network.outputs(views)?;
         let Some(head) = &self.head else { return Ok(ViewOutputs { logits, features }) };
         // As the cache has them, from which the head was trained.
-        let features = widened(&narrowed(&features));
+        let features = from_f16(&to_f16(&features));
         Ok(ViewOutputs { logits: head.logits(&features)?, features })
     }
 }
@@ -119,12 +118,12 @@ impl Model {
         transform.evaluation = EvalView { resize: info.resize };
         transform.filter = filter;
         transform.check().map_err(|error| files.wrong(error.to_string()))?;
-        if pixels.size > LARGEST {
+        if pixels.size > MAX_SIDE {
             let problem =
-                format!("images of {} pixels per side, more than the {LARGEST} allowed", pixels.size);
+                format!("images of {} pixels per side, more than the {MAX_SIDE} allowed", pixels.size);
             return Err(files.wrong(problem).into());
         }
-        pixel_check::check_pixels(&pixels, info.model.and_then(|model| model.norm_eps))
+        check_pixels(&pixels, info.model.and_then(|model| model.norm_eps))
             .map_err(|problem| files.implausible(problem))?;
         files.check_calibration()?;
 
@@ -221,17 +220,11 @@ impl Model {
     }
 
     /// Computes the logits of views before calibration, one row per image.
-    ///
-    /// # Errors
-    /// As [`predict_views`](Self::predict_views).
     pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
         Ok(self.outputs(views)?.logits)
     }
 
     /// Computes the logits of views before calibration, and their features.
-    ///
-    /// # Errors
-    /// As [`predict_views`](Self::predict_views).
     pub fn outputs(&self, views: &[u8]) -> Result<ViewOutputs, ModelError> {
         let outputs = self.network.outputs(views)?;
         if outputs.logits.iter().all(|logit| logit.is_finite()) {
@@ -254,8 +247,8 @@ impl Model {
 fn whole_network(files: &ModelFiles, model: &ModelSpec, run_on: RunOn) -> Result<ModelNetwork, ModelError> {
     let path = files.path(RunFile::Model)?;
     let classes = files.info().classes.len();
-    let weights = files.weights(ImageNetwork::longest_weights(model, classes))?;
-    let network = ImageNetwork::whole(model, classes, &weights, run_on);
+    let weights = files.weights(ImageNetwork::max_weights_bytes(model, classes))?;
+    let network = ImageNetwork::with_classifier(model, classes, &weights, run_on);
     let network = network.map_err(|error| ModelError::of_weights(error, &path))?;
     Ok(ModelNetwork { network, head: None })
 }
@@ -274,7 +267,7 @@ fn head_on_backbone(
     }
     let path = files.path(RunFile::Backbone)?;
     let weights =
-        files.below_head(RunFile::Backbone, ImageNetwork::longest_backbone(model), &head.backbone)?;
+        files.below_head(RunFile::Backbone, ImageNetwork::max_backbone_bytes(model), &head.backbone)?;
     let network = ImageNetwork::backbone(model, &weights, run_on);
     let network = network.map_err(|error| ModelError::of_weights(error, &path))?;
     let head = files.head(head, network.feature_width())?;

@@ -1,18 +1,15 @@
 //! What all predictions share, whatever they are made from: logits in, rows with calibrated confidence out.
 //!
-//! A source yields [`LogitBatch`](logit_batch::LogitBatch)es, which are plain data; a [`PredictJob`](job::PredictJob) makes
+//! A source yields [`LogitBatch`](input::LogitBatch)es, which are plain data; a [`PredictJob`](job::PredictJob) makes
 //! rows of them.
 
-mod foreign_file;
 pub mod guarantee;
 pub(crate) mod image_batches;
 #[doc(hidden)]
-pub mod input_kind;
+pub mod input;
 #[doc(hidden)]
 pub mod job;
 pub(crate) mod list_reader;
-#[doc(hidden)]
-pub mod logit_batch;
 mod out_path;
 #[doc(hidden)]
 pub mod output;
@@ -24,4 +21,3 @@ pub mod row;
 mod row_file;
 #[doc(hidden)]
 pub mod vector_batches;
-pub mod written_rows;

@@ -1,8 +1,6 @@
-//! `calmix sweep`, whatever its runs are trained on: [`plan`] reads the sweep, a worker trains its runs, and their results are
-//! summarised.
+//! A sweep: its file, its runs, the worker that trains them, and their results.
 
-pub(crate) mod plan;
 mod results;
 pub(crate) mod sweep_file;
-mod sweep_run;
-mod worker;
+pub(crate) mod sweep_run;
+pub(crate) mod worker;

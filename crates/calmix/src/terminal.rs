@@ -5,23 +5,22 @@
 //! so that it clears such a line first, whichever thread prints.
 
 pub mod progress;
-mod progress_line;
 pub mod rate;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use calmix_io::shown::{is_command, shown_lines};
-use calmix_io::wrapped::{LONGEST_LINE, wrapped_to};
+use calmix_io::text::{MAX_LINE_WIDTH, wrapped_to};
 use calmix_run::sink::ProgressStyle;
-use progress_line::ProgressLine;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
 /// The columns assumed for a terminal of unknown width.
-const COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Whether the terminal shows a line of progress.
 static PROGRESS: ProgressLine = ProgressLine::new();
@@ -50,6 +49,20 @@ pub fn is_stdout_closed() -> bool {
 /// Prints a result as one JSON document.
 pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&escaped_json(&serde_json::to_string_pretty(document)?))
+}
+
+/// The output of a command: text, or one JSON document with `--json`.
+#[derive(Debug)]
+pub struct Output {
+    pub text: String,
+    pub json: Value,
+}
+
+impl Output {
+    /// Prints the document if `is_json`, otherwise the text.
+    pub fn print(&self, is_json: bool) -> anyhow::Result<()> {
+        if is_json { print_json(&self.json) } else { print(&self.text) }
+    }
 }
 
 /// Escapes the control characters that JSON does not.
@@ -86,11 +99,11 @@ fn message(text: &str) {
 /// The text as standard error gets it: on a terminal its long lines are broken. Programs that read it get whole lines.
 fn for_stderr(text: &str, indent: usize) -> String {
     let text = shown_lines(text.trim_end());
-    if io::stderr().is_terminal() { wrapped(columns().min(LONGEST_LINE), &text, indent) } else { text }
+    if io::stderr().is_terminal() { wrapped(columns().min(MAX_LINE_WIDTH), &text, indent) } else { text }
 }
 
-/// Breaks long lines at spaces. The first line begins in the column `indent`, and so do those that continue it. Commands to copy
-/// stay whole.
+/// Breaks long lines at spaces. The first line begins in the column `indent`, and so do those that continue it. Commands to
+/// copy stay whole.
 fn wrapped(columns: usize, text: &str, indent: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -106,11 +119,6 @@ fn wrapped(columns: usize, text: &str, indent: usize) -> String {
 /// Shows a warning.
 pub fn warn(text: &str) {
     status_with("warning:", "33", text);
-}
-
-/// Shows a warning from any thread.
-pub fn warn_at_once(text: &str) {
-    warn(text);
 }
 
 /// Shows progress: on a terminal in the place of what it showed before.
@@ -161,7 +169,7 @@ pub fn progress_style() -> ProgressStyle {
 
 /// Breaks a sentence of a result into lines: those of the terminal, if there is one.
 pub fn sentence(text: &str) -> String {
-    let columns = if io::stdout().is_terminal() { columns().min(LONGEST_LINE) } else { LONGEST_LINE };
+    let columns = if io::stdout().is_terminal() { columns().min(MAX_LINE_WIDTH) } else { MAX_LINE_WIDTH };
     wrapped_to(columns, text, 0, 0)
 }
 
@@ -169,13 +177,47 @@ pub fn sentence(text: &str) -> String {
 fn columns() -> usize {
     let size = terminal_size::terminal_size_of(io::stderr());
     size.or_else(|| terminal_size::terminal_size_of(io::stdout()))
-        .map_or(COLUMNS, |(width, _)| usize::from(width.0))
+        .map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
 }
 
 /// Whether standard error gets colours: on a terminal that has them, as `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`
 /// say. clap's messages follow the same rule.
 fn has_colour() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
+/// Moves the cursor to the first column and clears the line.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Whether the current line of a terminal is one of progress.
+#[derive(Debug)]
+pub(crate) struct ProgressLine {
+    is_drawn: AtomicBool,
+}
+
+impl ProgressLine {
+    pub(crate) const fn new() -> Self {
+        Self { is_drawn: AtomicBool::new(false) }
+    }
+
+    /// Writes whole lines, or nothing, in the place of the line of progress. The caller holds the lock of `to`, so no other
+    /// thread writes in between.
+    pub(crate) fn write(&self, to: &mut impl Write, lines: &str) -> io::Result<()> {
+        let clear = if self.is_drawn.swap(false, Ordering::Relaxed) { CLEAR } else { "" };
+        let lines = lines.strip_prefix(CLEAR).unwrap_or(lines);
+        if clear.is_empty() && lines.is_empty() {
+            return Ok(());
+        }
+        to.write_all(format!("{clear}{lines}").as_bytes())
+    }
+
+    /// Draws a line of progress in the place of the one before.
+    pub(crate) fn redraw(&self, to: &mut impl Write, line: &str) -> io::Result<()> {
+        self.is_drawn.store(true, Ordering::Relaxed);
+        let line = line.strip_prefix(CLEAR).unwrap_or(line);
+        to.write_all(format!("{CLEAR}{line}").as_bytes())?;
+        to.flush()
+    }
 }
 
 #[cfg(test)]
@@ -185,17 +227,32 @@ mod tests {
     #[test]
     fn long_sentences_are_broken_and_commands_are_not() {
         let sentence = "word ".repeat(30);
-        let broken = wrapped(LONGEST_LINE, sentence.trim_end(), 9);
+        let broken = wrapped(MAX_LINE_WIDTH, sentence.trim_end(), 9);
         assert!(broken.lines().skip(1).all(|line| line.starts_with("         word")), "{broken}");
         // The first line follows a word of eight letters and a space.
         assert!(
-            broken.lines().next().is_some_and(|line| line.chars().count() + 9 <= LONGEST_LINE),
+            broken.lines().next().is_some_and(|line| line.chars().count() + 9 <= MAX_LINE_WIDTH),
             "{broken}"
         );
-        assert!(broken.lines().skip(1).all(|line| line.chars().count() <= LONGEST_LINE), "{broken}");
+        assert!(broken.lines().skip(1).all(|line| line.chars().count() <= MAX_LINE_WIDTH), "{broken}");
         assert_eq!(broken.split_whitespace().count(), 30);
         let command = format!("next: calmix train {sentence}");
-        assert_eq!(wrapped(LONGEST_LINE, &command, 0), command);
-        assert_eq!(wrapped(LONGEST_LINE, "a\n\nb", 0), "a\n\nb");
+        assert_eq!(wrapped(MAX_LINE_WIDTH, &command, 0), command);
+        assert_eq!(wrapped(MAX_LINE_WIDTH, "a\n\nb", 0), "a\n\nb");
+    }
+
+    #[test]
+    fn message_clears_the_progress_line() {
+        let progress = ProgressLine::new();
+        let mut terminal = Vec::new();
+        progress.write(&mut terminal, "reading\n").unwrap();
+        progress.redraw(&mut terminal, "heads: 1 of 33 trainings").unwrap();
+        progress.redraw(&mut terminal, "\r\x1b[Kheads: 2 of 33 trainings").unwrap();
+        progress.write(&mut terminal, "warning: no mixtures\n").unwrap();
+        progress.write(&mut terminal, "").unwrap();
+        progress.write(&mut terminal, "next\n").unwrap();
+        let expected = "reading\n\r\x1b[Kheads: 1 of 33 trainings\r\x1b[Kheads: 2 of 33 trainings\
+                        \r\x1b[Kwarning: no mixtures\nnext\n";
+        assert_eq!(String::from_utf8(terminal).unwrap(), expected);
     }
 }

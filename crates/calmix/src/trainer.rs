@@ -1,8 +1,7 @@
-//! What trains the runs of the commands: heads in this crate, whole networks in `calmix-torch`. Each command is written once, and
-//! gets its trainer here.
+//! What trains the runs of the commands: heads in this crate, whole networks in `calmix-torch`. Each command is written once,
+//! and gets its trainer here.
 
 mod heads;
-mod trainers;
 
 use std::path::Path;
 
@@ -13,11 +12,10 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::PreparedRun;
 use calmix_recipe::device::Device;
 use calmix_recipe::{Recipe, Resolved};
-use calmix_run::outcome::Outcome;
+use calmix_run::result::Outcome;
 use calmix_run::run::Build;
 
-pub use heads::Heads;
-pub use trainers::{FastestDevice, Trainers};
+pub use heads::{FastestDevice, Heads, Trainers};
 
 use crate::error::CliError;
 use crate::error::exit::Exit;
@@ -39,61 +37,40 @@ pub trait Trainer: Sync {
     fn has_checkpoints(&self) -> bool;
 
     /// Refuses a device that this machine does not have.
-    ///
-    /// # Errors
-    /// Names the device.
-    fn check_device(&self, recipe: &Recipe) -> Result<()>;
+    fn check_device(&self, _: &Recipe) -> Result<()> {
+        Ok(())
+    }
 
     /// Refuses what the recipe names and cannot be used here, before a dataset is read.
-    ///
-    /// # Errors
-    /// Names what it is.
-    fn check(&self, recipe: &Recipe) -> Result<()>;
+    fn check(&self, _: &Recipe) -> Result<()> {
+        Ok(())
+    }
 
     /// The same for a run that exists.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    fn check_run(&self, run: &Path, recipe: &Recipe) -> Result<()>;
+    fn check_run(&self, _: &Path, _: &Recipe) -> Result<()> {
+        Ok(())
+    }
 
     /// Refuses processes that cannot share a run; `instead` says what to do.
-    ///
-    /// # Errors
-    /// If there are such.
     fn check_processes(&self, processes: &Processes, instead: &str) -> Result<(), CliError>;
 
     /// Creates the folder of a run that several processes of this machine are going to resume from its beginning.
-    ///
-    /// # Errors
-    /// Whatever prevents the start.
     fn create(&self, _: RunRequest<'_>, _: PreparedRun, _: usize) -> Result<()> {
         Err(one_process().into())
     }
 
     /// Starts a run, or resumes it if it has begun.
-    ///
-    /// # Errors
-    /// Whatever goes wrong.
     fn start(&self, training: Training<'_>, prepared: PreparedRun) -> Result<Outcome>;
 
     /// Resumes a run, with the recipe that it has or with another one.
-    ///
-    /// # Errors
-    /// Whatever goes wrong.
     fn resume(&self, training: Training<'_>, run: &Path, recipe: ResumedRecipe) -> Result<Outcome>;
 
     /// Shares a run that the first process has prepared, or is going to prepare.
-    ///
-    /// # Errors
-    /// Whatever goes wrong.
     fn follow(&self, _: Training<'_>, _: &Path, _: &Resolved) -> Result<Outcome> {
         Err(one_process().into())
     }
 
     /// Evaluates a run on its own splits.
-    ///
-    /// # Errors
-    /// Whatever goes wrong.
     fn evaluate(&self, run: &Path, recipe: Option<Resolved>, device: Option<Device>) -> Result<Evaluated>;
 }
 
@@ -110,14 +87,13 @@ pub struct Training<'a> {
     pub stop: &'a Stop,
     /// The place of this process among those that a launcher started.
     pub launch: Option<&'a LaunchInfo>,
-    /// The hash of the recipe that the user asked for, which all processes have in common; `None` to compare the recipe itself.
-    pub asked: Option<String>,
+    /// The hash of the requested recipe, the same in all processes; `None` to compare the recipe itself.
+    pub recipe_hash: Option<String>,
 }
 
 /// The recipe of a run that is resumed.
 #[derive(Debug)]
 pub struct ResumedRecipe {
-    /// The recipe.
     pub resolved: Resolved,
     /// Whether the user changed it.
     pub is_changed: bool,

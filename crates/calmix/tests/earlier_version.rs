@@ -1,15 +1,11 @@
 //! A run that an earlier version wrote is read, predicted with, evaluated and trained again, to the bytes of that version.
 //!
 //! `golden/earlier-run` was written by commit 9596c8ea; paths in it stand as FOLDER.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "vectors/planted.rs"]
-mod planted;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use planted::{calmix, text};
+use crate::planted::{calmix, text};
 
 /// What the training of a run leaves, beside its result.
 const TRAINED: [&str; 4] = ["head.safetensors", "model.json", "model.safetensors", "projection.safetensors"];

@@ -1,7 +1,6 @@
 //! An ONNX encoder that another program exported as the backbone of a head, as whole commands: from the first look to the exported
 //! model. What is hostile in a model ends in a sentence.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::os::unix::fs::symlink;

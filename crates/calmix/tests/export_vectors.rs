@@ -1,14 +1,10 @@
 //! `calmix export` of a run on vectors, as a user runs it: where it can be written.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "vectors/planted.rs"]
-mod planted;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use planted::{calmix, text, write_labels, write_npy};
+use crate::planted::{calmix, text, write_labels, write_npy};
 
 /// Nobody writes below `/proc`, and only folders have files in them.
 #[test]

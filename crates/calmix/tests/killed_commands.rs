@@ -1,11 +1,8 @@
 //! `prepare --to`, `export`, `calibrate` and `predict`, killed at calls that change files: the next command that succeeds
 //! leaves no trace of the kill, and the result of an uninterrupted command.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "vectors/planted.rs"]
-mod planted;
-
+use crate::planted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use calmix_testkit::tier;
-use planted::{write_labels, write_npy};
+use crate::planted::{write_labels, write_npy};
 use tempfile::TempDir;
 
 /// The calls that change files.

@@ -1,13 +1,9 @@
 //! `calmix calibrate` and `calmix evaluate` of a run on vectors, as a user runs them: without libtorch.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "vectors/planted.rs"]
-mod planted;
 
 use std::fs;
 use std::path::Path;
 
-use planted::{calmix, class, text, write_labels, write_npy};
+use crate::planted::{calmix, class, text, write_labels, write_npy};
 use serde_json::Value;
 use tempfile::TempDir;
 

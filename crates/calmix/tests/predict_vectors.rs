@@ -1,9 +1,5 @@
 //! `calmix predict` on vectors, as a whole command: no libtorch, rows in order, whatever interrupts it.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "vectors/model_files.rs"]
-mod model_files;
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +7,7 @@ use std::process::Command;
 
 use calmix::core::matrix::Matrix;
 use calmix::core::rng::{Domain, Seed};
-use calmix::metrics::calibrator::any_calibrator::Calibrator;
+use calmix::metrics::calibrator::Calibrator;
 use calmix::metrics::held_out::HeldOut;
 use calmix_head::model::HeadModel;
 use calmix_head::network::{Head, HeadShape};
@@ -19,7 +15,7 @@ use calmix_head::projection::Projection;
 use calmix_testkit::npy_file;
 use serde_json::Value;
 
-use model_files::write_model;
+use crate::model_files::write_model;
 
 const WIDTH: usize = 12;
 const ROWS: usize = 10_000;

@@ -1,8 +1,4 @@
 //! `calmix sweep` of runs on vectors, as a user runs it: without libtorch.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "vectors/planted.rs"]
-mod planted;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use planted::{calmix, text, write_labels, write_npy};
+use crate::planted::{calmix, text, write_labels, write_npy};
 
 const SWEEP: [&str; 6] = ["sweep", "grid.toml", "--data", "vectors.npy", "--sweep-dir", "swept"];
 

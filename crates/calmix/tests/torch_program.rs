@@ -1,6 +1,5 @@
 //! `calmix` without libtorch: what it costs to start, and how it becomes `calmix-torch`, which is a script here.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::io::Write;
@@ -10,9 +9,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The longest time of `calmix --help`, the median of several; a busy machine takes longer than an idle one.
-const LONGEST_HELP: Duration = Duration::from_millis(100);
+const MAX_HELP_TIME: Duration = Duration::from_millis(100);
 /// The most memory of `calmix --help`, in kB. The HTTP client of object storage, not optimised, is mapped too.
-const MOST_MEMORY: u64 = if cfg!(feature = "cloud") { 65_000 } else { 50_000 };
+const MAX_MEMORY_KIB: u64 = if cfg!(feature = "cloud") { 65_000 } else { 50_000 };
 
 /// A folder with a copy of `calmix` in it, and no `calmix-torch` beside it.
 struct Place {
@@ -180,9 +179,9 @@ fn help_is_quick_and_small() {
         times.push(start.elapsed());
     }
     times.sort();
-    assert!(times[times.len() / 2] < LONGEST_HELP, "{times:?}");
+    assert!(times[times.len() / 2] < MAX_HELP_TIME, "{times:?}");
     // The limit on the data and the mappings of a process also limits what of them is in memory.
-    let limited = format!("ulimit -v {MOST_MEMORY}; exec \"$0\" --help");
+    let limited = format!("ulimit -v {MAX_MEMORY_KIB}; exec \"$0\" --help");
     let output = Command::new("sh").args(["-c", &limited]).arg(program).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
 }

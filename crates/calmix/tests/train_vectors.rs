@@ -1,15 +1,12 @@
 //! `calmix train --features` and `calmix resume` on vectors, as a user runs them: without libtorch.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "vectors/planted.rs"]
-mod planted;
-
+use crate::planted;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use planted::{calmix, class, text, write_labels, write_npy};
+use crate::planted::{calmix, class, text, write_labels, write_npy};
 
 /// Writes 300 vectors, and the labels of the first 60.
 fn made(folder: &Path) {

@@ -1,10 +1,6 @@
 //! A run of vectors from an untrusted source, whose files are small and whose sizes are not: no command takes more memory than
 //! the files justify.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "vectors/model_files.rs"]
-mod model_files;
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +10,10 @@ use calmix_head::network::{Head, HeadShape};
 use calmix_head::projection::Projection;
 use calmix_testkit::npy_file;
 
-use model_files::write_model;
+use crate::model_files::write_model;
 
 /// Kilobytes that a process may map.
-const MOST_MEMORY: u32 = 2_000_000;
+const MAX_MEMORY_KIB: u32 = 2_000_000;
 /// Classes × features are 84 GB in f64; the files have 8.5 MB.
 const FEATURES: usize = 1 << 20;
 const CLASSES: usize = 10_000;
@@ -41,7 +37,7 @@ fn write_run(folder: &Path) {
 /// Runs `calmix` with a limit on what it maps.
 fn limited(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {MOST_MEMORY}; exec \"$0\" \"$@\"")]);
+    command.args(["-c", &format!("ulimit -v {MAX_MEMORY_KIB}; exec \"$0\" \"$@\"")]);
     command.arg(env!("CARGO_BIN_EXE_calmix")).args(arguments).current_dir(folder);
     command.env("CALMIX_TORCH", "/nowhere/calmix-torch").output().unwrap()
 }

@@ -1,13 +1,6 @@
 //! Signals end every command on vectors at once, in every phase that can take long. `--no-capture` prints the times, and
 //! `CALMIX_EXHAUSTIVE=1` takes the sizes of the documentation.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::print_stderr)] // the times
-
-#[path = "vectors/interrupted.rs"]
-mod interrupted;
-#[path = "vectors/model_files.rs"]
-mod model_files;
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +10,8 @@ use calmix_head::projection::Projection;
 use calmix_testkit::tier;
 use tempfile::TempDir;
 
-use interrupted::{Running, found_below, write_labels, write_many, write_vectors};
-use model_files::write_model;
+use crate::interrupted::{Running, found_below, write_labels, write_many, write_vectors};
+use crate::model_files::write_model;
 
 const TRAIN: [&str; 9] =
     ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--threads", "2", "--run-dir", "run"];

@@ -1,14 +1,9 @@
 //! `calmix weights get` as whole commands, against a Hub in the process of the test.
 #![cfg(all(feature = "https", target_os = "linux"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "weights_get/hub_server.rs"]
 mod hub_server;
-#[path = "weights_get/interrupted.rs"]
 mod interrupted;
-#[path = "weights_get/offline.rs"]
 mod offline;
-#[path = "weights_get/refused.rs"]
 mod refused;
 
 use std::fs;

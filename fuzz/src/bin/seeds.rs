@@ -7,7 +7,7 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
-use calmix_core::samples::labelled::LabelledSamples;
+use calmix_core::samples::LabelledSamples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
@@ -20,7 +20,7 @@ use calmix_run::events::{Event, Finished, Loss, Note, Step};
 use calmix_run::model_info::ModelInfo;
 use calmix_run::result::RunResult;
 use calmix_run::tensor_files::predictions_file;
-use calmix_run::tensor_files::sample_files::{write_labelled, write_shard};
+use calmix_run::tensor_files::sample_files::{write_labelled, write_unlabelled};
 use calmix_testkit::dataset_files::Mat;
 use calmix_testkit::photos::Golden;
 use calmix_testkit::{dataset_files, foreign_model};
@@ -116,7 +116,7 @@ fn run_files() -> std::io::Result<()> {
         groups: vec![0, 1, 1],
     };
     put("predictions", "three", &predictions_file::to_bytes(&predictions).map_err(std::io::Error::other)?)?;
-    let map = FittedCalibrator::fit(&predictions, FittedOn::HeldOut).map_err(std::io::Error::other)?;
+    let map = FittedCalibrator::fit(&predictions, FittedOn::HeldOut, &|| false).map_err(std::io::Error::other)?;
     let evaluation = evaluate(&predictions, Some(&map), None).map_err(std::io::Error::other)?;
     let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(0.25), ..Loss::default() };
     let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };
@@ -172,8 +172,8 @@ fn run_files() -> std::io::Result<()> {
         "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "license": "mit"}}"#;
     put("config", "hub", config.as_bytes())?;
     let method = paper(Base::FlexMatch(FlexMatch::default()));
-    let shard = Samples::new(&method, 2, [3]).shards.remove(0);
-    put("samples", "shard", &write_shard(&shard).map_err(std::io::Error::other)?)?;
+    let samples = Samples::new(&method, 2, [3]).micro_batches.remove(0);
+    put("samples", "shard", &write_unlabelled(&samples).map_err(std::io::Error::other)?)?;
     let labelled = LabelledSamples::new(&method, &[3, 5]).margins;
     put("samples", "labelled", &write_labelled(labelled.as_ref()).map_err(std::io::Error::other)?)?;
     for name in ["cifar10", "cpu-folder", "imagenet"] {

@@ -101,7 +101,7 @@ pub(crate) struct Extra {
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
 pub(crate) const BENCHES: &[Bench] =
-    &[PLAN, DATA, ORDER, MEASURES, STEP, PREDICT, PHOTOS_PREDICTED, FEATURES, SHARDS, PROCESSES];
+    &[PLAN, DATA, ORDER, MEASURES, STEP, PREDICT, PHOTOS_PREDICTED, FEATURES, MICRO_BATCHES, PROCESSES];
 
 const PLAN: Bench = Bench {
     name: "plan",
@@ -138,6 +138,8 @@ const DATA: Bench = Bench {
 /// Images of 64×64 pixels; those of ten classes are enough.
 const TINY: Files = Files { dataset: "tiny-imagenet-10", ..made(&["64", "64", "jpg"]) };
 const PHOTOS: Files = made(&["500", "375", "jpg"]);
+const CIFAR10: Files = Files { dataset: "cifar10", made: None };
+const ENGINE: Extra = Extra { feature: "engine", programs: &[] };
 const TURBO: Extra = Extra { feature: "turbo", programs: &["cmake", "nasm"] };
 
 const fn made(arguments: &'static [&'static str]) -> Files {
@@ -200,8 +202,8 @@ const STEP: Bench = Bench {
         },
         // As many as bench/src/step.rs and bench/peers/step.py take in a repetition.
         unit: Unit::Milliseconds { per_repetition: 4.0 },
-        files: Some(Files { dataset: "cifar10", made: None }),
-        extra: Some(Extra { feature: "engine", programs: &[] }),
+        files: Some(CIFAR10),
+        extra: Some(ENGINE),
     }],
 };
 
@@ -217,7 +219,7 @@ const PREDICT: Bench = Bench {
         },
         unit: Unit::Rate { name: "images/s", per_repetition: 512.0 },
         files: Some(made(&["32", "32", "png"])),
-        extra: Some(Extra { feature: "engine", programs: &[] }),
+        extra: Some(ENGINE),
     }],
 };
 
@@ -226,24 +228,19 @@ const PHOTOS_PREDICTED: Bench = Bench {
     what: "predictions of photos from their files, against a script of PyTorch and Pillow with two workers; WRN-28-2 at \
            32×32, f32, two threads each",
     cases: &[
-        photos("500×375, decoded whole", "files", "engine"),
-        photos("500×375, decoded to a fraction", "scaled", "engine,turbo"),
+        photos("500×375, decoded whole", &["files", "256"], ENGINE),
+        photos(
+            "500×375, decoded to a fraction",
+            &["scaled", "256"],
+            Extra { feature: "engine,turbo", ..TURBO },
+        ),
     ],
 };
 
-const fn photos(name: &'static str, what: &'static str, feature: &'static str) -> Case {
-    let arguments: &[&str] = match what.as_bytes() {
-        b"files" => &["files", "256"],
-        _ => &["scaled", "256"],
-    };
+const fn photos(name: &'static str, arguments: &'static [&'static str], extra: Extra) -> Case {
     let peer = Some(Peer { script: "bench/peers/predict.py", packages: TORCHVISION });
     let unit = Unit::Rate { name: "images/s", per_repetition: 256.0 };
-    let programs: &[&str] = match what.as_bytes() {
-        b"files" => &[],
-        _ => TURBO.programs,
-    };
-    let (sides, files) = (Sides::Pair { arguments, peer }, Some(PHOTOS));
-    Case { name, sides, unit, files, extra: Some(Extra { feature, programs }) }
+    Case { name, sides: Sides::Pair { arguments, peer }, unit, files: Some(PHOTOS), extra: Some(extra) }
 }
 
 const FEATURES: Bench = Bench {
@@ -258,42 +255,42 @@ const FEATURES: Bench = Bench {
         },
         // As many as bench/src/features.rs makes in a repetition.
         unit: Unit::Rate { name: "views/s", per_repetition: 640.0 },
-        files: Some(Files { dataset: "cifar10", made: None }),
-        extra: Some(Extra { feature: "engine", programs: &[] }),
+        files: Some(CIFAR10),
+        extra: Some(ENGINE),
     }],
 };
 
-const SHARDS: Bench = Bench {
-    name: "shards",
-    what: "eight shards of 16 + 112 rows on one process, in eight steps of one shard or in one step of eight; WRN-28-2, \
+const MICRO_BATCHES: Bench = Bench {
+    name: "micro-batches",
+    what: "eight micro-batches of 16 + 112 rows on one process, in eight steps of one micro-batch or in one step of eight; WRN-28-2, \
            bf16, two threads, the engine alone",
     cases: &[Case {
         name: "made-up pixels",
         sides: Sides::Named {
             sides: &[
-                engine("concat, 1 shard", &["concat", "1"]),
-                engine("concat, 8 shards", &["concat", "8"]),
-                engine("joint, 1 shard", &["joint", "1"]),
-                engine("joint, 8 shards", &["joint", "8"]),
-                engine("lean, 1 shard", &["lean", "1"]),
-                engine("lean, 8 shards", &["lean", "8"]),
+                engine("concat, 1 micro-batch", &["concat", "1"]),
+                engine("concat, 8 micro-batches", &["concat", "8"]),
+                engine("joint, 1 micro-batch", &["joint", "1"]),
+                engine("joint, 8 micro-batches", &["joint", "8"]),
+                engine("lean, 1 micro-batch", &["lean", "1"]),
+                engine("lean, 8 micro-batches", &["lean", "8"]),
             ],
             wanted: &[
-                wanted("concat, 8 shards", "concat, 1 shard", Ratio::Memory(1.3)),
-                wanted("lean, 8 shards", "lean, 1 shard", Ratio::Memory(1.3)),
-                wanted("joint, 8 shards", "joint, 1 shard", Ratio::Memory(1.3)),
-                wanted("joint, 8 shards", "joint, 1 shard", Ratio::Time(1.4)),
+                wanted("concat, 8 micro-batches", "concat, 1 micro-batch", Ratio::Memory(1.3)),
+                wanted("lean, 8 micro-batches", "lean, 1 micro-batch", Ratio::Memory(1.3)),
+                wanted("joint, 8 micro-batches", "joint, 1 micro-batch", Ratio::Memory(1.3)),
+                wanted("joint, 8 micro-batches", "joint, 1 micro-batch", Ratio::Time(1.4)),
             ],
         },
         unit: Unit::Milliseconds { per_repetition: 8.0 },
         files: None,
-        extra: Some(Extra { feature: "engine", programs: &[] }),
+        extra: Some(ENGINE),
     }],
 };
 
 const PROCESSES: Bench = Bench {
     name: "processes",
-    what: "a run of FixMatch with CalibrateMix in two shards, WRN-28-2, B = 16, μ = 7, bf16, lean, on two cores; what \
+    what: "a run of FixMatch with CalibrateMix in two micro-batches, WRN-28-2, B = 16, μ = 7, bf16, lean, on two cores; what \
            the first process sends in a step beside 2·(W−1)/W·4 bytes per number and O(batch) (`StepTraffic`)",
     cases: &[Case {
         name: "CIFAR-10",
@@ -307,8 +304,8 @@ const PROCESSES: Bench = Bench {
         },
         // As many as bench/src/processes.rs takes in a repetition.
         unit: Unit::Milliseconds { per_repetition: 2.0 },
-        files: Some(Files { dataset: "cifar10", made: None }),
-        extra: Some(Extra { feature: "engine", programs: &[] }),
+        files: Some(CIFAR10),
+        extra: Some(ENGINE),
     }],
 };
 

@@ -1,6 +1,6 @@
 //! Measurements, as a table and as JSON.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The unit of a measurement.
 #[derive(Debug, Clone, Copy)]
@@ -53,16 +53,14 @@ impl Measurement {
     /// One line; `theirs` and `ratio` are null if there is no peer.
     pub(crate) fn json(&self) -> String {
         let value = |seconds| self.unit.value(seconds);
-        let fields = [
+        json_line([
             ("bench", json!(self.bench)),
             ("case", json!(self.case)),
             ("unit", json!(self.unit.name())),
             ("ours", json!(value(self.ours))),
             ("theirs", json!(self.theirs.map(value))),
             ("ratio", json!(self.ratio())),
-        ];
-        let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
-        format!("{{{}}}", fields.join(","))
+        ])
     }
 }
 
@@ -77,26 +75,46 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Aligned columns, with a heading.
-pub(crate) fn table(measurements: &[Measurement]) -> String {
-    let absent = || "-".to_owned();
-    let mut rows = vec![["case", "unit", "ours", "theirs", "ratio"].map(str::to_owned)];
-    rows.extend(measurements.iter().map(|measured| {
+/// A table of pairs, with a heading.
+pub(crate) fn pairs_table(measurements: &[Measurement]) -> String {
+    let heading = ["case", "unit", "ours", "theirs", "ratio"].map(str::to_owned).into();
+    let rows = measurements.iter().map(|measured| {
         let value = |seconds| four_digits(measured.unit.value(seconds));
-        [
+        vec![
             measured.case.to_owned(),
             measured.unit.name().to_owned(),
             value(measured.ours),
             measured.theirs.map_or_else(absent, value),
             measured.ratio().map_or_else(absent, |ratio| format!("{ratio:.2}")),
         ]
-    }));
-    let cells = |column: usize| rows.iter().map(move |row| row[column].chars().count());
-    let [w0, w1, w2, w3, w4] = std::array::from_fn(|column| cells(column).max().unwrap_or(0));
-    let line = |[case, unit, ours, theirs, ratio]: &[String; 5]| {
-        format!("{case:<w0$}  {unit:<w1$}  {ours:>w2$}  {theirs:>w3$}  {ratio:>w4$}")
+    });
+    table(heading, rows, 2)
+}
+
+/// Aligned columns: the first `left` of them to the left, the others to the right.
+pub(crate) fn table(heading: Vec<String>, rows: impl Iterator<Item = Vec<String>>, left: usize) -> String {
+    let columns = heading.len();
+    let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
+    let width = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|n| width(n).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(widths.iter().copied()).enumerate();
+        let cells =
+            cells.map(|(n, (cell, w))| if n < left { format!("{cell:<w$}") } else { format!("{cell:>w$}") });
+        cells.collect::<Vec<_>>().join("  ")
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The cell of a value that there is not.
+pub(crate) fn absent() -> String {
+    "-".to_owned()
+}
+
+/// An object of JSON on one line, with its fields in this order.
+pub(crate) fn json_line<const N: usize>(fields: [(&str, Value); N]) -> String {
+    let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", fields.join(","))
 }
 
 /// A number to about four digits, with a power of ten where that is shorter.
@@ -139,13 +157,13 @@ mod tests {
     fn json_is_one_line_with_the_guaranteed_keys() {
         let line = measurement(RATE, Some(1.0)).json();
         assert!(!line.contains('\n'));
-        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let value: Value = serde_json::from_str(&line).expect("JSON");
         let expected = json!({
             "bench": "b", "case": "c \"quoted\"", "unit": "things/s",
             "ours": 200.0, "theirs": 100.0, "ratio": 2.0,
         });
         assert_eq!(value, expected);
-        let alone: serde_json::Value = serde_json::from_str(&measurement(TIME, None).json()).expect("JSON");
+        let alone: Value = serde_json::from_str(&measurement(TIME, None).json()).expect("JSON");
         assert_eq!((&alone["unit"], &alone["ours"]), (&json!("ms"), &json!(500.0)));
         let fields = alone.as_object().expect("an object");
         assert_eq!((fields.get("theirs"), fields.get("ratio")), (Some(&json!(null)), Some(&json!(null))));
@@ -153,7 +171,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let lines = table(&[measurement(RATE, Some(1.0)), measurement(TIME, None)]);
+        let lines = pairs_table(&[measurement(RATE, Some(1.0)), measurement(TIME, None)]);
         let expected = "\
 case        unit       ours  theirs  ratio
 c \"quoted\"  things/s  200.0   100.0   2.00

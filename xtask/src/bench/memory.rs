@@ -4,11 +4,11 @@ use std::fs;
 
 /// Resident bytes of a process that are its own: not those of files, such as the code of libraries, of which more
 /// is there the more of it has been run.
-pub(crate) fn own(process: u32) -> Option<u64> {
+pub(crate) fn resident(process: u32) -> Option<u64> {
     field(&status(process)?, "RssAnon:")
 }
 
-/// The most that [`own`] was since [`forget_peak`], or a little less: the kernel keeps the peak of all that is
+/// The most that [`resident`] was since [`reset_peak`], or a little less: the kernel keeps the peak of all that is
 /// resident, from which what now belongs to files is taken off.
 pub(crate) fn peak(process: u32) -> Option<u64> {
     let status = status(process)?;
@@ -17,7 +17,7 @@ pub(crate) fn peak(process: u32) -> Option<u64> {
 }
 
 /// Lets the peak of one of our own processes begin anew from what it has now.
-pub(crate) fn forget_peak(process: u32) -> Option<()> {
+pub(crate) fn reset_peak(process: u32) -> Option<()> {
     // proc(5): 5 resets the peak resident set size.
     fs::write(format!("/proc/{process}/clear_refs"), "5").ok()
 }
@@ -51,8 +51,8 @@ mod tests {
         let large = std::hint::black_box(vec![1_u8; 256 << 20]);
         drop(large);
         let before = peak(process).expect("a peak");
-        forget_peak(process).expect("our own process");
+        reset_peak(process).expect("our own process");
         assert!(peak(process).expect("a peak") + (128 << 20) < before);
-        assert!(own(process).expect("resident") <= before);
+        assert!(resident(process).expect("resident") <= before);
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::catalogue::{Case, Ratio, Wanted};
-use super::measurement::{Unit, four_digits, median};
-use super::turns::Turns;
+use super::measurement::{Unit, absent, four_digits, json_line, median, table};
+use crate::bench::worker::Turns;
 
 /// Everything that was measured of a case.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Comparison {
             found.with_context(|| format!("{} has no side {name}", case.name))
         };
         let found = wanted.iter().map(|line| {
-            let (own, other) = (place(line.side)?, place(line.against)?);
+            let (side, other) = (place(line.side)?, place(line.against)?);
             let times = |above: usize, below: usize| {
                 let rounds = turns[above].seconds.iter().zip(&turns[below].seconds).map(|(a, b)| a / b);
                 let start = [f64::INFINITY, 0.0];
@@ -72,11 +72,11 @@ impl Comparison {
                 (Some(sides[above].seconds / sides[below].seconds), Some(range))
             };
             let (ratio, rounds) = match line.ratio {
-                Ratio::Speed(_) => times(other, own),
-                Ratio::Time(_) => times(own, other),
+                Ratio::Speed(_) => times(other, side),
+                Ratio::Time(_) => times(side, other),
                 Ratio::Memory(_) => {
-                    let peaks = sides[own].peak.zip(sides[other].peak);
-                    (peaks.map(|(own, other)| own as f64 / other as f64), None)
+                    let peaks = sides[side].peak.zip(sides[other].peak);
+                    (peaks.map(|(peak, other)| peak as f64 / other as f64), None)
                 }
             };
             Ok(Found { side: line.side, against: line.against, wanted: line.ratio, ratio, rounds })
@@ -94,56 +94,46 @@ impl Comparison {
             })
         });
         let ratios = self.found.iter().map(|found| {
+            let (quantity, limit, _) = found.goal();
             json!({
-                "side": found.side, "against": found.against, "of": found.quantity(), "ratio": found.ratio,
-                "rounds": found.rounds, "wanted": found.limit(), "met": found.met(),
+                "side": found.side, "against": found.against, "of": quantity, "ratio": found.ratio,
+                "rounds": found.rounds, "wanted": limit, "met": found.met(),
             })
         });
-        let fields = [
+        json_line([
             ("bench", json!(self.bench)),
             ("case", json!(self.case)),
             ("unit", json!(self.unit.name())),
             ("sides", sides.collect()),
             ("ratios", ratios.collect()),
-        ];
-        let fields = fields.map(|(name, value): (_, Value)| format!("\"{name}\":{value}"));
-        format!("{{{}}}", fields.join(","))
+        ])
     }
 }
 
 impl Found {
-    fn quantity(&self) -> &'static str {
+    /// What is compared, the limit of the ratio, and whether it is a minimum.
+    fn goal(&self) -> (&'static str, f64, bool) {
         match self.wanted {
-            Ratio::Speed(_) => "speed",
-            Ratio::Time(_) => "time",
-            Ratio::Memory(_) => "memory",
-        }
-    }
-
-    fn limit(&self) -> f64 {
-        match self.wanted {
-            Ratio::Speed(limit) | Ratio::Time(limit) | Ratio::Memory(limit) => limit,
+            Ratio::Speed(min) => ("speed", min, true),
+            Ratio::Time(max) => ("time", max, false),
+            Ratio::Memory(max) => ("memory", max, false),
         }
     }
 
     fn met(&self) -> Option<bool> {
-        self.ratio.map(|ratio| match self.wanted {
-            Ratio::Speed(least) => ratio >= least,
-            Ratio::Time(most) | Ratio::Memory(most) => ratio <= most,
-        })
+        let (_, limit, is_min) = self.goal();
+        self.ratio.map(|ratio| if is_min { ratio >= limit } else { ratio <= limit })
     }
 
     fn cells(&self) -> Vec<String> {
-        let bound = match self.wanted {
-            Ratio::Speed(least) => format!("at least {least}"),
-            Ratio::Time(most) | Ratio::Memory(most) => format!("at most {most}"),
-        };
+        let (quantity, limit, is_min) = self.goal();
+        let bound = if is_min { "at least" } else { "at most" };
         let missed = if self.met() == Some(false) { ", missed" } else { "" };
         vec![
-            format!("{} / {}, {}", self.side, self.against, self.quantity()),
+            format!("{} / {}, {quantity}", self.side, self.against),
             self.ratio.map_or_else(absent, |ratio| format!("{ratio:.2}")),
             self.rounds.map_or_else(absent, |[low, high]| format!("{low:.2} to {high:.2}")),
-            format!("{bound}{missed}"),
+            format!("{bound} {limit}{missed}"),
         ]
     }
 }
@@ -163,32 +153,13 @@ impl fmt::Display for Comparison {
         let heading = heading.chain(names.iter().map(|name| name.as_str())).map(str::to_owned).collect();
         let ratios = self.found.iter().map(Found::cells);
         let wanted = ["ratio", "median", "rounds", "wanted"].map(str::to_owned).into();
-        let tables = [table(heading, sides), table(wanted, ratios)];
+        let tables = [table(heading, sides, 1), table(wanted, ratios, 1)];
         f.write_str(&tables.join("\n\n"))
     }
 }
 
-fn absent() -> String {
-    "-".to_owned()
-}
-
 fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
-}
-
-/// Aligned columns: the first to the left, the others to the right.
-fn table(heading: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
-    let columns = heading.len();
-    let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
-    let width = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|n| width(n).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(widths.iter().copied()).enumerate();
-        let cells =
-            cells.map(|(n, (cell, w))| if n == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") });
-        cells.collect::<Vec<_>>().join("  ")
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -240,7 +211,7 @@ lean / joint, memory    0.75             -  at most 0.5, missed";
     fn json_is_one_line_with_the_guaranteed_keys() {
         let line = compared(Some(1 << 20)).json();
         assert!(!line.contains('\n'));
-        let value: Value = serde_json::from_str(&line).expect("JSON");
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(
             (&value["bench"], &value["case"], &value["unit"]),
             (&json!("b"), &json!("a case"), &json!("ms"))

@@ -13,6 +13,7 @@
 //! The worker takes the time itself, so the pipe is not measured. What it writes to standard error is shown
 //! when it fails. `bench/src/worker.rs` and `bench/peers/worker.py` are the other end.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -29,9 +30,9 @@ pub(crate) struct Worker {
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
     /// Read continuously, because a full pipe would block the worker.
-    complaints: Option<JoinHandle<String>>,
+    stderr_text: Option<JoinHandle<String>>,
     /// Bytes of its own before its first repetition.
-    own: Option<u64>,
+    initial_memory: Option<u64>,
 }
 
 /// The result of a repetition.
@@ -64,18 +65,18 @@ impl Worker {
         let requests = child.stdin.take().with_context(no_pipe)?;
         let answers = BufReader::new(child.stdout.take().with_context(no_pipe)?);
         let mut stderr = child.stderr.take().with_context(no_pipe)?;
-        let complaints = thread::spawn(move || {
+        let stderr_text = thread::spawn(move || {
             let mut bytes = Vec::new();
             // After an error, only what was read before can be shown.
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
-        let complaints = Some(complaints);
-        let mut worker = Self { name, child, requests, answers, complaints, own: None };
+        let stderr_text = Some(stderr_text);
+        let mut worker = Self { name, child, requests, answers, stderr_text, initial_memory: None };
         match worker.answer()?.as_str() {
             "ready" => {
                 let process = worker.child.id();
-                worker.own = memory::forget_peak(process).and_then(|()| memory::own(process));
+                worker.initial_memory = memory::reset_peak(process).and_then(|()| memory::resident(process));
                 Ok(worker)
             }
             other => Err(worker.failure(&format!("printed `{other}` instead of `ready`"))),
@@ -93,7 +94,7 @@ impl Worker {
 
     /// Its peak memory beyond what it had when it was ready; `None` if the system does not provide it.
     pub(crate) fn peak(&self) -> Option<u64> {
-        Some(memory::peak(self.child.id())?.saturating_sub(self.own?))
+        Some(memory::peak(self.child.id())?.saturating_sub(self.initial_memory?))
     }
 
     fn answer(&mut self) -> Result<String> {
@@ -110,12 +111,12 @@ impl Worker {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        let complaints = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let complaints = match complaints.as_str() {
+        let stderr_text = self.stderr_text.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let stderr_text = match stderr_text.as_str() {
             "" => "it wrote nothing to standard error".to_owned(),
             text => format!("it wrote to standard error:\n{text}"),
         };
-        anyhow!("{} {what} ({status}); {complaints}", self.name)
+        anyhow!("{} {what} ({status}); {stderr_text}", self.name)
     }
 }
 
@@ -125,6 +126,40 @@ impl Drop for Worker {
         let _ = writeln!(self.requests, "quit");
         let _ = self.child.wait();
     }
+}
+
+/// The measurements of one side.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turns {
+    /// Of each repetition.
+    pub(crate) seconds: Vec<f64>,
+    /// Its other metrics per repetition, by name.
+    pub(crate) metrics: BTreeMap<String, Vec<f64>>,
+    /// The most memory it had beyond what it had before its first repetition, if the system provides it.
+    pub(crate) peak: Option<u64>,
+}
+
+/// `repeat` repetitions of each side, after one that warms up and is not counted. Every round begins with another
+/// side, so that none is always the first, and no side runs while another does.
+pub(crate) fn take_turns(sides: &mut [Worker], repeat: usize) -> Result<Vec<Turns>> {
+    for side in &mut *sides {
+        side.repetition()?;
+    }
+    let mut turns = vec![Turns::default(); sides.len()];
+    for round in 0..repeat {
+        for turn in 0..sides.len() {
+            let side = (round + turn) % sides.len();
+            let Repetition { seconds, metrics } = sides[side].repetition()?;
+            turns[side].seconds.push(seconds);
+            for (name, metric) in metrics {
+                turns[side].metrics.entry(name).or_default().push(metric);
+            }
+        }
+    }
+    for (side, turns) in sides.iter().zip(&mut turns) {
+        turns.peak = side.peak();
+    }
+    Ok(turns)
 }
 
 #[cfg(all(test, unix))]
@@ -149,20 +184,20 @@ mod tests {
     #[test]
     fn a_worker_that_dies_is_quoted() {
         let error = Worker::start("theirs", shell("echo no such case >&2; exit 3")).err().expect("fails");
-        let said = error.to_string();
-        assert!(said.starts_with("theirs") && said.contains("ended early"), "{said}");
-        assert!(said.contains("exit status: 3") && said.ends_with("no such case"), "{said}");
+        let found = error.to_string();
+        assert!(found.starts_with("theirs") && found.contains("ended early"), "{found}");
+        assert!(found.contains("exit status: 3") && found.ends_with("no such case"), "{found}");
 
         let mut worker =
             Worker::start("ours", shell("echo ready; read line; echo broke >&2; exit 1")).expect("starts");
-        let said = worker.repetition().expect_err("dies").to_string();
-        assert!(said.contains("ended early (exit status: 1)") && said.ends_with("broke"), "{said}");
+        let found = worker.repetition().expect_err("dies").to_string();
+        assert!(found.contains("ended early (exit status: 1)") && found.ends_with("broke"), "{found}");
     }
 
     #[test]
     fn metrics_come_with_the_time() {
-        let said = Repetition::read("0.5 sent=3 share=0.25").expect("understood");
-        assert_eq!((said.seconds, said.metrics), (0.5, vec![("sent".into(), 3.0), ("share".into(), 0.25)]));
+        let found = Repetition::read("0.5 sent=3 share=0.25").expect("understood");
+        assert_eq!((found.seconds, found.metrics), (0.5, vec![("sent".into(), 3.0), ("share".into(), 0.25)]));
     }
 
     #[test]
@@ -170,8 +205,8 @@ mod tests {
         for answer in ["fast", "-1", "0", "NaN", "inf", "1.0 sent", "1.0 sent=much"] {
             let mut worker = Worker::start("ours", shell(&format!("echo ready; read line; echo {answer}")))
                 .expect("starts");
-            let said = worker.repetition().expect_err("nonsense").to_string();
-            assert!(said.contains(&format!("printed `{answer}` instead of the seconds")), "{said}");
+            let found = worker.repetition().expect_err("nonsense").to_string();
+            assert!(found.contains(&format!("printed `{answer}` instead of the seconds")), "{found}");
         }
         assert!(Worker::start("ours", shell("echo hello")).is_err());
     }

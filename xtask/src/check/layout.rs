@@ -2,8 +2,7 @@
 //!
 //! Each rule is a function from plain data to a list of sentences, one for each breach.
 
-mod circles;
-mod core_size;
+mod cycles;
 mod files;
 mod words;
 
@@ -15,21 +14,18 @@ use crate::workspace;
 pub(crate) fn check() -> Result<()> {
     let root = workspace::root();
     let files = files::read(&root)?;
-    let core = core_size::dependencies()?;
-    let crates = circles::read(&root)?;
+    let core = files::core_dependencies()?;
+    let crates = cycles::read(&root)?;
     let mut breaches = [
         files::length(&files),
         files::folder_size(&files),
         files::golden_size(&files),
-        core_size::small_core(&core),
-        circles::circles(&crates),
+        files::small_core(&core),
+        cycles::cycles(&crates),
     ]
     .concat();
     breaches.extend(words::avoided(&root, &files)?);
     println!("   {} files, calmix-core needs {} external crates", files.len(), core.len());
-    for line in circles::summary(&crates) {
-        println!("   {line}");
-    }
     if !breaches.is_empty() {
         bail!("the layout breaks its rules:\n  {}", breaches.join("\n  "));
     }

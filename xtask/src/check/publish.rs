@@ -1,7 +1,7 @@
 //! Checks that the crates that do not need libtorch can be published: each is packaged, and compiled from its package.
 //!
-//! This finds errors that only appear outside the workspace: a file that is included from another folder, a feature that another
-//! crate turns on, metadata that crates.io requires. Nothing is uploaded, and no account is needed.
+//! This finds errors that only appear outside the workspace: a file that is included from another folder, a feature that
+//! another crate turns on, metadata that crates.io requires. Nothing is uploaded, and no account is needed.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -10,31 +10,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// The packages that do not link libtorch.
-const CRATES: &[&str] = &[
-    "calmix-core",
-    "calmix-io",
-    "calmix-cloud",
-    "calmix-metrics",
-    "calmix-head",
-    "calmix-formats",
-    "calmix-data",
-    "calmix-recipe",
-    "calmix-onnx",
-    "calmix-ort",
-    "calmix-run",
-    "calmix-heads",
-    "calmix-report",
-    "calmix",
-];
-
 /// Packages and compiles the crates in one command: they depend on each other, and crates.io does not have them yet.
 pub(crate) fn check() -> Result<()> {
     let target = workspace::root().join("target/publish");
     forget_earlier_packages(&target)?;
     let mut command = workspace::cargo();
     command.args(["publish", "--dry-run", "--locked"]).env("CARGO_TARGET_DIR", &target);
-    for name in CRATES {
+    for name in workspace::WITHOUT_LIBTORCH {
         command.args(["--package", name]);
     }
     let status = command.status().context("cannot start cargo publish")?;

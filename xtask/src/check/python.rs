@@ -1,5 +1,5 @@
-//! Tests the Python package: builds its native part, the command and a program that draws measures, puts the package together in
-//! the target folder, and runs pytest in an environment of the cache.
+//! Tests the Python package: builds its native part, the command and a program that draws measures, puts the package together
+//! in the target folder, and runs pytest in an environment of the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,10 +101,7 @@ pub(super) fn package(built: &Path) -> Result<PathBuf> {
     let folder = target_folder()?.join("python");
     let package = folder.join("calmix");
     let shown = package.display().to_string();
-    if package.exists() {
-        fs::remove_dir_all(&package).with_context(|| format!("cannot clear {shown}"))?;
-    }
-    fs::create_dir_all(&package).with_context(|| format!("cannot create {shown}"))?;
+    workspace::empty_folder(&package)?;
     let sources = workspace::root().join("bindings/python/python/calmix");
     let entries = fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))?;
     for entry in entries {

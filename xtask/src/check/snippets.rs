@@ -4,10 +4,8 @@
 mod block;
 mod environment;
 mod inline;
-mod mark;
 mod plan;
 mod scenes;
-mod shell;
 mod summary;
 
 use std::fs;

@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask check`, cheapest first. To add one, add an entry.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::process::{Command, Stdio};
 
@@ -24,8 +25,8 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// A command that succeeds.
     Command(Command),
-    /// A function of xtask.
-    Own { called: &'static str, run: fn() -> Result<()> },
+    /// A function of xtask, and the file that has it.
+    Function { file: &'static str, run: fn() -> Result<()> },
     /// Nothing, since something is missing that no `setup` installs. It counts as a skipped test.
     Skip { reason: &'static str },
 }
@@ -45,9 +46,9 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "layout",
-        what: "length of files, files of a folder, circles of imports, size of golden data, dependencies of calmix-core, words to avoid",
+        what: "length of files, files of a folder, cycles of imports, size of golden data, dependencies of calmix-core, words to avoid",
         tier: Tier::Quick,
-        action: |_| Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
+        action: |_| Ok(Action::Function { file: "xtask/src/check/layout.rs", run: layout::check }),
     },
     Step {
         name: "deny",
@@ -99,7 +100,9 @@ pub(crate) const STEPS: &[Step] = &[
         tier: Tier::Quick,
         action: |tier| {
             if tier == Tier::Quick {
-                return Ok(Action::Command(nextest("default", WITHOUT_LIBTORCH)?));
+                let packages = workspace::WITHOUT_LIBTORCH.iter().map(|name| format!("--package={name}"));
+                let packages = packages.chain(["--no-default-features".to_owned()]);
+                return Ok(Action::Command(nextest("default", packages)?));
             }
             libtorch::require()?;
             let mut command = nextest(if tier == Tier::Nightly { "nightly" } else { "default" }, TESTED)?;
@@ -124,7 +127,7 @@ pub(crate) const STEPS: &[Step] = &[
         tier: Tier::Usual,
         action: |_| {
             libtorch::require()?;
-            Ok(Action::Own { called: "xtask/src/check/python.rs", run: python::check })
+            Ok(Action::Function { file: "xtask/src/check/python.rs", run: python::check })
         },
     },
     Step {
@@ -134,7 +137,7 @@ pub(crate) const STEPS: &[Step] = &[
         action: |tier| {
             libtorch::require()?;
             let run = if tier == Tier::Nightly { snippets::check_nightly } else { snippets::check };
-            Ok(Action::Own { called: "xtask/src/check/snippets.rs", run })
+            Ok(Action::Function { file: "xtask/src/check/snippets.rs", run })
         },
     },
     Step {
@@ -153,7 +156,7 @@ pub(crate) const STEPS: &[Step] = &[
         tier: Tier::Nightly,
         action: |_| {
             libtorch::require()?;
-            Ok(Action::Own { called: "xtask/src/check/python.rs", run: python::check_peers })
+            Ok(Action::Function { file: "xtask/src/check/python.rs", run: python::check_peers })
         },
     },
     Step {
@@ -162,14 +165,14 @@ pub(crate) const STEPS: &[Step] = &[
         tier: Tier::Nightly,
         action: |_| {
             let packages = ["--package", "calmix-report", "--features", "raster"];
-            Ok(Action::Command(nextest("nightly", &packages)?))
+            Ok(Action::Command(nextest("nightly", packages)?))
         },
     },
     Step {
         name: "corpus",
         what: "the fuzz targets pass on what earlier campaigns found",
         tier: Tier::Nightly,
-        action: |_| Ok(Action::Own { called: "xtask/src/check/corpus.rs", run: corpus::replay }),
+        action: |_| Ok(Action::Function { file: "xtask/src/check/corpus.rs", run: corpus::replay }),
     },
     Step {
         name: "miri",
@@ -194,12 +197,12 @@ pub(crate) const STEPS: &[Step] = &[
         name: "publish",
         what: "the crates that do not need libtorch can be packaged, and compile from their packages",
         tier: Tier::Nightly,
-        action: |_| Ok(Action::Own { called: "xtask/src/check/publish.rs", run: publish::check }),
+        action: |_| Ok(Action::Function { file: "xtask/src/check/publish.rs", run: publish::check }),
     },
 ];
 
-/// The packages and features of the tests: the defaults and object storage, without the allocator, which takes minutes to compile, and
-/// without the fuzz targets, which have no `main` to link.
+/// The packages and features of the tests: the defaults and object storage, without the allocator, which takes minutes to
+/// compile, and without the fuzz targets, which have no `main` to link.
 pub(super) const TESTED: &[&str] = &[
     "--workspace",
     "--exclude",
@@ -207,25 +210,6 @@ pub(super) const TESTED: &[&str] = &[
     "--no-default-features",
     "--features",
     "calmix/https,calmix-torch/https,calmix-torch/cloud",
-];
-
-/// The packages that do not link libtorch: their tests take seconds.
-const WITHOUT_LIBTORCH: &[&str] = &[
-    "--package=calmix-core",
-    "--package=calmix-io",
-    "--package=calmix-cloud",
-    "--package=calmix-metrics",
-    "--package=calmix-head",
-    "--package=calmix-recipe",
-    "--package=calmix-onnx",
-    "--package=calmix-ort",
-    "--package=calmix-formats",
-    "--package=calmix-data",
-    "--package=calmix-run",
-    "--package=calmix-heads",
-    "--package=calmix-report",
-    "--package=calmix",
-    "--no-default-features",
 ];
 
 /// The features that are off by default or by `--no-default-features`, except the allocator; the headers of NCCL come with
@@ -259,7 +243,7 @@ fn linting(before: &[&str], after: &[&str]) -> Command {
 }
 
 /// A run of tests with a profile of `.config/nextest.toml`.
-fn nextest(profile: &str, packages: &[&str]) -> Result<Command> {
+fn nextest(profile: &str, packages: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<Command> {
     let mut command = CARGO_NEXTEST.command()?;
     command.args(["nextest", "run", "--profile", profile, "--locked"]).args(packages);
     // Tests run beside each other, and threads of libtorch wait for each other by spinning.
@@ -277,7 +261,7 @@ fn cargo(arguments: &[&str]) -> Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = match self {
-            Self::Own { called, .. } => return f.write_str(called),
+            Self::Function { file, .. } => return f.write_str(file),
             Self::Skip { reason } => return write!(f, "skipped: {reason}"),
             Self::Command(command) => command,
         };

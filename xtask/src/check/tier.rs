@@ -1,4 +1,13 @@
-//! How much of the checks runs.
+//! How much of the checks runs, and which tests could not run on this machine.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
 
 /// A tier of the checks. Each runs the steps of the one before it, and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +31,63 @@ impl Tier {
     }
 }
 
+/// The tests that one `check` skips.
+pub(crate) struct SkippedTests {
+    file: PathBuf,
+}
+
+impl SkippedTests {
+    /// Starts with an empty list.
+    pub(crate) fn new() -> Result<Self> {
+        // In the target folder, wherever that is.
+        let file = env::current_exe()?.with_file_name("skipped-tests.txt");
+        fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(Self { file })
+    }
+
+    /// Passes the path of the list to the tests of a command.
+    pub(crate) fn listen(&self, command: &mut Command) {
+        command.env("CALMIX_SKIPPED", &self.file);
+    }
+
+    /// Adds a test, or a whole step.
+    pub(crate) fn add(&self, test: &str, reason: &str) -> Result<()> {
+        let written = File::options().append(true).open(&self.file);
+        let written = written.and_then(|mut file| writeln!(file, "{test}: {reason}"));
+        written.with_context(|| format!("cannot write {}", self.file.display()))
+    }
+
+    /// Prints how many tests were skipped, and why.
+    ///
+    /// # Errors
+    /// If any were skipped although all must run: in the nightly tier, or with `CALMIX_REQUIRE_ALL=1`.
+    pub(crate) fn summarise(&self, tier: Tier) -> Result<()> {
+        let written =
+            fs::read_to_string(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
+        let Some(summary) = summary(&written) else { return Ok(()) };
+        if is_required(tier, env::var("CALMIX_REQUIRE_ALL").ok().as_deref()) {
+            bail!(
+                "{summary}\ncheck: every test must run in this tier; set CALMIX_REQUIRE_ALL=0 to allow skipped tests"
+            );
+        }
+        println!("{summary}");
+        Ok(())
+    }
+}
+
+/// Counts each test once, even if it lacks several things.
+fn summary(written: &str) -> Option<String> {
+    let lines: BTreeSet<&str> = written.lines().collect();
+    let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();
+    let noun = if tests.len() == 1 { "test" } else { "tests" };
+    let lines: Vec<&str> = lines.into_iter().collect();
+    (!tests.is_empty()).then(|| format!("check: {} {noun} skipped:\n  {}", tests.len(), lines.join("\n  ")))
+}
+
+fn is_required(tier: Tier, variable: Option<&str>) -> bool {
+    variable.map_or(tier == Tier::Nightly, |value| value == "1")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +98,21 @@ mod tests {
         assert_eq!(Tier::parse(&["fmt"]), (Tier::Usual, &["fmt"][..]));
         assert_eq!(Tier::parse(&["quick"]), (Tier::Quick, &[][..]));
         assert_eq!(Tier::parse(&["--nightly", "tests"]), (Tier::Nightly, &["tests"][..]));
+    }
+
+    #[test]
+    fn skipped_tests_are_counted_once() {
+        assert_eq!(summary(""), None);
+        let written = "calmix b: no MLflow\ncalmix a: no FUSE\ncalmix a: no FUSE\ncalmix a: no root\n";
+        let expected =
+            "check: 2 tests skipped:\n  calmix a: no FUSE\n  calmix a: no root\n  calmix b: no MLflow";
+        assert_eq!(summary(written).as_deref(), Some(expected));
+        assert_eq!(summary("x: y\n").as_deref(), Some("check: 1 test skipped:\n  x: y"));
+    }
+
+    #[test]
+    fn nightly_requires_every_test() {
+        assert!(!is_required(Tier::Usual, None) && is_required(Tier::Nightly, None));
+        assert!(is_required(Tier::Usual, Some("1")) && !is_required(Tier::Nightly, Some("0")));
     }
 }

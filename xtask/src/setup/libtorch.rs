@@ -26,8 +26,8 @@ pub(super) fn install() -> Result<()> {
         );
         return Ok(());
     }
-    let there = venv::is_there(venv::PYTORCH)?;
-    if !there {
+    let is_installed = venv::is_there(venv::PYTORCH)?;
+    if !is_installed {
         println!(
             "setup: installing libtorch with PyTorch: about 5 GB with CUDA's libraries, which takes some minutes"
         );
@@ -39,7 +39,7 @@ pub(super) fn install() -> Result<()> {
     add_headers(&python)?;
     let shown = folder.display();
     fs::write(&file, text(&folder)?).with_context(|| format!("cannot write {}", file.display()))?;
-    if there {
+    if is_installed {
         println!("setup: libtorch is installed: {shown}");
     } else {
         println!("setup: libtorch installed in {}: {shown}", human_time(began.elapsed()));

@@ -35,8 +35,8 @@ impl Tool {
         let Ok(output) = Command::new(self.name).arg("--version").output() else {
             return Ok(None);
         };
-        let said = String::from_utf8_lossy(&output.stdout);
-        let recent = output.status.success() && version(&said) >= version(self.version);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let recent = output.status.success() && version(&text) >= version(self.version);
         Ok(recent.then(|| self.name.into()))
     }
 
@@ -55,15 +55,13 @@ impl Tool {
         let installed = self.installed()?;
         installed.ensure(|folder| match self.registry {
             Registry::PyPi => venv::create(folder, &[&format!("{}=={}", self.name, self.version)]),
-            Registry::CratesIo => self.compile(folder),
+            Registry::CratesIo => {
+                attempt(&format!("cargo install {}", self.name), || self.cargo_install(folder))
+            }
         })?;
         let program = self.program(&installed.folder);
         ensure!(program.is_file(), "{} was installed without {}", self.name, program.display());
         Ok(program)
-    }
-
-    fn compile(&self, folder: &Path) -> Result<()> {
-        attempt(&format!("cargo install {}", self.name), || self.cargo_install(folder))
     }
 
     fn cargo_install(&self, folder: &Path) -> Result<()> {
@@ -96,8 +94,8 @@ impl Tool {
 }
 
 /// The first three-part number in the output of a tool's `--version`.
-fn version(said: &str) -> Option<[u64; 3]> {
-    said.split_whitespace().find_map(|word| {
+fn version(output: &str) -> Option<[u64; 3]> {
+    output.split_whitespace().find_map(|word| {
         let mut parts = word.split('.').map(|part| part.parse().ok());
         let number = [parts.next()??, parts.next()??, parts.next()??];
         parts.next().is_none().then_some(number)

@@ -91,8 +91,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("cannot start {program}"))?;
     if !output.status.success() {
-        let said = [output.stdout, output.stderr].concat();
-        bail!("{program} ended with {}:\n{}", output.status, String::from_utf8_lossy(&said).trim());
+        let text = [output.stdout, output.stderr].concat();
+        bail!("{program} ended with {}:\n{}", output.status, String::from_utf8_lossy(&text).trim());
     }
     Ok(())
 }

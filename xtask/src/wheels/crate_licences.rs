@@ -51,9 +51,9 @@ fn linked(packages: &[&str]) -> Result<Vec<Value>> {
         let package = described.iter().find(|package| package["name"] == *name);
         waiting.push(field(package.with_context(|| format!("there is no package {name}"))?, "id")?);
     }
-    let mut seen = BTreeSet::new();
+    let mut visited = BTreeSet::new();
     while let Some(id) = waiting.pop() {
-        if !seen.insert(id) {
+        if !visited.insert(id) {
             continue;
         }
         let node =
@@ -66,7 +66,7 @@ fn linked(packages: &[&str]) -> Result<Vec<Value>> {
         }
     }
     let is_linked = |package: &&Value| {
-        package["id"].as_str().is_some_and(|id| seen.contains(id)) && !package["source"].is_null()
+        package["id"].as_str().is_some_and(|id| visited.contains(id)) && !package["source"].is_null()
     };
     Ok(described.iter().filter(is_linked).cloned().collect())
 }

@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use super::tools;
+use super::build::tool;
 use crate::setup::venv;
+use crate::workspace::empty_folder;
 
 /// The mode of a program or a shared library.
 pub(super) const EXECUTABLE: u32 = 0o755;
@@ -29,23 +30,8 @@ impl Distribution {
     /// An empty one, in a folder of `stage`.
     pub(super) fn new(stage: &Path, name: &str, version: &str) -> Result<Self> {
         let folder = stage.join(format!("{}-{version}", name.replace('-', "_")));
-        if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
-        }
-        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        empty_folder(&folder)?;
         Ok(Self { folder, name: name.to_owned(), version: version.to_owned() })
-    }
-
-    /// The files of a finished wheel.
-    pub(super) fn unpack(wheel: &Path, stage: &Path, name: &str, version: &str) -> Result<Self> {
-        let distribution = Self::new(stage, name, version)?;
-        venv::run(tool()?.arg("unpack").arg(wheel).arg("--dest").arg(stage))?;
-        ensure!(
-            distribution.path(&distribution.info("METADATA")).is_file(),
-            "{} is not {name} {version}",
-            wheel.display()
-        );
-        Ok(distribution)
     }
 
     pub(super) fn version(&self) -> &str {
@@ -86,6 +72,14 @@ impl Distribution {
         Ok(())
     }
 
+    /// Copies the files of a folder and of those below it, without what Python compiled.
+    pub(super) fn copy_folder(&self, from: &Path) -> Result<()> {
+        for place in files(from)?.iter().filter(|place| !place.contains("__pycache__")) {
+            self.copy(&from.join(place), place, FILE)?;
+        }
+        Ok(())
+    }
+
     /// Copies the licence files of a folder and of those below it.
     pub(super) fn copy_licences(&self, from: &Path, prefix: &str) -> Result<()> {
         for place in files(from)? {
@@ -114,13 +108,16 @@ impl Distribution {
             fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
         }
         venv::run(
-            tool()?.env("SOURCE_DATE_EPOCH", TIME).arg("pack").arg(&self.folder).arg("--dest-dir").arg(dist),
+            Command::new(tool("wheel")?)
+                .env("SOURCE_DATE_EPOCH", TIME)
+                .arg("pack")
+                .arg(&self.folder)
+                .arg("--dest-dir")
+                .arg(dist),
         )?;
         wheels(dist, &stem)?.pop().with_context(|| format!("{} was not packed", self.name))
     }
-}
 
-impl Distribution {
     fn made(&self, place: &str) -> Result<PathBuf> {
         let to = self.path(place);
         let folder = to.parent().context("a file of a wheel is in a folder")?;
@@ -135,10 +132,6 @@ pub(super) fn with_fields(metadata: &str, lines: &str) -> String {
         Some((fields, description)) => format!("{fields}\n{lines}\n{description}"),
         None => format!("{}\n{lines}", metadata.trim_end()),
     }
-}
-
-fn tool() -> Result<Command> {
-    Ok(Command::new(tools::program("wheel")?))
 }
 
 /// The wheels of a folder whose names begin with `stem`.

@@ -8,8 +8,7 @@ use anyhow::{Context, Result};
 
 use super::distribution::{Distribution, FILE};
 use crate::setup::venv;
-use crate::weights;
-use crate::workspace;
+use crate::{weights, workspace};
 
 /// The version of the wheel, which changes with the weights and not with calmix. `bindings/python/pyproject.toml` asks for its
 /// first number.
@@ -57,7 +56,7 @@ mod tests {
         let project = workspace::root().join("bindings/python/pyproject.toml");
         let project = fs::read_to_string(project).expect("the project of the library");
         let first: u32 = VERSION.split('.').next().and_then(|first| first.parse().ok()).expect("a version");
-        let asked = format!("\"calmix-weights>={first},<{}\"", first + 1);
-        assert!(project.contains(&asked), "no {asked} in\n{project}");
+        let requirement = format!("\"calmix-weights>={first},<{}\"", first + 1);
+        assert!(project.contains(&requirement), "no {requirement} in\n{project}");
     }
 }

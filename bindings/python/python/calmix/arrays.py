@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# The length of the longest vector, half of the largest float32.
-_LONGEST = float(np.finfo(np.float32).max) / 2
+# Half of the largest float32.
+_MAX_LENGTH = float(np.finfo(np.float32).max) / 2
 
 
 def as_array(given: ArrayLike, name: str) -> NDArray[Any]:
@@ -46,12 +46,12 @@ def as_vectors(array: NDArray[Any], name: str) -> NDArray[np.float32]:
         vectors = np.ascontiguousarray(array, dtype=np.float32)
     squares = np.einsum("...d,...d->...", vectors, vectors, dtype=np.float64)
     # Squares of NaN and infinity are neither.
-    is_valid = (squares <= _LONGEST**2).all(axis=tuple(range(1, squares.ndim)))
+    is_valid = (squares <= _MAX_LENGTH**2).all(axis=tuple(range(1, squares.ndim)))
     if is_valid.all():
         return vectors
     row = int(is_valid.argmin())
     if np.isfinite(vectors[row]).all():
-        raise ValueError(f"{name}: row {row} is a vector longer than {_LONGEST:.2g}: divide the vectors by a number")
+        raise ValueError(f"{name}: row {row} is a vector longer than {_MAX_LENGTH:.2g}: divide the vectors by a number")
     raise ValueError(f"{name}: row {row} contains NaN, infinity or a value too large for dtype('float32')")
 
 

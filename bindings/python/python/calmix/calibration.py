@@ -18,13 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
 
 from numpy.typing import ArrayLike
 
 from calmix import _calmix
 from calmix.calibrators import IsotonicCalibration, TemperatureScaling, VectorScaling
 from calmix.rows import encoded_labels, one_of, refuse_invalid
+
+if TYPE_CHECKING:
+    # Type checkers have it; `typing` only since Python 3.11.
+    from typing_extensions import Unpack
 
 __all__ = [
     "Estimate",
@@ -72,30 +76,37 @@ class ReliabilityBin:
     """The share of them that is right."""
 
 
+class Options(TypedDict, total=False):
+    """Options of every measure."""
+
+    logits: ArrayLike | None
+    labels: Sequence[Any] | None
+    random_state: int
+
+
+class ClassWiseOptions(Options, total=False):
+    """Options of a measure with bins of equal width."""
+
+    bins: int
+    edges: Edges
+
+
+class BinnedOptions(ClassWiseOptions, total=False):
+    """Options of a measure with bins of equal width or equal numbers of samples."""
+
+    binning: Binning
+
+
 class Measure(Protocol):
     """A measure of predictions: a number, or with `interval` an `Estimate`."""
 
     @overload
     def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike | None = None,
-        *,
-        logits: ArrayLike | None = None,
-        labels: Sequence[Any] | None = None,
-        interval: None = None,
-        random_state: int = 0,
+        self, y_true: ArrayLike, y_prob: ArrayLike | None = None, *, interval: None = None, **options: Unpack[Options]
     ) -> float: ...
     @overload
     def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike | None = None,
-        *,
-        logits: ArrayLike | None = None,
-        labels: Sequence[Any] | None = None,
-        interval: float,
-        random_state: int = 0,
+        self, y_true: ArrayLike, y_prob: ArrayLike | None = None, *, interval: float, **options: Unpack[Options]
     ) -> Estimate: ...
 
 
@@ -104,29 +115,11 @@ class ClassWiseMeasure(Protocol):
 
     @overload
     def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike | None = None,
-        *,
-        logits: ArrayLike | None = None,
-        labels: Sequence[Any] | None = None,
-        bins: int = 15,
-        edges: Edges = "left",
-        interval: None = None,
-        random_state: int = 0,
+        self, y_true: ArrayLike, y_prob: ArrayLike | None = None, *, interval: None = None, **options: Unpack[ClassWiseOptions]
     ) -> float: ...
     @overload
     def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike | None = None,
-        *,
-        logits: ArrayLike | None = None,
-        labels: Sequence[Any] | None = None,
-        bins: int = 15,
-        edges: Edges = "left",
-        interval: float,
-        random_state: int = 0,
+        self, y_true: ArrayLike, y_prob: ArrayLike | None = None, *, interval: float, **options: Unpack[ClassWiseOptions]
     ) -> Estimate: ...
 
 
@@ -135,31 +128,11 @@ class BinnedMeasure(Protocol):
 
     @overload
     def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike | None = None,
-        *,
-        logits: ArrayLike | None = None,
-        labels: Sequence[Any] | None = None,
-        bins: int = 15,
-        binning: Binning = "width",
-        edges: Edges = "left",
-        interval: None = None,
-        random_state: int = 0,
+        self, y_true: ArrayLike, y_prob: ArrayLike | None = None, *, interval: None = None, **options: Unpack[BinnedOptions]
     ) -> float: ...
     @overload
     def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike | None = None,
-        *,
-        logits: ArrayLike | None = None,
-        labels: Sequence[Any] | None = None,
-        bins: int = 15,
-        binning: Binning = "width",
-        edges: Edges = "left",
-        interval: float,
-        random_state: int = 0,
+        self, y_true: ArrayLike, y_prob: ArrayLike | None = None, *, interval: float, **options: Unpack[BinnedOptions]
     ) -> Estimate: ...
 
 

@@ -318,12 +318,12 @@ def _parameters() -> Mapping[str, inspect.Parameter]:
     return {name: parameter for name, parameter in parameters.items() if name != "self"}
 
 
-def _uncalibrated(held_out: int, least: int) -> str:
+def _uncalibrated(held_out: int, min_labels: int) -> str:
     """Why there is no calibrator, and what to do."""
     return (
-        f"The probabilities are not calibrated: a calibrator is fitted on at least {least} labels, each predicted by a head "
+        f"The probabilities are not calibrated: a calibrator is fitted on at least {min_labels} labels, each predicted by a head "
         f"that was trained without it, and y has {held_out} such labels (a class with a single label has none). Add labels: "
-        f"at least two per class, and {least} in all."
+        f"at least two per class, and {min_labels} in all."
     )
 
 

@@ -14,7 +14,7 @@ from calmix import _calmix
 from calmix.rows import encoded_labels, logits_of
 
 # Characters of the longest name of a report, which every plot repeats.
-_LONGEST_NAME = 1000
+_MAX_NAME_LENGTH = 1000
 
 
 def report(
@@ -42,8 +42,8 @@ def report(
     name : str
         The name of the model in the heading, of at most 1,000 characters.
     """
-    if len(name) > _LONGEST_NAME:
-        raise ValueError(f"name has {len(name)} characters, but {_LONGEST_NAME} are the most")
+    if len(name) > _MAX_NAME_LENGTH:
+        raise ValueError(f"name has {len(name)} characters, but {_MAX_NAME_LENGTH} are the most")
     rows = logits_of(y_prob, logits)
     codes, names = encoded_labels(y_true, rows, labels)
     page = _calmix.page_of_predictions(name, rows, codes, names)

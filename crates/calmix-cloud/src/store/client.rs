@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::transient::BackOff;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3Builder;
@@ -22,18 +22,18 @@ use object_store::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::RemoteObject;
-use super::problem::{explained, is_worth_a_retry};
+use super::problem::{is_retryable, to_file_error};
 use crate::cloud_url::{CloudUrl, Scheme};
 
 /// How long a server may take for the next bytes.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests that are under way at the same time.
-const AT_ONCE: usize = 16;
-/// Attempts that may bring nothing, or too little, for one object; the waits between them have a limit of their own.
-const ATTEMPTS: usize = 100;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// Attempts before a fetch fails; the waits without progress have a limit of their own.
+const MAX_ATTEMPTS: usize = 100;
 
 /// The most objects that a listing may have.
-const MOST_OBJECTS: usize = 1 << 22;
+const MAX_OBJECTS: usize = 1 << 22;
 
 /// A bucket, a container or a host.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn open(url: &CloudUrl) -> Result<Self, FileError> {
         let runtime = runtime(url)?;
-        let client = client(url).map_err(|error| explained(&url.to_path(), &error))?;
+        let client = client(url).map_err(|error| to_file_error(&url.to_path(), &error))?;
         Ok(Self { url: url.clone(), client, runtime })
     }
 
@@ -54,9 +54,9 @@ impl Store {
     pub(crate) fn list(&self, prefix: &str) -> Result<Vec<RemoteObject>, FileError> {
         let below = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         let mut objects = Vec::new();
-        for found in self.all_below(prefix, is_listed)? {
+        for found in self.list_below(prefix, is_listed)? {
             let Some(name) = found.location.as_ref().strip_prefix(&below) else { continue };
-            objects.push(described(name, &found));
+            objects.push(remote_object(name, &found));
         }
         Ok(objects)
     }
@@ -64,14 +64,14 @@ impl Store {
     /// The names of all objects below a prefix.
     pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, FileError> {
         let below = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        let all = self.all_below(prefix, |_| true)?;
+        let all = self.list_below(prefix, |_| true)?;
         Ok(all
             .iter()
             .filter_map(|found| found.location.as_ref().strip_prefix(&below).map(str::to_owned))
             .collect())
     }
 
-    fn all_below(&self, prefix: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<ObjectMeta>, FileError> {
+    fn list_below(&self, prefix: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<ObjectMeta>, FileError> {
         let key = self.key(prefix)?;
         let prefix = (!prefix.is_empty()).then_some(&key);
         let path = self.url.to_path();
@@ -82,16 +82,16 @@ impl Store {
                 if wanted(object.location.as_ref()) {
                     found.push(object);
                 }
-                if found.len() > MOST_OBJECTS {
+                if found.len() > MAX_OBJECTS {
                     break;
                 }
             }
             Ok::<_, object_store::Error>(found)
         });
-        let found = listed.map_err(|error| explained(&path, &error))?;
-        if found.len() > MOST_OBJECTS {
-            let problem = FileProblem::Limit(format!("more than {MOST_OBJECTS} objects"));
-            let error = FileError::new(path, problem).hint("name a longer prefix");
+        let found = listed.map_err(|error| to_file_error(&path, &error))?;
+        if found.len() > MAX_OBJECTS {
+            let problem = format!("more than {MAX_OBJECTS} objects");
+            let error = FileError::limit(path, problem).hint("name a longer prefix");
             return Err(error.unless_transient(ErrorKind::Mistake));
         }
         Ok(found)
@@ -99,18 +99,19 @@ impl Store {
 
     /// Size and version of objects, in the order of their keys, which lie below `folder`.
     pub(crate) fn describe(&self, folder: &str, keys: &[String]) -> Result<Vec<RemoteObject>, FileError> {
-        let mut places = Vec::with_capacity(keys.len());
+        let mut locations = Vec::with_capacity(keys.len());
         for key in keys {
-            places.push((key, self.key(key)?));
+            locations.push((key, self.key(key)?));
         }
         let path = |key: &str| self.url.with_key(key).to_path();
         self.runtime.block_on(async {
-            let heads = stream::iter(places).map(|(key, place)| async move {
-                let found = self.client.head(&place).await.map_err(|error| explained(&path(key), &error))?;
+            let heads = stream::iter(locations).map(|(key, location)| async move {
+                let found =
+                    self.client.head(&location).await.map_err(|error| to_file_error(&path(key), &error))?;
                 let name = key.strip_prefix(folder).unwrap_or(key).trim_start_matches('/');
-                Ok(described(name, &found))
+                Ok(remote_object(name, &found))
             });
-            heads.buffered(AT_ONCE).try_collect().await
+            heads.buffered(MAX_CONCURRENT_REQUESTS).try_collect().await
         })
     }
 
@@ -123,18 +124,18 @@ impl Store {
         file: &mut File,
         path: &Path,
     ) -> Result<(), FileError> {
-        let place = self.key(key)?;
+        let location = self.key(key)?;
         let mut done = 0;
         let mut back_off = BackOff::default();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let before = done;
-            let error = match self.runtime.block_on(self.stream(&place, object, file, &mut done)) {
+            let error = match self.runtime.block_on(self.stream(&location, object, file, &mut done)) {
                 Ok(()) if done == object.size => return Ok(()),
-                Ok(()) => short(path, done, object.size),
+                Ok(()) => incomplete(path, done, object.size),
                 Err(FetchProblem::Local(error)) => return Err(FileError::new(path, error)),
                 Err(FetchProblem::Changed) => return Err(changed(path)),
-                Err(FetchProblem::Remote(error)) if is_worth_a_retry(&error) => explained(path, &error),
-                Err(FetchProblem::Remote(error)) => return Err(explained(path, &error)),
+                Err(FetchProblem::Remote(error)) if is_retryable(&error) => to_file_error(path, &error),
+                Err(FetchProblem::Remote(error)) => return Err(to_file_error(path, &error)),
             };
             if done > before {
                 back_off = BackOff::default();
@@ -143,13 +144,13 @@ impl Store {
             let Some(wait) = back_off.next() else { return Err(error) };
             thread::sleep(wait);
         }
-        Err(short(path, done, object.size))
+        Err(incomplete(path, done, object.size))
     }
 
     /// Gets the bytes from `done` on, and adds to it what is written.
     async fn stream(
         &self,
-        place: &Key,
+        location: &Key,
         object: &RemoteObject,
         file: &mut File,
         done: &mut u64,
@@ -159,7 +160,7 @@ impl Store {
             if_match: object.e_tag.clone(),
             ..GetOptions::default()
         };
-        let found = match self.client.get_opts(place, options).await {
+        let found = match self.client.get_opts(location, options).await {
             Err(object_store::Error::NotSupported { .. }) if *done > 0 => {
                 // A server that ignores ranges.
                 *done = 0;
@@ -168,7 +169,7 @@ impl Store {
             Err(object_store::Error::Precondition { .. }) => return Err(FetchProblem::Changed),
             found => found?,
         };
-        if described("", &found.meta).version != object.version || found.meta.size != object.size {
+        if remote_object("", &found.meta).version != object.version || found.meta.size != object.size {
             return Err(FetchProblem::Changed);
         }
         file.seek(SeekFrom::Start(*done))?;
@@ -185,54 +186,46 @@ impl Store {
         Ok(())
     }
 
-    /// Stores a new object; `false` if there is one already.
-    pub(crate) fn create(&self, key: &str, bytes: Vec<u8>) -> Result<bool, FileError> {
-        match self.put(key, bytes, PutMode::Create) {
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+    /// Stores an object; `false` if there is one already that must not be overwritten.
+    pub(crate) fn put(&self, key: &str, bytes: Vec<u8>, overwrite: bool) -> Result<bool, FileError> {
+        let mode = if overwrite { PutMode::Overwrite } else { PutMode::Create };
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let location = self.key(key)?;
+        let put = self.client.put_opts(&location, PutPayload::from(bytes), options);
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
+                if !overwrite =>
+            {
                 Ok(false)
             }
-            Err(error) => Err(explained(&self.url.with_key(key).to_path(), &error)),
-            Ok(()) => Ok(true),
+            Err(error) => Err(to_file_error(&self.url.with_key(key).to_path(), &error)),
         }
     }
 
-    /// Stores an object in place of an earlier one.
-    pub(crate) fn replace(&self, key: &str, bytes: Vec<u8>) -> Result<(), FileError> {
-        self.put(key, bytes, PutMode::Overwrite)
-            .map_err(|error| explained(&self.url.with_key(key).to_path(), &error))
-    }
-
-    fn put(&self, key: &str, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<()> {
-        let place = Key::parse(key)?;
-        let options = PutOptions { mode, ..PutOptions::default() };
-        self.runtime.block_on(self.client.put_opts(&place, PutPayload::from(bytes), options))?;
-        Ok(())
-    }
-
-    /// The bytes of an object of at most `longest`; `None` if there is none.
-    pub(crate) fn read(&self, key: &str, longest: u64) -> Result<Option<Vec<u8>>, FileError> {
+    /// The bytes of an object of at most `max_bytes`; `None` if there is none.
+    pub(crate) fn read(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
         let path = self.url.with_key(key).to_path();
-        let place = self.key(key)?;
+        let location = self.key(key)?;
         let read = self.runtime.block_on(async {
-            let found = self.client.get_opts(&place, GetOptions::default()).await?;
+            let found = self.client.get_opts(&location, GetOptions::default()).await?;
             let size = found.meta.size;
-            if size > longest { Ok(Err(size)) } else { found.bytes().await.map(|bytes| Ok(bytes.to_vec())) }
+            if size > max_bytes { Ok(Err(size)) } else { found.bytes().await.map(|bytes| Ok(bytes.to_vec())) }
         });
         match read {
             Ok(Ok(bytes)) => Ok(Some(bytes)),
             Ok(Err(size)) => {
-                let problem = FileProblem::Limit(format!("{size} bytes, expected at most {longest}"));
-                Err(FileError::new(path, problem))
+                Err(FileError::limit(path, format!("{size} bytes, expected at most {max_bytes}")))
             }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(explained(&path, &error)),
+            Err(error) => Err(to_file_error(&path, &error)),
         }
     }
 
     fn key(&self, key: &str) -> Result<Key, FileError> {
         // A web address has its own escapes, such as %20; keys of object stores have none.
         let parsed = if self.url.is_web() { Key::from_url_path(key) } else { Key::parse(key) };
-        parsed.map_err(|error| explained(&self.url.with_key(key).to_path(), &error.into()))
+        parsed.map_err(|error| to_file_error(&self.url.with_key(key).to_path(), &error.into()))
     }
 }
 
@@ -255,7 +248,7 @@ impl From<std::io::Error> for FetchProblem {
     }
 }
 
-fn described(name: &str, found: &ObjectMeta) -> RemoteObject {
+fn remote_object(name: &str, found: &ObjectMeta) -> RemoteObject {
     // A weak ETag does not say that the bytes are the same, and no request can demand it.
     let e_tag = found.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
     let changed = found.last_modified.timestamp();
@@ -271,7 +264,7 @@ fn is_listed(key: &str) -> bool {
     [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end))
 }
 
-fn short(path: &Path, done: u64, size: u64) -> FileError {
+fn incomplete(path: &Path, done: u64, size: u64) -> FileError {
     let error = std::io::Error::new(
         std::io::ErrorKind::ConnectionReset,
         format!("the server sent {done} of {size} bytes, however often it was asked"),
@@ -280,8 +273,8 @@ fn short(path: &Path, done: u64, size: u64) -> FileError {
 }
 
 fn changed(path: &Path) -> FileError {
-    let problem = FileProblem::Changed("the object has changed since it was listed".into());
-    FileError::new(path, problem).hint("prepare the dataset again").unless_transient(ErrorKind::Mistake)
+    let problem = "the object has changed since it was listed";
+    FileError::changed(path, problem).hint("prepare the dataset again").unless_transient(ErrorKind::Mistake)
 }
 
 /// The runtime of all stores, started with the first one.
@@ -298,7 +291,8 @@ fn runtime(url: &CloudUrl) -> Result<&'static Runtime, FileError> {
 }
 
 fn client(url: &CloudUrl) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let retry = RetryConfig { max_retries: 8, retry_timeout: BackOff::LONGEST, ..RetryConfig::default() };
+    let retry =
+        RetryConfig { max_retries: 8, retry_timeout: BackOff::MAX_TOTAL_WAIT, ..RetryConfig::default() };
     // A whole shard may take minutes, so that only its pauses are limited.
     let options = ClientOptions::new().with_timeout_disabled().with_read_timeout(READ_TIMEOUT);
     let base = url.base();

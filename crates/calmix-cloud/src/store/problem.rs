@@ -3,13 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use calmix_io::error::{ErrorKind, FileError, FileProblem};
+use calmix_io::error::FileError;
 use object_store::Error;
 
 const CREDENTIALS: &str = "set the credentials in environment variables, see docs/object-storage.md";
 
 /// Whether the same request may succeed later.
-pub(super) fn is_worth_a_retry(error: &Error) -> bool {
+pub(super) fn is_retryable(error: &Error) -> bool {
     let is_refused = refusal(error).is_some();
     matches!(error, Error::Generic { .. } | Error::JoinError { .. }) && !is_refused
 }
@@ -23,7 +23,7 @@ fn refusal(error: &Error) -> Option<u16> {
 }
 
 /// An error about the URL in `path`.
-pub(super) fn explained(path: &Path, error: &Error) -> FileError {
+pub(super) fn to_file_error(path: &Path, error: &Error) -> FileError {
     let io = |kind: io::ErrorKind, text: String| FileError::new(path, io::Error::new(kind, text));
     let status = refusal(error);
     match error {
@@ -32,23 +32,20 @@ pub(super) fn explained(path: &Path, error: &Error) -> FileError {
         Error::NotFound { .. } => missing(path),
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => refused(path, error),
         _ if status.is_some() => {
-            let problem =
-                FileProblem::Content(format!("the server refuses the request ({})", first_line(error)));
-            let error = FileError::new(path, problem).hint("check the URL and the environment variables");
-            error.unless_transient(ErrorKind::Mistake)
+            let problem = format!("the server refuses the request ({})", first_line(error));
+            FileError::mistake(path, problem).hint("check the URL and the environment variables")
         }
         Error::NotSupported { .. } | Error::NotImplemented { .. } => {
-            let problem = FileProblem::Content(format!("the server cannot do this ({})", first_line(error)));
-            FileError::new(path, problem).unless_transient(ErrorKind::Mistake)
+            let problem = format!("the server cannot do this ({})", first_line(error));
+            FileError::mistake(path, problem)
         }
         Error::InvalidPath { .. } | Error::UnknownConfigurationKey { .. } => {
-            let error = FileError::new(path, FileProblem::Content(first_line(error)));
-            error.hint("correct the URL or the environment variables").unless_transient(ErrorKind::Mistake)
+            let hint = "correct the URL or the environment variables";
+            FileError::mistake(path, first_line(error)).hint(hint)
         }
         // Before the first request: a variable is missing.
         Error::Generic { .. } if !is_of_a_request(error) => {
-            let error = FileError::new(path, FileProblem::Content(first_line(error)));
-            error.hint(CREDENTIALS).unless_transient(ErrorKind::Mistake)
+            FileError::mistake(path, first_line(error)).hint(CREDENTIALS)
         }
         _ => {
             let text = format!("the server does not answer as it should ({})", first_line(error));

@@ -57,9 +57,7 @@ impl MarginStore {
     pub fn visit(&mut self, sample: u64, logits: &[f32]) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         let MarginParts { averaging, classes, visits, values } = &mut self.parts;
-        if logits.len() != *classes {
-            return Err(CoreError::Classes { expected: *classes, got: logits.len() });
-        }
+        check_classes(*classes, logits.len())?;
         let w = averaging.step_size(visits[at]);
         let (top, first, second) = top_two(logits);
         let row = &mut values[at * *classes..(at + 1) * *classes];
@@ -102,12 +100,10 @@ impl MarginStore {
     ///
     /// # Errors
     /// If there is no such sample, or `apm` does not have C numbers.
-    pub fn put_back(&mut self, sample: u64, visited: u32, apm: &[f32]) -> Result<(), CoreError> {
+    pub fn restore(&mut self, sample: u64, visited: u32, apm: &[f32]) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         let MarginParts { classes, visits, values, .. } = &mut self.parts;
-        if apm.len() != *classes {
-            return Err(CoreError::Classes { expected: *classes, got: apm.len() });
-        }
+        check_classes(*classes, apm.len())?;
         visits[at] = visited;
         values[at * *classes..(at + 1) * *classes].copy_from_slice(apm);
         Ok(())
@@ -124,6 +120,10 @@ impl MarginStore {
             .filter(|&at| at < self.parts.visits.len())
             .ok_or(CoreError::UnknownSample { sample })
     }
+}
+
+fn check_classes(expected: usize, got: usize) -> Result<(), CoreError> {
+    if expected == got { Ok(()) } else { Err(CoreError::Classes { expected, got }) }
 }
 
 impl From<MarginStore> for MarginParts {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn wrong_samples_and_widths_are_refused() {
         let mut store = MarginStore::new(Averaging::default(), 2, 2);
         assert!(store.visit(2, &[0.0, 0.0]).is_err());
         assert!(store.visit(u64::MAX, &[0.0, 0.0]).is_err());

@@ -68,7 +68,7 @@ impl LabelledMargins {
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
-    pub fn put_back(&mut self, sample: u64, (average, visits): (f64, u32)) -> Result<(), CoreError> {
+    pub fn restore(&mut self, sample: u64, (average, visits): (f64, u32)) -> Result<(), CoreError> {
         let at = self.position(sample)?;
         (self.parts.averages[at], self.parts.visits[at]) = (average, visits);
         Ok(())

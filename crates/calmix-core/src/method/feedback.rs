@@ -1,4 +1,4 @@
-//! Sums over the shards of a step, with which a method's state is updated once all groups have planned, before the next
+//! Sums over the micro-batches of a step, with which a method's state is updated once all groups have planned, before the next
 //! step.
 //!
 //! The sums are exchanged with the gradient, so that a step needs no further communication. FlexMatch's histogram stays
@@ -10,13 +10,13 @@ use crate::mixup::Guidance;
 use crate::mixup::split::Split;
 use crate::pseudo::{Base, BaseState};
 
-/// Sums over the shards of a step. They are f32, as the gradient is; counts are exact up to 2²⁴.
+/// Sums over the micro-batches of a step. They are f32, as the gradient is; counts are exact up to 2²⁴.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Feedback {
     /// The change of FlexMatch's histogram, in samples per class; empty for other methods.
     pub selected: Vec<f32>,
-    /// The weights of the unlabelled rows.
-    pub in_use: Total,
+    /// The weights of the unlabelled rows, whose mean is the utilisation.
+    pub utilisation: Total,
     /// The quantile of AUM in each group, if a running quantile splits easy from hard.
     pub labelled_quantile: Total,
     /// The quantile of APM in each group, if a running quantile splits easy from hard.
@@ -49,8 +49,8 @@ impl Total {
         (self.count > 0.0).then(|| f64::from(self.sum) / f64::from(self.count))
     }
 
-    /// Returns sum and count.
-    pub fn numbers(self) -> [f32; 2] {
+    /// Returns `[sum, count]`.
+    pub fn to_array(self) -> [f32; 2] {
         [self.sum, self.count]
     }
 }
@@ -65,25 +65,27 @@ impl Feedback {
     /// The number of values that are not per class.
     const TOTALS: usize = 3;
 
-    /// Returns the length of the list of numbers for a method.
+    /// Returns the length of that list for a method.
     pub fn width(method: &Method, classes: usize) -> usize {
         let selected = if matches!(method.base, Base::FlexMatch(_)) { classes } else { 0 };
         selected + 2 * Self::TOTALS
     }
 
-    /// Returns it as a list of numbers that can be added.
-    pub fn numbers(&self) -> Vec<f32> {
-        let totals = [self.in_use, self.labelled_quantile, self.unlabelled_quantile];
-        self.selected.iter().copied().chain(totals.into_iter().flat_map(Total::numbers)).collect()
+    /// Writes the sums as one list, so that the lists of several micro-batches can be added element by element.
+    pub fn to_vec(&self) -> Vec<f32> {
+        let totals = [self.utilisation, self.labelled_quantile, self.unlabelled_quantile];
+        self.selected.iter().copied().chain(totals.into_iter().flat_map(Total::to_array)).collect()
     }
 
-    /// Reads it from such a list; `None` if the list is too short.
-    pub fn read(numbers: &[f32]) -> Option<Self> {
+    /// Reads the sums from such a list; `None` if the list is too short.
+    pub fn from_slice(numbers: &[f32]) -> Option<Self> {
         let (selected, totals) = numbers.split_at_checked(numbers.len().checked_sub(2 * Self::TOTALS)?)?;
-        let &[in_use, labelled_quantile, unlabelled_quantile] = totals.as_chunks().0 else { return None };
+        let &[utilisation, labelled_quantile, unlabelled_quantile] = totals.as_chunks().0 else {
+            return None;
+        };
         Some(Self {
             selected: selected.to_vec(),
-            in_use: in_use.into(),
+            utilisation: utilisation.into(),
             labelled_quantile: labelled_quantile.into(),
             unlabelled_quantile: unlabelled_quantile.into(),
         })
@@ -91,16 +93,16 @@ impl Feedback {
 }
 
 impl MethodState {
-    /// Updates the state with the feedback of step `step`, summed over all its shards.
-    pub fn take_in(&mut self, method: &Method, step: u64, feedback: &Feedback) {
+    /// Updates the state with the feedback of step `step`, summed over all its micro-batches.
+    pub fn update(&mut self, method: &Method, step: u64, feedback: &Feedback) {
         if let BaseState::FlexMatch(state) = &mut self.base {
-            state.apply(&feedback.selected);
+            state.update(&feedback.selected);
         }
         let Some(mixup) = method.mixup() else { return };
-        mixup.start.take_in(step, feedback.in_use.mean().unwrap_or(0.0), &mut self.utilisation);
+        mixup.start.update(step, feedback.utilisation.mean().unwrap_or(0.0), &mut self.utilisation);
         if let Some(&Guidance { split: Split::Running { momentum, .. }, .. }) = method.guidance() {
-            self.labelled_line.take_in(feedback.labelled_quantile.mean(), momentum);
-            self.unlabelled_line.take_in(feedback.unlabelled_quantile.mean(), momentum);
+            self.labelled_threshold.update(feedback.labelled_quantile.mean(), momentum);
+            self.unlabelled_threshold.update(feedback.unlabelled_quantile.mean(), momentum);
         }
     }
 }
@@ -118,19 +120,19 @@ mod tests {
         let method = paper(Base::FlexMatch(FlexMatch::default()));
         let feedback = Feedback {
             selected: vec![2.0, -1.0],
-            in_use: Total { sum: 3.5, count: 7.0 },
+            utilisation: Total { sum: 3.5, count: 7.0 },
             labelled_quantile: Total::one(0.25),
             unlabelled_quantile: Total::default(),
         };
-        let numbers = feedback.numbers();
+        let numbers = feedback.to_vec();
         assert_eq!(numbers.len(), Feedback::width(&method, 2));
-        assert_eq!(Feedback::read(&numbers), Some(feedback));
-        assert_eq!(Feedback::read(&numbers[..5]), None);
+        assert_eq!(Feedback::from_slice(&numbers), Some(feedback));
+        assert_eq!(Feedback::from_slice(&numbers[..5]), None);
         assert_eq!(Total::default().mean(), None);
     }
 
     #[test]
-    fn the_state_takes_in_what_its_method_follows() {
+    fn state_is_updated_with_the_feedback() {
         let mut method = paper(Base::FlexMatch(FlexMatch::default()));
         method.mixup.start.rule = StartRule::Utilisation { level: 0.5, momentum: 0.9, not_before: 0 };
         let split = Split::Running { quantile: 0.5, momentum: 0.9 };
@@ -140,17 +142,17 @@ mod tests {
         assert_eq!(method.mix_weight(at(0), &state), 0.0);
         let feedback = Feedback {
             selected: vec![2.0, 1.0],
-            in_use: Total { sum: 3.0, count: 4.0 },
+            utilisation: Total { sum: 3.0, count: 4.0 },
             labelled_quantile: Total { sum: 3.0, count: 2.0 },
             unlabelled_quantile: Total::default(),
         };
-        state.take_in(&method, 0, &feedback);
-        assert_eq!(method.mix_weight(at(1), &state), 1.0, "the level was passed one step before");
-        assert_eq!((state.labelled_line.value, state.labelled_line.steps), (1.5, 1));
-        assert_eq!(state.unlabelled_line.steps, 0, "no group had an unlabelled row");
+        state.update(&method, 0, &feedback);
+        assert_eq!(method.mix_weight(at(1), &state), 1.0, "utilisation passed the level one step before");
+        assert_eq!((state.labelled_threshold.value, state.labelled_threshold.steps), (1.5, 1));
+        assert_eq!(state.unlabelled_threshold.steps, 0, "no group had an unlabelled row");
         let unlabelled = Feedback { unlabelled_quantile: Total::one(2.0), ..Feedback::default() };
-        state.take_in(&method, 1, &unlabelled);
-        assert_eq!((state.unlabelled_line.value, state.labelled_line.steps), (2.0, 1));
+        state.update(&method, 1, &unlabelled);
+        assert_eq!((state.unlabelled_threshold.value, state.labelled_threshold.steps), (2.0, 1));
         let BaseState::FlexMatch(flex) = &state.base else { unreachable!("FlexMatch's state") };
         assert_eq!((&flex.selected[..], flex.unselected), (&[2, 1][..], 7));
     }

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_extremes_are_no_trouble() {
+    fn zeros_and_extremes_stay_finite() {
         assert_eq!(cosine_similarities(&[&[0.0, 0.0]], &[&[1.0, 2.0]]), [0.0]);
         assert_eq!(cosine_similarities(&[&[f32::MAX; 9]], &[&[-f32::MAX; 9]]).len(), 1);
         let extreme = cosine_similarities(&[&[f32::MAX; 9]], &[&[-1e-44; 9]])[0];

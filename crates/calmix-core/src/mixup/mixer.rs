@@ -1,17 +1,34 @@
 //! Turns chosen pairs into mixtures with targets and weights.
 
-use super::{Mix, MixLoss, Mixup, PairWeight, PseudoTarget, Row};
+use super::{MixLoss, Mixup, PairWeight, PseudoTarget};
 use crate::method::smoothing::Smoothing;
-use crate::observation::Observation;
+use crate::observation::{Observation, Row};
 use crate::pseudo::PseudoLabels;
 use crate::rng::Seed;
 use crate::softmax::{confidence, softmax_into};
+
+/// One mixture: `λ·a + (1 − λ)·b`, images and targets alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mix {
+    /// The first row, which λ multiplies: the labelled one in CalibrateMix's pairs.
+    pub a: Row,
+    /// The second row.
+    pub b: Row,
+    /// λ, the share of `a` in the mixture, in [0, 1].
+    pub lambda: f32,
+    /// The (pseudo-)label of `a`.
+    pub class_a: u32,
+    /// The (pseudo-)label of `b`.
+    pub class_b: u32,
+    /// The factor in the mixup loss: 1/|D_M|, times the weight of the pair and that of the mixup term at this step.
+    pub weight: f32,
+}
 
 /// A batch with its pseudo-labels, and the rules for mixing it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mixer<'a> {
     pub mixup: &'a Mixup,
-    pub seen: &'a Observation<'a>,
+    pub batch: &'a Observation<'a>,
     pub pseudo: &'a PseudoLabels,
     pub seed: Seed,
     pub step: u64,
@@ -20,24 +37,24 @@ pub(crate) struct Mixer<'a> {
 impl Mixer<'_> {
     pub(crate) fn id(&self, row: Row) -> u64 {
         match row {
-            Row::Labelled(i) => self.seen.labelled.ids[i],
-            Row::Unlabelled(j) => self.seen.unlabelled.ids[j],
+            Row::Labelled(i) => self.batch.labelled.ids[i],
+            Row::Unlabelled(j) => self.batch.unlabelled.ids[j],
         }
     }
 
     fn class(&self, row: Row) -> u32 {
         match row {
-            Row::Labelled(i) => self.seen.labels[i],
+            Row::Labelled(i) => self.batch.labels[i],
             Row::Unlabelled(j) => self.pseudo.labels[j],
         }
     }
 
     /// Returns whether a row may be mixed: a pseudo-labelled one may need a minimum confidence.
-    pub(crate) fn takes_part(&self, row: Row) -> bool {
+    pub(crate) fn is_mixable(&self, row: Row) -> bool {
         match row {
             // Compare in f32, the precision of the confidence.
             Row::Unlabelled(j) if self.mixup.min_confidence > 0.0 => {
-                confidence(self.seen.unlabelled.logits.row(j)) >= self.mixup.min_confidence as f32
+                confidence(self.batch.unlabelled.logits.row(j)) >= self.mixup.min_confidence as f32
             }
             _ => true,
         }
@@ -61,16 +78,16 @@ impl Mixer<'_> {
         };
         let mut mixes: Vec<Mix> = pairs.iter().zip(lambdas).map(mix).collect();
         if self.mixup.loss == MixLoss::BinaryCrossEntropy {
-            divide(&mut mixes);
+            average(&mut mixes);
         }
         mixes
     }
 
-    /// Returns D_M from the mixtures of all kinds; each has its share of the mean as its weight, times `term`.
-    pub(crate) fn unite(&self, kinds: Vec<Vec<Mix>>, term: f32) -> Vec<Mix> {
+    /// Returns D_M, the mixtures of all kinds: the weight of each is its share of the mean times `term`.
+    pub(crate) fn union(&self, kinds: Vec<Vec<Mix>>, term: f32) -> Vec<Mix> {
         let mut all: Vec<Mix> = kinds.into_iter().flatten().collect();
         if self.mixup.loss == MixLoss::CrossEntropy {
-            divide(&mut all);
+            average(&mut all);
         }
         for mix in &mut all {
             mix.weight *= term;
@@ -80,7 +97,7 @@ impl Mixer<'_> {
 
     /// Computes the smoothed target ỹ = λ·y_a + (1 − λ)·y_b of each mixture, one row of C after the other.
     pub(crate) fn targets(&self, mixes: &[Mix], smoothing: Smoothing) -> Vec<f32> {
-        let classes = self.seen.classes();
+        let classes = self.batch.classes();
         let mut targets = vec![0.0; mixes.len() * classes];
         for (mix, target) in mixes.iter().zip(targets.chunks_exact_mut(classes.max(1))) {
             self.add(mix.a, mix.lambda, target);
@@ -90,9 +107,9 @@ impl Mixer<'_> {
         targets
     }
 
-    /// Adds `share` of a row's own target.
+    /// Adds `share` of the target of a row.
     fn add(&self, row: Row, share: f32, target: &mut [f32]) {
-        // The one-hot share of the target; the rest is the network's own probabilities.
+        // The one-hot share of the target; the rest is the predicted probabilities.
         let hard = match (row, self.mixup.pseudo_target) {
             (Row::Unlabelled(_), PseudoTarget::Soft) => 0.0,
             (Row::Unlabelled(j), PseudoTarget::Blended) => self.pseudo.weights[j],
@@ -100,7 +117,7 @@ impl Mixer<'_> {
         };
         if let (Row::Unlabelled(j), true) = (row, hard < 1.0) {
             let mut soft = vec![0.0; target.len()];
-            softmax_into(self.seen.unlabelled.logits.row(j), &mut soft);
+            softmax_into(self.batch.unlabelled.logits.row(j), &mut soft);
             for (y, p) in target.iter_mut().zip(soft) {
                 *y += share * (1.0 - hard) * p;
             }
@@ -111,8 +128,8 @@ impl Mixer<'_> {
     }
 }
 
-/// Turns a sum over these mixtures into their mean.
-fn divide(mixes: &mut [Mix]) {
+/// Divides the weights by the number of mixtures, so that their sum becomes a mean.
+fn average(mixes: &mut [Mix]) {
     let count = mixes.len() as f32;
     for mix in mixes {
         mix.weight /= count;
@@ -154,9 +171,9 @@ mod tests {
                 logits: Matrix::new(&z, 1, classes).unwrap(),
                 features: Matrix::new(&[], 1, 0).unwrap(),
             };
-            let seen = Observation { labelled: rows(&[1]), labels: &[label], unlabelled: rows(&[2]) };
+            let batch = Observation { labelled: rows(&[1]), labels: &[label], unlabelled: rows(&[2]) };
             let pseudo = PseudoLabels::new(vec![crate::softmax::argmax(&z) as u32], vec![weight]);
-            let mixer = Mixer { mixup: &mixup, seen: &seen, pseudo: &pseudo, seed: Seed(0), step: 0 };
+            let mixer = Mixer { mixup: &mixup, batch: &batch, pseudo: &pseudo, seed: Seed(0), step: 0 };
             let mut mixes = mixer.mix(0, &[(Row::Labelled(0), Row::Unlabelled(0))]);
             mixes[0].lambda = lambda;
             for (found, expected) in mixer.targets(&mixes, Smoothing::None).iter().zip(&target) {

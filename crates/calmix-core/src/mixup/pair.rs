@@ -3,7 +3,7 @@
 
 use crate::mixup::cosine::cosine_similarities;
 use crate::rng::{Domain, Seed, occurrences};
-use crate::settings::limit::{SHARE, SOME};
+use crate::settings::limit::{AT_LEAST_ONE, SHARE};
 use crate::settings::{choice, rule};
 
 rule! {
@@ -23,7 +23,7 @@ rule! {
         /// k as a share of the pool of candidates.
         fraction: f64 = 0.05, SHARE;
         /// k as a number.
-        count: u32 = 15, SOME;
+        count: u32 = 15, AT_LEAST_ONE;
     }
 }
 
@@ -57,14 +57,14 @@ choice! {
 pub struct Candidate<'a> {
     /// The sample's id, which seeds its draw and identifies the image.
     pub id: u64,
-    /// Its vector in the space in which similarity is measured.
+    /// The vector of the sample in the space in which similarity is measured.
     pub vector: &'a [f32],
 }
 
 /// The rule by which partners are drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct PairRule {
-    /// How k is set.
+    /// The rule for k.
     pub dissimilar: Dissimilar,
     /// Whether a sample may be paired with itself.
     pub same_source: SameSource,
@@ -72,7 +72,7 @@ pub struct PairRule {
 
 impl Dissimilar {
     /// Returns k for a pool of `pool` candidates: at most `pool`, and at least one if the pool is not empty.
-    pub fn of(self, pool: usize) -> usize {
+    pub fn k(self, pool: usize) -> usize {
         let k = match self {
             Self::Any => pool,
             Self::Count(k) => k as usize,
@@ -98,7 +98,7 @@ impl PairRule {
             Dissimilar::Any => vec![0.0; anchors.len() * pool.len()],
             _ => cosine_similarities(&vectors(anchors), &vectors(pool)),
         };
-        let k = self.dissimilar.of(pool.len());
+        let k = self.dissimilar.k(pool.len());
         let mut ranked = Vec::with_capacity(pool.len());
         let mut partner = |row: usize, anchor: &Candidate<'_>, occurrence| {
             let mut stream = seed.stream(Domain::Partner, step, anchor.id).occurrence(occurrence);
@@ -144,21 +144,21 @@ mod tests {
 
     fn partner_ids(rule: PairRule, anchor: (u64, [f32; 2]), steps: u64) -> Vec<u64> {
         let anchor = [anchor];
-        let mut seen: Vec<u64> = (0..steps)
+        let mut drawn: Vec<u64> = (0..steps)
             .filter_map(|step| rule.partners(&candidates(&anchor), &candidates(&POOL), Seed(1), step)[0])
             .map(|i| POOL[i].0)
             .collect();
-        seen.sort_unstable();
-        seen.dedup();
-        seen
+        drawn.sort_unstable();
+        drawn.dedup();
+        drawn
     }
 
     #[test]
     fn k_is_a_count_or_a_share_of_the_pool() {
-        assert_eq!(Dissimilar::Fraction(0.05).of(224), 12);
-        assert_eq!(Dissimilar::Fraction(0.0).of(224), 1);
-        assert_eq!((Dissimilar::Count(15).of(224), Dissimilar::Count(15).of(3)), (15, 3));
-        assert_eq!((Dissimilar::Any.of(5), Dissimilar::Count(4).of(0)), (5, 0));
+        assert_eq!(Dissimilar::Fraction(0.05).k(224), 12);
+        assert_eq!(Dissimilar::Fraction(0.0).k(224), 1);
+        assert_eq!((Dissimilar::Count(15).k(224), Dissimilar::Count(15).k(3)), (15, 3));
+        assert_eq!((Dissimilar::Any.k(5), Dissimilar::Count(4).k(0)), (5, 0));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::mixup::Row;
-use crate::settings::limit::{KEPT, SHARE};
+use crate::observation::Row;
+use crate::settings::limit::{SHARE, UNIT_INTERVAL};
 use crate::settings::rule;
 
 rule! {
@@ -30,7 +30,7 @@ rule! {
         /// The quantile that is followed; 0.5 is the median.
         quantile: f64 = 0.5, SHARE;
         /// The momentum of the running quantile.
-        momentum: f64 = 0.99, KEPT;
+        momentum: f64 = 0.99, UNIT_INTERVAL;
     }
 }
 
@@ -68,14 +68,14 @@ impl Split {
             Self::Rank => by_rank(values, ids),
             Self::Median => by_threshold(values, quantile(values, 0.5)),
             Self::Running { quantile: q, .. } => {
-                let line = if running.steps == 0 { quantile(values, q) } else { running.value };
-                by_threshold(values, line)
+                let threshold = if running.steps == 0 { quantile(values, q) } else { running.value };
+                by_threshold(values, threshold)
             }
         }
     }
 
-    /// Returns the quantile of these values that the running quantile follows; `None` for other rules, or without values.
-    pub(crate) fn followed(self, values: &[f64]) -> Option<f64> {
+    /// Returns the quantile of a batch with which the running quantile is updated; `None` for other rules, or without values.
+    pub(crate) fn batch_quantile(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Running { quantile: q, .. } if !values.is_empty() => Some(quantile(values, q)),
             _ => None,
@@ -85,7 +85,7 @@ impl Split {
 
 impl RunningQuantile {
     /// Moves towards the mean of the quantiles of a step's groups; `None` if no group had rows.
-    pub(crate) fn take_in(&mut self, quantile: Option<f64>, momentum: f64) {
+    pub(crate) fn update(&mut self, quantile: Option<f64>, momentum: f64) {
         if let Some(quantile) = quantile {
             let rule = crate::margin::Averaging::Exponential { rho: momentum };
             self.value += rule.step_size(self.steps) * (quantile - self.value);
@@ -104,8 +104,8 @@ fn by_rank(values: &[f64], ids: &[u64]) -> Halves {
     Halves { easy, hard: rows }
 }
 
-fn by_threshold(values: &[f64], line: f64) -> Halves {
-    let (easy, hard) = (0..values.len()).partition(|&row| values[row] >= line);
+fn by_threshold(values: &[f64], threshold: f64) -> Halves {
+    let (easy, hard) = (0..values.len()).partition(|&row| values[row] >= threshold);
     Halves { easy, hard }
 }
 
@@ -147,20 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn a_running_line_is_absolute_and_lags_by_one_step() {
+    fn running_threshold_lags_by_one_step() {
         let split = Split::Running { quantile: 0.5, momentum: 0.9 };
         let mut running = RunningQuantile::default();
         let first = split.halves(&[0.0, 1.0, 2.0], &[0, 1, 2], &running);
         assert_eq!(first, Halves { easy: vec![1, 2], hard: vec![0] }, "by the batch's own median");
-        running.take_in(split.followed(&[0.0, 1.0, 2.0]), 0.9);
-        assert_eq!(running.value, 1.0, "the first step is taken whole");
+        running.update(split.batch_quantile(&[0.0, 1.0, 2.0]), 0.9);
+        assert_eq!(running.value, 1.0, "the first step sets the value");
         let easy = split.halves(&[8.0, 9.0], &[0, 1], &running);
         assert_eq!(easy, Halves { easy: vec![0, 1], hard: vec![] });
-        running.take_in(split.followed(&[8.0, 9.0]), 0.9);
+        running.update(split.batch_quantile(&[8.0, 9.0]), 0.9);
         // Weights of a bias-corrected average with ρ = 0.9 after two steps: 9/19 and 10/19.
         assert!((running.value - (9.0 * 1.0 + 10.0 * 8.5) / 19.0).abs() < 1e-12);
-        running.take_in(split.followed(&[]), 0.9);
-        assert_eq!(running.steps, 2, "no rows say nothing");
+        running.update(split.batch_quantile(&[]), 0.9);
+        assert_eq!(running.steps, 2, "no rows, no update");
     }
 
     #[test]

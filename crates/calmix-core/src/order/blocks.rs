@@ -1,19 +1,20 @@
 //! The order of samples that lie in large files: by block of files, so that each file is needed once per epoch, for a while.
 //!
-//! The samples of a file are neighbours in the stream. The files are put into a random order and laid end to end, and every shard
-//! of a step has an equal piece of that row, so that it needs few files. Per epoch, a shard puts its files into a new order,
-//! takes a few of them at a time, and shuffles the samples of these: a block.
+//! The samples of a file are neighbours in the stream. The files are put into a random order and laid end to end, and every
+//! micro-batch of a step has an equal piece of that row, so that it needs few files. Per epoch, a micro-batch puts its files
+//! into a new order, takes a few of them at a time, and shuffles the samples of these: a block.
 //!
 //! # Format
 //!
 //! A resumed run relies on it, and a test pins it.
 //!
-//! - The files in the order of a permutation drawn from `seed.stream(Domain::Membership, 1, files)`, for a single shard in the
-//!   order of the stream, are a row of N samples. Of it, shard s of S has a piece of ⌈(N − s) / S⌉ samples in its slots
-//!   0, 1, 2, …; the pieces follow each other.
-//! - A piece consists of segments: what it has of one file. In epoch e, the m segments of a shard are put into the order of a
-//!   permutation drawn from `seed.stream(Domain::Block, e, 0)`, where the seed is `seed.child(s)`, for a single shard the
-//!   seed itself. They form B = ⌈m / block⌉ blocks: block b has the segments from ⌊b·m / B⌋ up to ⌊(b + 1)·m / B⌋.
+//! - The files in the order of a permutation drawn from `seed.stream(Domain::Membership, 1, files)`, for a single micro-batch
+//!   in the order of the stream, are a row of N samples. Of it, micro-batch s of S has a piece of ⌈(N − s) / S⌉ samples in its
+//!   slots 0, 1, 2, …; the pieces follow each other.
+//! - A piece consists of segments: what it has of one file. In epoch e, the m segments of a micro-batch are put into the order
+//!   of a permutation drawn from `seed.stream(Domain::Block, e, 0)`, where the seed is `seed.child(s)`, for a single
+//!   micro-batch the seed itself. They form B = ⌈m / block⌉ blocks: block b has the segments from ⌊b·m / B⌋ up to ⌊(b + 1)·m /
+//!   B⌋.
 //! - The samples of block b are visited in the order of a permutation drawn from `seed.stream(Domain::Block, e, b + 1)`.
 
 use std::num::NonZeroU64;
@@ -25,7 +26,7 @@ use crate::rng::{Domain, Seed};
 use super::Visit;
 use super::permutation::Permutation;
 
-/// The assignment of the samples of the unlabelled stream to shards, file by file.
+/// The assignment of the samples of the unlabelled stream to micro-batches, file by file.
 ///
 /// Takes 16 bytes per file.
 ///
@@ -37,18 +38,18 @@ use super::permutation::Permutation;
 /// let count = |n| NonZeroU64::new(n).unwrap();
 /// let membership = BlockMembership::new(Seed(7), &[1_000; 100], count(4), count(8)).unwrap();
 /// let order = membership.order(2).unwrap();
-/// assert_eq!(order.len(), 25_000);
+/// assert_eq!(order.len.get(), 25_000);
 /// let slot = order.at(123_456).index;
 /// assert!(membership.sample(2, slot).unwrap() < 100_000);
 /// ```
 #[derive(Debug, Clone)]
 pub struct BlockMembership {
     seed: Seed,
-    shards: NonZeroU64,
+    micro_batches: NonZeroU64,
     /// Files of a block.
     block: NonZeroU64,
     samples: u64,
-    /// Where each file begins in the row, ascending.
+    /// The position at which each file begins in the row, ascending.
     begins: Arc<[u64]>,
     /// The first sample of each file in the stream, in the order of the row.
     firsts: Arc<[u64]>,
@@ -56,8 +57,8 @@ pub struct BlockMembership {
 
 impl BlockMembership {
     /// Assigns the samples of a stream whose files have these `lengths`, in the order of the stream. A block has `block` files.
-    /// `None` if there are fewer samples than shards, or more than 2⁶⁴.
-    pub fn new(seed: Seed, lengths: &[u64], shards: NonZeroU64, block: NonZeroU64) -> Option<Self> {
+    /// `None` if there are fewer samples than micro-batches, or more than 2⁶⁴.
+    pub fn new(seed: Seed, lengths: &[u64], micro_batches: NonZeroU64, block: NonZeroU64) -> Option<Self> {
         let mut files: Vec<Range<u64>> = Vec::with_capacity(lengths.len());
         let mut samples: u64 = 0;
         for &length in lengths.iter().filter(|&&length| length > 0) {
@@ -65,13 +66,13 @@ impl BlockMembership {
             files.push(samples..end);
             samples = end;
         }
-        if samples < shards.get() {
+        if samples < micro_batches.get() {
             return None;
         }
         let count = NonZeroU64::new(files.len() as u64)?;
         // As for single samples: files are often sorted by class.
         let draw = || Permutation::draw(count, &mut seed.stream(Domain::Membership, 1, count.get()));
-        let permutation = (shards > NonZeroU64::MIN).then(draw);
+        let permutation = (micro_batches > NonZeroU64::MIN).then(draw);
         let mut begins = Vec::with_capacity(files.len());
         let mut firsts = Vec::with_capacity(files.len());
         let mut at = 0;
@@ -82,51 +83,53 @@ impl BlockMembership {
             firsts.push(start);
             at += end - start;
         }
-        Some(Self { seed, shards, block, samples, begins: begins.into(), firsts: firsts.into() })
+        Some(Self { seed, micro_batches, block, samples, begins: begins.into(), firsts: firsts.into() })
     }
 
-    /// Returns the number of samples of a shard: at least one, and at most one more than any other shard. Zero for a shard
-    /// that does not exist.
-    pub fn len(&self, shard: u64) -> u64 {
-        if shard >= self.shards.get() {
+    /// Returns the number of samples of a micro-batch: at least one, and at most one more than any other micro-batch. Zero for
+    /// a micro-batch that does not exist.
+    pub fn len(&self, micro_batch: u64) -> u64 {
+        if micro_batch >= self.micro_batches.get() {
             return 0;
         }
-        (self.samples - shard).div_ceil(self.shards.get())
+        (self.samples - micro_batch).div_ceil(self.micro_batches.get())
     }
 
-    /// Returns the sample of the stream in a slot of a shard; `None` if there is no such slot.
-    pub fn sample(&self, shard: u64, slot: u64) -> Option<u64> {
-        if slot >= self.len(shard) {
+    /// Returns the sample of the stream in a slot of a micro-batch; `None` if there is no such slot.
+    pub fn sample(&self, micro_batch: u64, slot: u64) -> Option<u64> {
+        if slot >= self.len(micro_batch) {
             return None;
         }
-        let place = self.begin(shard) + slot;
+        let place = self.begin(micro_batch) + slot;
         let file = self.begins.partition_point(|&begin| begin <= place).checked_sub(1)?;
         Some(self.firsts.get(file)? + (place - self.begins.get(file)?))
     }
 
-    /// Returns the order in which a shard visits its slots; `None` if there is no such shard.
-    pub fn order(&self, shard: u64) -> Option<BlockOrder> {
-        let len = NonZeroU64::new(self.len(shard))?;
-        let begin = self.begin(shard);
+    /// Returns the order in which a micro-batch visits its slots; `None` if there is no such micro-batch.
+    pub fn order(&self, micro_batch: u64) -> Option<BlockOrder> {
+        let len = NonZeroU64::new(self.len(micro_batch))?;
+        let begin = self.begin(micro_batch);
         let inner = self.begins.iter().filter(|&&file| file > begin && file < begin + len.get());
         let segments = std::iter::once(0).chain(inner.map(|file| file - begin)).chain([len.get()]).collect();
-        let seed = if self.shards == NonZeroU64::MIN { self.seed } else { self.seed.child(shard) };
+        let seed =
+            if self.micro_batches == NonZeroU64::MIN { self.seed } else { self.seed.child(micro_batch) };
         Some(BlockOrder { seed, len, block: self.block, segments })
     }
 
-    /// Where the piece of a shard begins in the row.
-    fn begin(&self, shard: u64) -> u64 {
-        let shards = self.shards.get();
+    /// Returns the position at which the piece of a micro-batch begins in the row.
+    fn begin(&self, micro_batch: u64) -> u64 {
+        let micro_batches = self.micro_batches.get();
         // In this form it does not overflow.
-        self.samples / shards * shard + shard.min(self.samples % shards)
+        self.samples / micro_batches * micro_batch + micro_batch.min(self.samples % micro_batches)
     }
 }
 
-/// The order in which a shard visits its samples, block by block.
+/// The order in which a micro-batch visits its samples, block by block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockOrder {
     seed: Seed,
-    len: NonZeroU64,
+    /// The number of samples per epoch.
+    pub len: NonZeroU64,
     block: NonZeroU64,
     /// The slots at which the segments begin, and the number of slots.
     segments: Arc<[u64]>,
@@ -142,16 +145,6 @@ pub struct Block {
 }
 
 impl BlockOrder {
-    /// Returns the number of samples per epoch.
-    pub fn len(&self) -> u64 {
-        self.len.get()
-    }
-
-    /// Returns whether there are no samples; there always are.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// Returns the visit at `position`, counted from the beginning of the run.
     pub fn at(&self, position: u64) -> Visit {
         self.cursor().at(position)
@@ -205,7 +198,7 @@ struct EpochSegment {
     block: u64,
     /// The place of the epoch at which it begins, before its block is shuffled.
     place: u64,
-    /// Its first slot.
+    /// The first slot.
     first: u64,
 }
 
@@ -214,12 +207,12 @@ impl BlockCursor {
     pub fn at(&mut self, position: u64) -> Visit {
         let epoch = position / self.order.len;
         let place = position % self.order.len;
-        self.turn_to(epoch);
+        self.load_epoch(epoch);
         let Self { order, epoch: Some(blocks), shuffled } = self else {
             return Visit { epoch, index: place };
         };
-        let is_known = shuffled.as_ref().is_some_and(|(places, _)| places.contains(&place));
-        if !is_known {
+        let is_cached = shuffled.as_ref().is_some_and(|(places, _)| places.contains(&place));
+        if !is_cached {
             *shuffled = Some(blocks.shuffled(order.seed, place));
         }
         let inside =
@@ -230,7 +223,7 @@ impl BlockCursor {
     /// Returns the block at `position`. The next block begins where it ends.
     pub fn block(&mut self, position: u64) -> Block {
         let epoch = position / self.order.len;
-        self.turn_to(epoch);
+        self.load_epoch(epoch);
         let begin = position - position % self.order.len;
         let Some(blocks) = &self.epoch else {
             return Block { positions: position..position + 1, first_slots: Vec::new() };
@@ -243,8 +236,8 @@ impl BlockCursor {
         }
     }
 
-    fn turn_to(&mut self, epoch: u64) {
-        if self.epoch.as_ref().is_none_or(|known| known.epoch != epoch) {
+    fn load_epoch(&mut self, epoch: u64) {
+        if self.epoch.as_ref().is_none_or(|cached| cached.epoch != epoch) {
             self.epoch = Some(self.order.epoch(epoch));
             self.shuffled = None;
         }
@@ -252,7 +245,7 @@ impl BlockCursor {
 }
 
 impl BlockEpoch {
-    /// The number of the block at a place of the epoch, and its places.
+    /// Returns the number of the block at a place of the epoch, and its places.
     fn block(&self, place: u64) -> (u64, Range<u64>) {
         let number = self.ends.partition_point(|&end| end <= place);
         let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
@@ -267,7 +260,7 @@ impl BlockEpoch {
         (places, permutation)
     }
 
-    /// The slot at a place of the epoch, before blocks are shuffled.
+    /// Returns the slot at a place of the epoch, before blocks are shuffled.
     fn slot(&self, place: u64) -> u64 {
         let next = self.segments.partition_point(|segment| segment.place <= place);
         let segment = next.checked_sub(1).and_then(|index| self.segments.get(index));

@@ -5,14 +5,14 @@
 //! domains", 2002). As a·b − len < a ≈ √len, that almost never happens.
 //!
 //! Short streams: a network over a few values does not reach all their orders equally, so up to
-//! [`TABLE`] samples are shuffled by Fisher and Yates into a table: 8 KB at most, whatever the run.
+//! [`MAX_TABLE_LENGTH`] samples are shuffled by Fisher and Yates into a table: 8 KB at most, whatever the run.
 
 use std::num::NonZeroU64;
 
 use crate::rng::Stream;
 
 /// The longest stream that is shuffled into a table.
-pub(super) const TABLE: u64 = 4096;
+pub(super) const MAX_TABLE_LENGTH: u64 = 4096;
 
 /// Five rounds are proven secure for fewer than √len queries (Patarin, 2004). An epoch queries all values, which no
 /// proof covers: the tests of uniformity fail at two rounds and pass from four.
@@ -27,7 +27,7 @@ pub(super) enum Permutation {
 impl Permutation {
     /// Draws a random permutation of `len` values.
     pub(super) fn draw(len: NonZeroU64, stream: &mut Stream) -> Self {
-        if len.get() > TABLE {
+        if len.get() > MAX_TABLE_LENGTH {
             return Self::Feistel(Feistel::draw(len, stream));
         }
         let mut table: Box<[u16]> = (0..len.get() as u16).collect();
@@ -83,13 +83,13 @@ impl Feistel {
     }
 }
 
-/// `a + b` modulo `modulus`, for both below it.
+/// Computes `a + b` modulo `modulus`, for both below it.
 fn add(a: u64, b: u64, modulus: u64) -> u64 {
     let sum = a + b;
     if sum >= modulus { sum - modulus } else { sum }
 }
 
-/// 64 random bits as a number below `bound`; the bias is below 2⁻³² for the bounds here.
+/// Maps 64 random bits to a number below `bound`; the bias is below 2⁻³² for the bounds here.
 fn below(bits: u64, bound: u64) -> u64 {
     ((u128::from(bits) * u128::from(bound)) >> 64) as u64
 }
@@ -114,11 +114,11 @@ mod tests {
         for len in (1..300).chain([4095, 4096, 4097, 5000, 10_007]) {
             let mut stream = Seed(3).stream(Domain::UnlabelledOrder, 0, len);
             let network = Feistel::draw(NonZeroU64::new(len).unwrap(), &mut stream);
-            let mut seen = vec![false; len as usize];
+            let mut is_used = vec![false; len as usize];
             for place in 0..len {
                 let value = network.at(place) as usize;
-                assert!(!seen[value], "{value} twice at length {len}");
-                seen[value] = true;
+                assert!(!is_used[value], "{value} twice at length {len}");
+                is_used[value] = true;
             }
         }
     }

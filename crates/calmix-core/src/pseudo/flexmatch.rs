@@ -43,7 +43,7 @@ choice! {
 
 impl Mapping {
     /// Computes M(β).
-    pub fn of(self, beta: f64) -> f64 {
+    pub fn apply(self, beta: f64) -> f64 {
         match self {
             Self::Convex => beta / (2.0 - beta),
             Self::Linear => f64::midpoint(beta, 1.0),
@@ -70,7 +70,7 @@ impl FlexState {
     }
 
     /// Adds `change[c]` to the count of each class c, in whole numbers, and subtracts the sum from the unselected samples.
-    pub(crate) fn apply(&mut self, change: &[f32]) {
+    pub(crate) fn update(&mut self, change: &[f32]) {
         let shift = |count: u64, by: f32| count.saturating_add_signed(by as i64);
         for (count, &by) in self.selected.iter_mut().zip(change) {
             *count = shift(*count, by);
@@ -82,8 +82,8 @@ impl FlexState {
 impl FlexMatch {
     /// Computes how well each class is learned, β_c = σ_c / max(max σ, σ₋₁ with warm-up); zero before any selection.
     pub fn learning_status(&self, state: &FlexState) -> Vec<f64> {
-        let most = state.selected.iter().copied().max().unwrap_or(0);
-        let normaliser = if self.warmup { most.max(state.unselected) } else { most };
+        let largest = state.selected.iter().copied().max().unwrap_or(0);
+        let normaliser = if self.warmup { largest.max(state.unselected) } else { largest };
         state.selected.iter().map(|&count| count as f64 / normaliser.max(1) as f64).collect()
     }
 
@@ -91,7 +91,7 @@ impl FlexMatch {
     pub fn thresholds(&self, state: &FlexState) -> Vec<f64> {
         self.learning_status(state)
             .into_iter()
-            .map(|beta| f64::from(self.threshold as f32) * self.mapping.of(beta))
+            .map(|beta| f64::from(self.threshold as f32) * self.mapping.apply(beta))
             .collect()
     }
 
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn mappings_meet_at_one() {
         for mapping in [Mapping::Convex, Mapping::Linear, Mapping::LowLimit, Mapping::Concave] {
-            assert!((mapping.of(1.0) - 1.0).abs() < 1e-15, "{mapping:?}");
+            assert!((mapping.apply(1.0) - 1.0).abs() < 1e-15, "{mapping:?}");
         }
         let at_half =
-            [Mapping::Convex, Mapping::Linear, Mapping::LowLimit, Mapping::Concave].map(|m| m.of(0.5));
+            [Mapping::Convex, Mapping::Linear, Mapping::LowLimit, Mapping::Concave].map(|m| m.apply(0.5));
         assert!(close(&at_half, &[1.0 / 3.0, 0.75, 2.0 / 3.0, 0.758_888]), "{at_half:?}");
     }
 
@@ -155,10 +155,10 @@ mod tests {
         assert_eq!(rule.pseudo_label(batch, &state).weights, [1.0; 3], "all thresholds are zero at step 0");
         let selected: Vec<_> = batch.iter().map(|row| rule.selects(row)).collect();
         assert_eq!(selected, [Some(0), None, None]);
-        state.apply(&[1.0, 0.0]);
+        state.update(&[1.0, 0.0]);
         assert_eq!(state, FlexState { selected: vec![1, 0], unselected: 2 });
         // A later confident prediction overwrites: the sample moves to class 1.
-        state.apply(&[-1.0, 1.0]);
+        state.update(&[-1.0, 1.0]);
         assert_eq!(state, FlexState { selected: vec![0, 1], unselected: 2 });
     }
 }

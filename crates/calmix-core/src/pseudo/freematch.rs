@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use super::labels::{PseudoLabels, hard_labels};
 use super::sums::{BatchSums, Sums};
 use crate::matrix::Matrix;
-use crate::settings::limit::{KEPT, from};
+use crate::settings::limit::{UNIT_INTERVAL, from};
 use crate::settings::section;
 use crate::softmax::confidence;
 
 /// The largest global threshold with [`FreeMatch::clip`] (USB's value).
-const CLIPPED_TO: f64 = 0.95;
+const MAX_THRESHOLD: f64 = 0.95;
 
 section! {
     /// FreeMatch's settings.
     FreeMatch {
         /// The momentum of the running statistics.
-        fixed momentum: f64 = 0.999, KEPT;
+        fixed momentum: f64 = 0.999, UNIT_INTERVAL;
         /// Whether to limit the global threshold to 0.95; USB does this on SVHN only.
         fixed clip: bool = false;
         /// The weight of the fairness term. The published configurations use 0.001; the code's own default is 0.01.
@@ -48,8 +48,8 @@ impl FreeState {
 
     /// Computes the threshold of each class, τ_t(c) = τ_t·p̃_t(c)/max p̃_t.
     pub fn thresholds(&self) -> Vec<f64> {
-        let most = self.marginal.iter().copied().fold(0.0, f64::max);
-        self.marginal.iter().map(|p| self.threshold * (p / most)).collect()
+        let largest = self.marginal.iter().copied().fold(0.0, f64::max);
+        self.marginal.iter().map(|p| self.threshold * (p / largest)).collect()
     }
 
     /// Computes the target of the fairness term, p̃_t/h̃_t normalised. A class that is absent from the histogram gets zero.
@@ -79,7 +79,7 @@ impl FreeMatch {
         let keep = |running: f64, new: f64| self.momentum * running + (1.0 - self.momentum) * new;
         state.threshold = keep(state.threshold, sums.confidence / sums.rows);
         if self.clip {
-            state.threshold = state.threshold.min(CLIPPED_TO);
+            state.threshold = state.threshold.min(MAX_THRESHOLD);
         }
         for (running, new) in state.marginal.iter_mut().zip(mean) {
             *running = keep(*running, new);
@@ -128,11 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_and_an_empty_histogram_are_no_trouble() {
+    fn empty_batch_keeps_the_state() {
         let mut state = FreeState::new(2);
         let pseudo = label(FreeMatch::default(), Matrix::new(&[], 0, 2).unwrap(), &mut state);
         assert_eq!((pseudo.labels.len(), &state), (0, &FreeState::new(2)));
         state.histogram = vec![1.0, 0.0];
-        assert_eq!(state.fairness_target(), [1.0, 0.0], "a class that never came up counts nothing");
+        assert_eq!(state.fairness_target(), [1.0, 0.0], "a class that was never predicted has no share");
     }
 }

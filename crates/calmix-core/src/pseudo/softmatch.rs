@@ -6,7 +6,7 @@ use super::labels::{PseudoLabels, hard_labels};
 use super::sums::{BatchSums, Sums, probabilities};
 use crate::lanes;
 use crate::matrix::Matrix;
-use crate::settings::limit::{KEPT, from};
+use crate::settings::limit::{UNIT_INTERVAL, from};
 use crate::settings::{choice, section};
 
 /// Prevents a division by zero in the alignment for a class that was never predicted (USB's value).
@@ -18,7 +18,7 @@ section! {
         /// n_σ: the factor by which the standard deviation of the Gaussian is divided; larger values give a steeper weight.
         fixed n_sigma: f64 = 2.0, from(0.0);
         /// The momentum of the running statistics.
-        fixed momentum: f64 = 0.999, KEPT;
+        fixed momentum: f64 = 0.999, UNIT_INTERVAL;
         /// The probabilities over which the mean and the variance of the confidence are computed.
         fixed statistics: Statistics = Statistics::Raw;
         /// The class distribution to which predictions are aligned.
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn no_spread_and_no_rows_are_no_trouble() {
+    fn zero_variance_and_no_rows_stay_finite() {
         let rule = SoftMatch::default();
         let state = SoftState { mean: 0.8, variance: 0.0, ..SoftState::new(2) };
         assert_eq!((rule.weight(0.8, &state), rule.weight(0.7, &state)), (1.0, 0.0));

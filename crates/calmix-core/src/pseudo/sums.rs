@@ -1,5 +1,5 @@
-//! Sums over all rows of a step, for the statistics of a base algorithm: each shard computes its own, and they are added in
-//! the order of the shards.
+//! Sums over all rows of a step, for the statistics of a base algorithm: each micro-batch computes its own, and they are added
+//! in the order of the micro-batches.
 
 use super::labels::hard_labels;
 use crate::lanes;
@@ -35,25 +35,25 @@ impl Sums {
         Self { labelled: BatchSums::of(labelled), unlabelled: BatchSums::of(unlabelled) }
     }
 
-    /// Adds the sums of the next shard.
+    /// Adds the sums of the next micro-batch.
     pub fn add(&mut self, next: &Self) {
         self.labelled.add(&next.labelled);
         self.unlabelled.add(&next.unlabelled);
     }
 
-    /// Returns the sums as a list of numbers, of the same length for every shard of a method.
-    pub fn numbers(&self) -> Vec<f64> {
+    /// Returns the sums as a list of numbers, of the same length for every micro-batch of a method.
+    pub fn to_vec(&self) -> Vec<f64> {
         let batches = [&self.labelled, &self.unlabelled];
-        batches.into_iter().flat_map(BatchSums::numbers).collect()
+        batches.into_iter().flat_map(BatchSums::values).collect()
     }
 
     /// Reads the sums from such a list.
-    pub fn read(numbers: &[f64]) -> Self {
+    pub fn from_slice(numbers: &[f64]) -> Self {
         let (labelled, unlabelled) = numbers.split_at(numbers.len() / 2);
-        Self { labelled: BatchSums::read(labelled), unlabelled: BatchSums::read(unlabelled) }
+        Self { labelled: BatchSums::from_slice(labelled), unlabelled: BatchSums::from_slice(unlabelled) }
     }
 
-    /// Returns the length of that list; that of zeros is the one for no classes.
+    /// Returns the length of that list.
     pub(super) fn width(classes: usize) -> usize {
         2 * (BatchSums::SCALARS + 2 * classes)
     }
@@ -101,12 +101,12 @@ impl BatchSums {
         }
     }
 
-    fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
+    fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let by_class = self.probabilities.iter().chain(&self.labels).copied();
         [self.rows, self.confidence, self.squares].into_iter().chain(by_class)
     }
 
-    fn read(numbers: &[f64]) -> Self {
+    fn from_slice(numbers: &[f64]) -> Self {
         let Some((&[rows, confidence, squares], by_class)) = numbers.split_first_chunk() else {
             return Self::default();
         };
@@ -131,30 +131,30 @@ mod tests {
     use crate::pseudo::{Base, FixMatch, SoftMatch};
 
     #[test]
-    fn sums_of_shards_add_up_and_travel_as_numbers() {
+    fn sums_of_micro_batches_add_up() {
         let base = Base::SoftMatch(SoftMatch::default());
         let (z, none) = ([0.0, 0.0, 50.0, 0.0], Matrix::new(&[], 0, 2).unwrap());
         let all = Matrix::new(&z, 2, 2).unwrap();
-        let whole = base.sums(none, all);
+        let total = base.sums(none, all);
         let expected = BatchSums {
             rows: 2.0,
             confidence: 1.5,
             squares: 1.25,
-            probabilities: vec![1.5, whole.unlabelled.probabilities[1]],
+            probabilities: vec![1.5, total.unlabelled.probabilities[1]],
             labels: vec![2.0, 0.0],
         };
-        assert_eq!(whole.unlabelled, expected);
-        assert_eq!(whole.labelled.mean(), None);
+        assert_eq!(total.unlabelled, expected);
+        assert_eq!(total.labelled.mean(), None);
         let mut sum = Sums::default();
         for row in 0..2 {
-            let shard = base.sums(none, all.range(row..row + 1));
-            let numbers = shard.numbers();
+            let micro_batch = base.sums(none, all.range(row..row + 1));
+            let numbers = micro_batch.to_vec();
             assert_eq!(numbers.len(), base.sums_width(2));
-            assert_eq!(Sums::read(&numbers), shard);
-            sum.add(&shard);
+            assert_eq!(Sums::from_slice(&numbers), micro_batch);
+            sum.add(&micro_batch);
         }
-        assert_eq!(sum, whole);
+        assert_eq!(sum, total);
         let fixmatch = Base::FixMatch(FixMatch::default());
-        assert_eq!(fixmatch.sums(none, all).numbers().len(), fixmatch.sums_width(2));
+        assert_eq!(fixmatch.sums(none, all).to_vec().len(), fixmatch.sums_width(2));
     }
 }

@@ -86,12 +86,12 @@ impl Stream {
     /// Costs O(count) memory whatever `len` is (Floyd's algorithm, then a shuffle).
     pub fn draw_without_replacement(&mut self, len: u64, count: usize) -> Vec<u64> {
         let count = (count as u64).min(len);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut used = std::collections::BTreeSet::new();
         let mut drawn = Vec::with_capacity(count as usize);
         for last in len - count..len {
             let candidate = self.below(last + 1);
-            let chosen = if seen.contains(&candidate) { last } else { candidate };
-            seen.insert(chosen);
+            let chosen = if used.contains(&candidate) { last } else { candidate };
+            used.insert(chosen);
             drawn.push(chosen);
         }
         self.shuffle(&mut drawn);

@@ -53,7 +53,7 @@ macro_rules! choice {
         impl $crate::settings::SettingType for $Name {
             fn shape() -> $crate::settings::Shape {
                 use $crate::settings::{Kind, Shape, Word};
-                Shape::Value(Kind::Word(&[$(Word { word: $word, doc: &[$($doc),+] }),+]))
+                Shape::Value(Kind::Enum(&[$(Word { word: $word, doc: &[$($doc),+] }),+]))
             }
         }
     };

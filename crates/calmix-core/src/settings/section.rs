@@ -7,7 +7,7 @@
 /// the same with a literal set when the line has an effect. Users see the first paragraph of the documentation.
 ///
 /// ```
-/// use calmix_core::settings::limit::SOME;
+/// use calmix_core::settings::limit::AT_LEAST_ONE;
 /// use calmix_core::settings::{choice, section};
 ///
 /// choice! {
@@ -27,7 +27,7 @@
 ///         fixed keep: Keep = Keep::PerClass;
 ///         /// The number of labels per class.
 ///         #[when(keep is Keep::PerClass)]
-///         fixed count: u64 = 4, SOME;
+///         fixed count: u64 = 4, AT_LEAST_ONE;
 ///     }
 /// }
 ///
@@ -106,31 +106,31 @@ macro_rules! section {
     (@when $key:ident uses $number:ident in $Rule:ident) => {
         $crate::settings::When {
             key: stringify!($key),
-            holds: |word| $Rule::uses(word, stringify!($number)),
+            matches: |word| $Rule::uses(word, stringify!($number)),
         }
     };
     (@when $key:ident $(.$rest:ident)* is not $literal:literal) => {
         $crate::settings::When {
             key: concat!(stringify!($key) $(, ".", stringify!($rest))*),
-            holds: |value| value != stringify!($literal),
+            matches: |value| value != stringify!($literal),
         }
     };
     (@when $key:ident $(.$rest:ident)* is not $($choice:path)|+) => {
         $crate::settings::When {
             key: concat!(stringify!($key) $(, ".", stringify!($rest))*),
-            holds: |value| ![$($choice.word()),+].contains(&value),
+            matches: |value| ![$($choice.word()),+].contains(&value),
         }
     };
     (@when $key:ident $(.$rest:ident)* is $literal:literal) => {
         $crate::settings::When {
             key: concat!(stringify!($key) $(, ".", stringify!($rest))*),
-            holds: |value| value == stringify!($literal),
+            matches: |value| value == stringify!($literal),
         }
     };
     (@when $key:ident $(.$rest:ident)* is $($choice:path)|+) => {
         $crate::settings::When {
             key: concat!(stringify!($key) $(, ".", stringify!($rest))*),
-            holds: |value| [$($choice.word()),+].contains(&value),
+            matches: |value| [$($choice.word()),+].contains(&value),
         }
     };
 }

@@ -64,31 +64,31 @@ def permutation(seed, domain, time, length, place, sample=None):
     return network(seed, domain, time, length, place, sample)
 
 
-def visit(seed, length, shards, shard, position):
-    """What one of several shards draws at a position: the slot, and the sample of the stream that is in it."""
-    own = len(range(shard, length, shards))
+def visit(seed, length, micro_batches, micro_batch, position):
+    """What one of several micro-batches draws at a position: the slot, and the sample of the stream that is in it."""
+    own = len(range(micro_batch, length, micro_batches))
     epoch, place = divmod(position, own)
-    child = draws(seed, CHILD, 0, shard, 1)[0]
+    child = draws(seed, CHILD, 0, micro_batch, 1)[0]
     slot = permutation(child, UNLABELLED_ORDER, epoch, own, place)
-    return slot, permutation(seed, MEMBERSHIP, 0, length, shard + shards * slot)
+    return slot, permutation(seed, MEMBERSHIP, 0, length, micro_batch + micro_batches * slot)
 
 
-def block_visit(seed, lengths, shards, block, shard, epoch, place):
-    """What a shard draws at a place of an epoch in the order by block: the sample of the stream."""
+def block_visit(seed, lengths, micro_batches, block, micro_batch, epoch, place):
+    """What a micro-batch draws at a place of an epoch in the order by block: the sample of the stream."""
     firsts = [sum(lengths[:file]) for file in range(len(lengths))]
     files = range(len(lengths))
-    if shards > 1:
+    if micro_batches > 1:
         files = [permutation(seed, MEMBERSHIP, 1, len(lengths), at) for at in files]
     row = [(file, sample) for file in files for sample in range(firsts[file], firsts[file] + lengths[file])]
-    pieces = [len(range(s, len(row), shards)) for s in range(shards)]
-    begin = sum(pieces[:shard])
-    piece = row[begin : begin + pieces[shard]]
+    pieces = [len(range(s, len(row), micro_batches)) for s in range(micro_batches)]
+    begin = sum(pieces[:micro_batch])
+    piece = row[begin : begin + pieces[micro_batch]]
     segments = []
     for file, sample in piece:
         if not segments or segments[-1][0] != file:
             segments.append((file, []))
         segments[-1][1].append(sample)
-    own = draws(seed, CHILD, 0, shard, 1)[0] if shards > 1 else seed
+    own = draws(seed, CHILD, 0, micro_batch, 1)[0] if micro_batches > 1 else seed
     m = len(segments)
     ordered = [segments[permutation(own, BLOCK, epoch, m, at, 0)][1] for at in range(m)]
     blocks = -(-m // block)
@@ -108,9 +108,9 @@ if __name__ == "__main__":
     for n in (50_000, 1_000_000_000):
         print(n, [network(9, UNLABELLED_ORDER, 3, n, i) for i in range(4)])
     for n in (10, 10_001, 1_000_000_000):
-        for shard in (0, 3):
-            own = len(range(shard, n, 4))
-            print(n, "shard", shard, "of 4", [visit(9, n, 4, shard, 3 * own + i) for i in range(2)])
+        for micro_batch in (0, 3):
+            own = len(range(micro_batch, n, 4))
+            print(n, "micro-batch", micro_batch, "of 4", [visit(9, n, 4, micro_batch, 3 * own + i) for i in range(2)])
     lengths = [3_000 + 17 * file for file in range(20)]
-    for shards, shard in ((1, 0), (4, 0), (4, 3)):
-        print("blocks", shards, shard, [block_visit(9, lengths, shards, 3, shard, 2, at) for at in (0, 1, 999)])
+    for micro_batches, micro_batch in ((1, 0), (4, 0), (4, 3)):
+        print("blocks", micro_batches, micro_batch, [block_visit(9, lengths, micro_batches, 3, micro_batch, 2, at) for at in (0, 1, 999)])

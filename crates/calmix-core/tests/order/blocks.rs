@@ -9,22 +9,22 @@ use calmix_core::rng::Seed;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::assert_chi2;
+use super::assert_chi2;
 
-fn membership(seed: u64, lengths: &[u64], shards: u64, block: u64) -> BlockMembership {
+fn membership(seed: u64, lengths: &[u64], micro_batches: u64, block: u64) -> BlockMembership {
     let count = |n| NonZeroU64::new(n).unwrap();
-    BlockMembership::new(Seed(seed), lengths, count(shards), count(block)).unwrap()
+    BlockMembership::new(Seed(seed), lengths, count(micro_batches), count(block)).unwrap()
 }
 
-/// The samples that a shard draws in an epoch, in the order of its draws.
-fn drawn(membership: &BlockMembership, shard: u64, epoch: u64) -> Vec<u64> {
-    let order = membership.order(shard).unwrap();
+/// The samples that a micro-batch draws in an epoch, in the order of its draws.
+fn drawn(membership: &BlockMembership, micro_batch: u64, epoch: u64) -> Vec<u64> {
+    let order = membership.order(micro_batch).unwrap();
     let mut cursor = order.cursor();
-    let positions = epoch * order.len()..(epoch + 1) * order.len();
+    let positions = epoch * order.len.get()..(epoch + 1) * order.len.get();
     let visit = |position| {
         let Visit { epoch: found, index } = cursor.at(position);
         assert_eq!(found, epoch);
-        membership.sample(shard, index).unwrap()
+        membership.sample(micro_batch, index).unwrap()
     };
     positions.map(visit).collect()
 }
@@ -47,24 +47,24 @@ proptest! {
     #[test]
     fn every_sample_comes_once_per_epoch(
         lengths in vec(0_u64..60, 1..40),
-        shards in 1_u64..9,
+        micro_batches in 1_u64..9,
         block in 1_u64..12,
         seed in any::<u64>(),
     ) {
         let samples: u64 = lengths.iter().sum();
-        prop_assume!(samples >= shards);
-        let membership = membership(seed, &lengths, shards, block);
+        prop_assume!(samples >= micro_batches);
+        let membership = membership(seed, &lengths, micro_batches, block);
         let mut owned = vec![0; samples as usize];
-        for shard in 0..shards {
-            let mut first = drawn(&membership, shard, 0);
-            prop_assert_eq!(first.len() as u64, samples / shards + u64::from(shard < samples % shards));
-            prop_assert_eq!(first.len() as u64, membership.len(shard));
+        for micro_batch in 0..micro_batches {
+            let mut first = drawn(&membership, micro_batch, 0);
+            prop_assert_eq!(first.len() as u64, samples / micro_batches + u64::from(micro_batch < samples % micro_batches));
+            prop_assert_eq!(first.len() as u64, membership.len(micro_batch));
             for &sample in &first {
                 owned[sample as usize] += 1;
             }
             first.sort_unstable();
             for epoch in [1, 1_000_000] {
-                let mut later = drawn(&membership, shard, epoch);
+                let mut later = drawn(&membership, micro_batch, epoch);
                 later.sort_unstable();
                 prop_assert_eq!(&later, &first);
             }
@@ -72,27 +72,27 @@ proptest! {
         prop_assert!(owned.into_iter().all(|owners| owners == 1));
     }
 
-    /// What a cache relies on: a file of a shard is needed in one block of an epoch, and no block needs more than `block`.
+    /// What a cache relies on: a file of a micro-batch is needed in one block of an epoch, and no block needs more than `block`.
     #[test]
     fn each_file_is_in_one_block_of_an_epoch(
         lengths in vec(1_u64..60, 1..40),
-        shards in 1_u64..5,
+        micro_batches in 1_u64..5,
         block in 1_u64..8,
         epoch in 0_u64..1_000,
     ) {
         let samples: u64 = lengths.iter().sum();
-        prop_assume!(samples >= shards);
-        let membership = membership(3, &lengths, shards, block);
+        prop_assume!(samples >= micro_batches);
+        let membership = membership(3, &lengths, micro_batches, block);
         let mut needed = 0;
-        for shard in 0..shards {
-            let order = membership.order(shard).unwrap();
+        for micro_batch in 0..micro_batches {
+            let order = membership.order(micro_batch).unwrap();
             let mut cursor = order.cursor();
-            let mut position = epoch * order.len();
-            while position < (epoch + 1) * order.len() {
+            let mut position = epoch * order.len.get();
+            while position < (epoch + 1) * order.len.get() {
                 let found = cursor.block(position);
                 prop_assert_eq!(found.positions.start, position);
                 let files_at = |slots: Vec<u64>| -> BTreeSet<usize> {
-                    let sample = |slot| membership.sample(shard, slot).unwrap();
+                    let sample = |slot| membership.sample(micro_batch, slot).unwrap();
                     slots.into_iter().map(|slot| file_of(&lengths, sample(slot))).collect()
                 };
                 let announced = files_at(found.first_slots.clone());
@@ -104,10 +104,10 @@ proptest! {
                 prop_assert_eq!(cursor.block(found.positions.end - 1), found.clone());
                 position = found.positions.end;
             }
-            prop_assert_eq!(position, (epoch + 1) * order.len());
+            prop_assert_eq!(position, (epoch + 1) * order.len.get());
         }
-        // Each file once, and one more for each cut between two shards.
-        prop_assert!((needed as u64) < lengths.len() as u64 + shards);
+        // Each file once, and one more for each cut between two micro-batches.
+        prop_assert!((needed as u64) < lengths.len() as u64 + micro_batches);
     }
 
     #[test]
@@ -129,8 +129,8 @@ fn files_meet_every_block_equally_often() {
     let mut cursor = order.cursor();
     let mut counts = [[0_u32; 6]; FILES as usize];
     for epoch in 0..EPOCHS {
-        for place in 0..order.len() {
-            let Visit { index, .. } = cursor.at(epoch * order.len() + place);
+        for place in 0..order.len.get() {
+            let Visit { index, .. } = cursor.at(epoch * order.len.get() + place);
             counts[(index / 3) as usize][(place / 12) as usize] += 1;
         }
     }
@@ -160,31 +160,34 @@ fn samples_of_a_block_meet_every_place_equally_often() {
 }
 
 #[test]
-fn files_meet_every_shard_equally_often() {
+fn files_meet_every_micro_batch_equally_often() {
     const SEEDS: u64 = 3_000;
     let mut counts = [[0_u32; 4]; 12];
     for seed in 0..SEEDS {
         let membership = membership(seed, &[5; 12], 4, 2);
-        for (shard, slot) in (0..4).flat_map(|shard| [0, 5, 10].map(|slot| (shard, slot))) {
-            counts[(membership.sample(shard, slot).unwrap() / 5) as usize][shard as usize] += 1;
+        for (micro_batch, slot) in (0..4).flat_map(|micro_batch| [0, 5, 10].map(|slot| (micro_batch, slot))) {
+            counts[(membership.sample(micro_batch, slot).unwrap() / 5) as usize][micro_batch as usize] += 1;
         }
     }
     let expected = SEEDS as f64 / 4.0;
     let chi2: f64 =
         counts.iter().flatten().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
-    assert_chi2("files and shards", chi2 * 11.0 / 12.0, 11.0 * 3.0);
+    assert_chi2("files and micro-batches", chi2 * 11.0 / 12.0, 11.0 * 3.0);
 }
 
 #[test]
 fn large_streams_do_not_overflow() {
     let lengths = [u64::MAX / 4; 4];
-    for shards in [1, 3, 1 << 32, u64::MAX / 2] {
-        let membership = membership(1, &lengths, shards, 2);
-        for shard in [0, shards - 1] {
-            let last = membership.len(shard) - 1;
-            assert!(membership.sample(shard, last).is_some() && membership.sample(shard, last + 1).is_none());
-            let order = membership.order(shard).unwrap();
-            assert!(order.at(order.len() - 1).index < order.len());
+    for micro_batches in [1, 3, 1 << 32, u64::MAX / 2] {
+        let membership = membership(1, &lengths, micro_batches, 2);
+        for micro_batch in [0, micro_batches - 1] {
+            let last = membership.len(micro_batch) - 1;
+            assert!(
+                membership.sample(micro_batch, last).is_some()
+                    && membership.sample(micro_batch, last + 1).is_none()
+            );
+            let order = membership.order(micro_batch).unwrap();
+            assert!(order.at(order.len.get() - 1).index < order.len.get());
         }
     }
     let count = |n| NonZeroU64::new(n).unwrap();
@@ -197,10 +200,11 @@ fn large_streams_do_not_overflow() {
 #[test]
 fn block_orders_are_a_stable_format() {
     let lengths: Vec<u64> = (0..20).map(|file| 3_000 + 17 * file).collect();
-    let pinned = |shards, shard| {
-        let membership = membership(9, &lengths, shards, 3);
-        let order = membership.order(shard).unwrap();
-        [0, 1, 999].map(|at| membership.sample(shard, order.at(2 * order.len() + at).index).unwrap())
+    let pinned = |micro_batches, micro_batch| {
+        let membership = membership(9, &lengths, micro_batches, 3);
+        let order = membership.order(micro_batch).unwrap();
+        [0, 1, 999]
+            .map(|at| membership.sample(micro_batch, order.at(2 * order.len.get() + at).index).unwrap())
     };
     assert_eq!(pinned(1, 0), PINNED[0]);
     assert_eq!(pinned(4, 0), PINNED[1]);

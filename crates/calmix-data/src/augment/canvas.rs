@@ -13,7 +13,7 @@ pub struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// A canvas over `width·height·3` bytes; `None` if their number differs or the canvas is empty.
+    /// A canvas of `width·height·3` bytes; `None` if their number differs or the canvas is empty.
     pub fn new(width: u32, height: u32, bytes: &'a mut [u8]) -> Option<Self> {
         let (width, height) = (width as usize, height as usize);
         let (pixels, rest) = bytes.as_chunks_mut();
@@ -21,8 +21,8 @@ impl<'a> Canvas<'a> {
         (fits && height > 0).then_some(Self { width, height, pixels })
     }
 
-    /// A canvas over an image; `None` if the image is empty.
-    pub fn over(image: &'a mut Image) -> Option<Self> {
+    /// A canvas of an image; `None` if the image is empty.
+    pub fn from_image(image: &'a mut Image) -> Option<Self> {
         Self::new(image.width(), image.height(), image.pixels_mut())
     }
 

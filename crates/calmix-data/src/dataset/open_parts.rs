@@ -8,11 +8,11 @@ use calmix_formats::read_at::ReadAt;
 use calmix_io::process::limits;
 
 /// The least number of parts that stay open, however few the system allows.
-const LEAST: u64 = 64;
-/// The most: more would only take memory of the system.
-const MOST: u64 = 1 << 16;
+const MIN_OPEN: u64 = 64;
+/// The greatest number: more would only take memory of the system.
+const MAX_OPEN: u64 = 1 << 16;
 /// The least samples per part for which it is worth it to keep many open: a file with one image is read once per epoch.
-const SAMPLES_PER_PART: u64 = 8;
+const MIN_SAMPLES_PER_PART: u64 = 8;
 
 /// Open parts by their index.
 #[derive(Debug)]
@@ -22,24 +22,24 @@ pub(super) struct OpenParts {
     /// The indices by that time.
     by_use: BTreeMap<u64, u32>,
     uses: u64,
-    most: usize,
+    capacity: usize,
 }
 
 impl OpenParts {
     /// None yet, of `count` parts that have as many `samples`.
     pub(super) fn new(count: u32, samples: u64) -> Self {
         let count = u64::from(count);
-        let mut most = LEAST;
-        if count > LEAST && samples / count >= SAMPLES_PER_PART {
+        let mut capacity = MIN_OPEN;
+        if count > MIN_OPEN && samples / count >= MIN_SAMPLES_PER_PART {
             limits::raise_open_files();
             // The other half is for everything else that a process opens.
-            most = limits::open_files().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
+            capacity = limits::open_files().map_or(MAX_OPEN, |limit| (limit / 2).clamp(MIN_OPEN, MAX_OPEN));
         }
-        Self::with_room(most as usize)
+        Self::with_room(capacity as usize)
     }
 
-    fn with_room(most: usize) -> Self {
-        Self { parts: HashMap::new(), by_use: BTreeMap::new(), uses: 0, most }
+    fn with_room(capacity: usize) -> Self {
+        Self { parts: HashMap::new(), by_use: BTreeMap::new(), uses: 0, capacity }
     }
 
     /// A part that is open.
@@ -71,7 +71,7 @@ impl OpenParts {
             self.by_use.remove(&used);
         }
         self.by_use.insert(self.uses, index);
-        if self.parts.len() > self.most
+        if self.parts.len() > self.capacity
             && let Some((_, oldest)) = self.by_use.pop_first()
         {
             self.parts.remove(&oldest);
@@ -103,10 +103,13 @@ mod tests {
 
     #[test]
     fn dataset_of_many_parts_keeps_as_many_open_as_the_system_allows() {
-        assert_eq!(OpenParts::new(10, 1_000_000).most, 64);
+        assert_eq!(OpenParts::new(10, 1_000_000).capacity, 64);
         // A folder of single images.
-        assert_eq!(OpenParts::new(1_000_000, 1_000_000).most, 64);
-        let most = OpenParts::new(1_000, 1_000_000).most as u64;
-        assert!(limits::open_files().is_none_or(|limit| most == (limit / 2).clamp(LEAST, MOST)), "{most}");
+        assert_eq!(OpenParts::new(1_000_000, 1_000_000).capacity, 64);
+        let capacity = OpenParts::new(1_000, 1_000_000).capacity as u64;
+        assert!(
+            limits::open_files().is_none_or(|limit| capacity == (limit / 2).clamp(MIN_OPEN, MAX_OPEN)),
+            "{capacity}"
+        );
     }
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
-use calmix_formats::error::FormatProblem;
 use calmix_formats::read_at::ReadAt;
 use calmix_formats::vectors::VectorPlace;
 
@@ -20,7 +19,7 @@ pub(super) enum PartSource {
 impl PartSource {
     /// Finds what the user named.
     pub(super) fn find(root: &Path) -> Result<Self, DataError> {
-        match CloudUrl::of(root) {
+        match CloudUrl::parse(root) {
             Some(url) => Ok(Self::Remote(RemoteFolder::open(&url)?)),
             None => Ok(Self::Local(VectorPlace::find(root)?)),
         }
@@ -35,7 +34,7 @@ impl PartSource {
             Self::Local(place) => ReadAt::open(&place.folder, name),
             Self::Remote(remote) => {
                 let file = remote.fetch(name)?;
-                ReadAt::of_cache(remote.path(name), file, RemoteFolder::mark_used)
+                ReadAt::from_cache(remote.path(name), file, RemoteFolder::mark_used)
             }
         };
         Ok(opened?)
@@ -46,8 +45,8 @@ impl PartSource {
         match self {
             Self::Local(place) => Ok(ReadAt::open(&place.folder, name)?),
             Self::Remote(remote) => {
-                let problem = FormatProblem::Content("images of shards are never shrunk".into());
-                Err(DataError::new(remote.path(name), problem).hint("prepare the dataset again"))
+                let problem = "images of shards are never shrunk";
+                Err(DataError::content(remote.path(name), problem).hint("prepare the dataset again"))
             }
         }
     }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use calmix_cloud::RemoteFolder;
 use calmix_formats::error::FormatProblem;
 use calmix_formats::read_at::ReadAt;
-use calmix_io::safe_path::LONGEST;
+use calmix_io::safe_path::MAX_PATH_BYTES;
 
 use super::open_parts::OpenParts;
 use super::part_source::PartSource;
 use super::table_files::{check_hash, wrong_length};
 use crate::error::DataError;
-use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
+use crate::manifest::{DatasetPart, Header, MAX_SAMPLE_BYTES, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
 
 /// Bytes of a part in the table: where its name begins, its length, its kind, its own length.
@@ -61,7 +61,7 @@ impl PartTable {
     pub(super) fn part(&self, index: u32) -> Result<DatasetPart, DataError> {
         if index >= self.count {
             let problem = format!("there is no part {index}; there are {} parts", self.count);
-            return Err(DataError::new(self.table.path(), FormatProblem::Format(problem)));
+            return Err(DataError::format(self.table.path(), problem));
         }
         let mut record = [0; BYTES as usize];
         self.table.read(&mut record, u64::from(index) * BYTES)?;
@@ -95,7 +95,7 @@ impl PartTable {
         if file.length() != part.length {
             let problem =
                 format!("the file has {} bytes, but it had {} when prepared", file.length(), part.length);
-            let error = DataError::new(file.path(), FormatProblem::Changed(problem));
+            let error = DataError::changed(file.path(), problem);
             return Err(error.hint("prepare the dataset again"));
         }
         let opened = Arc::new(file);
@@ -117,7 +117,7 @@ impl PartTable {
     pub(super) fn is_original(&self, part: &DatasetPart, bytes: &[u8]) -> Result<bool, DataError> {
         let file = self.source.open_original(&part.path)?;
         let Some((_, checksum)) = from_stored(bytes) else { return Ok(false) };
-        if file.length() != part.length || part.length > MAX_SAMPLE.into() {
+        if file.length() != part.length || part.length > MAX_SAMPLE_BYTES.into() {
             return Ok(false);
         }
         let mut original = vec![0; part.length as usize];
@@ -127,11 +127,11 @@ impl PartTable {
 
     /// Names must follow each other without gap or overlap and be paths that stay below their root.
     fn check(&self) -> Result<(), DataError> {
-        const AT_ONCE: u32 = 512;
+        const CHUNK_PARTS: u32 = 512;
         let mut next = 0;
         let (mut records, mut names) = (Vec::new(), Vec::new());
-        for first in (0..self.count).step_by(AT_ONCE as usize) {
-            let count = AT_ONCE.min(self.count - first) as usize;
+        for first in (0..self.count).step_by(CHUNK_PARTS as usize) {
+            let count = CHUNK_PARTS.min(self.count - first) as usize;
             records.resize(count * BYTES as usize, 0);
             self.table.read(&mut records, u64::from(first) * BYTES)?;
             let (entries, _) = records.as_chunks();
@@ -208,7 +208,7 @@ impl PartEntry {
 
     fn checked_name_length(self) -> Result<usize, FormatProblem> {
         let length = self.name_length as usize;
-        if length <= LONGEST {
+        if length <= MAX_PATH_BYTES {
             Ok(length)
         } else {
             Err(FormatProblem::Limit(format!("its path is too long: {length} bytes")))

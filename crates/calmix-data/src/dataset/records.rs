@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use calmix_formats::error::FormatProblem;
-
 use super::Dataset;
 use super::table_files::AGAIN;
 use crate::error::DataError;
 use crate::manifest::{Encoding, Fingerprint, SampleRecord, vector_content};
 
-const AT_ONCE: u64 = 1024;
+const CHUNK_RECORDS: u64 = 1024;
 
 /// Ids of a range with their records, read many at a time. Ends with the first error.
 #[derive(Debug)]
@@ -26,7 +24,7 @@ impl<'a> Records<'a> {
 
     fn refill(&mut self) -> Result<(), DataError> {
         let first = self.ids.start;
-        let count = AT_ONCE.min(self.ids.end - first);
+        let count = CHUNK_RECORDS.min(self.ids.end - first);
         let mut bytes = vec![0; count as usize * SampleRecord::BYTES];
         self.dataset.read_records(first, &mut bytes)?;
         let (records, _) = bytes.as_chunks();
@@ -72,9 +70,9 @@ impl Dataset {
             let (id, record) = record?;
             self.bytes_of(id, record, &mut bytes)?;
             let content = match self.header.encoding {
-                Encoding::Vectors { number, .. } => {
+                Encoding::Vectors { element_type, .. } => {
                     numbers.clear();
-                    number.append(&bytes, &mut numbers);
+                    element_type.append(&bytes, &mut numbers);
                     vector_content(&numbers)
                 }
                 _ => blake3::hash(&bytes),
@@ -82,9 +80,8 @@ impl Dataset {
             fingerprint.sample(&content, record.label);
             let part = self.part(record.part)?;
             if part.shrunk && !self.parts.is_original(&part, &bytes)? {
-                let problem =
-                    FormatProblem::Changed("the file has changed since its image was shrunk".into());
-                return Err(DataError::new(part.path, problem).hint(AGAIN));
+                let problem = "the file has changed since its image was shrunk";
+                return Err(DataError::changed(part.path, problem).hint(AGAIN));
             }
         }
         let now = fingerprint.finish(&self.header);
@@ -93,6 +90,6 @@ impl Dataset {
         }
         let problem =
             format!("the fingerprint is {now}, but it was {} when prepared", self.header.fingerprint);
-        Err(DataError::new(self.samples.path(), FormatProblem::Changed(problem)).hint(AGAIN))
+        Err(DataError::changed(self.samples.path(), problem).hint(AGAIN))
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::read_at::ReadAt;
 
 use super::Dataset;
@@ -12,7 +11,7 @@ use crate::error::DataError;
 use crate::groups::{NO_GROUP, group_numbers};
 
 /// Groups that are read at once.
-const AT_ONCE: u64 = 16_384;
+const CHUNK_SAMPLES: u64 = 16_384;
 
 impl Dataset {
     /// Whether the user put samples into groups.
@@ -27,9 +26,10 @@ impl Dataset {
     pub fn group(&self, id: u64) -> Result<Option<u32>, DataError> {
         let Some(file) = &self.groups else { return Ok(None) };
         let mut bytes = [0; 4];
-        let offset = id.checked_mul(4).filter(|_| id < self.len()).ok_or_else(|| {
-            DataError::new(file.path(), FormatProblem::Content(format!("there is no sample {id}")))
-        })?;
+        let offset = id
+            .checked_mul(4)
+            .filter(|_| id < self.len())
+            .ok_or_else(|| DataError::content(file.path(), format!("there is no sample {id}")))?;
         file.read(&mut bytes, offset)?;
         self.checked_group(file, id, u32::from_le_bytes(bytes))
     }
@@ -77,7 +77,7 @@ impl Dataset {
         let mut first = ids.start;
         let mut bytes = Vec::new();
         while first < end {
-            let count = AT_ONCE.min(end - first);
+            let count = CHUNK_SAMPLES.min(end - first);
             bytes.resize(4 * count as usize, 0);
             file.read(&mut bytes, 4 * first)?;
             for (id, number) in (first..).zip(bytes.as_chunks().0) {
@@ -95,7 +95,7 @@ impl Dataset {
             number if number < groups => Ok(Some(number)),
             number => {
                 let problem = format!("its group is {number}, but there are {groups} groups");
-                let error = DataError::new(file.path(), FormatProblem::Format(problem));
+                let error = DataError::format(file.path(), problem);
                 Err(error.at(format!("sample {id}")).hint(AGAIN))
             }
         }

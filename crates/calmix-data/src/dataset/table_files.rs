@@ -9,17 +9,17 @@ use serde::Deserialize;
 use crate::error::DataError;
 use crate::manifest::{GROUPS_FILE, Header, check_version};
 
-const MAX_MANIFEST: u64 = 16 << 20;
+/// A million classes.
+const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 
 /// The hint for a file that is not the one that was prepared.
 pub(super) const AGAIN: &str = "prepare the dataset again";
 
 pub(super) fn read_header(prepared: &Path) -> Result<Header, DataError> {
     let file = ReadAt::open(prepared, "manifest.json")?;
-    if file.length() > MAX_MANIFEST {
-        let problem =
-            FormatProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
-        return Err(DataError::new(file.path(), problem));
+    if file.length() > MAX_MANIFEST_BYTES {
+        let problem = format!("{} bytes, expected at most {MAX_MANIFEST_BYTES}", file.length());
+        return Err(DataError::limit(file.path(), problem));
     }
     let mut bytes = vec![0; file.length() as usize];
     file.read(&mut bytes, 0)?;
@@ -66,13 +66,10 @@ pub(super) fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError>
     if hasher.finalize().to_hex().as_str() == expected {
         return Ok(());
     }
-    let problem = FormatProblem::Changed(
-        "the file has changed since it was prepared: manifest.json has another hash".into(),
-    );
-    Err(DataError::new(file.path(), problem).hint(AGAIN))
+    let problem = "the file has changed since it was prepared: manifest.json has another hash";
+    Err(DataError::changed(file.path(), problem).hint(AGAIN))
 }
 
 pub(super) fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
-    let problem = FormatProblem::Format(format!("{} bytes, expected {expected}", file.length()));
-    DataError::new(file.path(), problem).hint(AGAIN)
+    DataError::format(file.path(), format!("{} bytes, expected {expected}", file.length())).hint(AGAIN)
 }

@@ -13,7 +13,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::{atomic_file, safe_open};
 
@@ -48,14 +47,14 @@ pub struct FeatureCache {
 
 /// Samples that lack the same views: what one page is going to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageNeed {
+pub struct MissingPage {
     /// The samples, ascending.
     pub ids: Vec<u64>,
     /// The views that they lack.
     pub views: Vec<FeatureView>,
 }
 
-impl PageNeed {
+impl MissingPage {
     /// The number of the page: samples near each other are on the same one.
     pub fn number(&self) -> u64 {
         self.ids.first().map_or(0, |&id| number(id))
@@ -84,12 +83,12 @@ impl FeatureCache {
         if !safe_open::exists(&cache.folder) {
             cache.of_other_runtime = other_runtime(parent, identity);
         }
-        safe_open::make_folder(&cache.folder)?;
-        safe_open::check_own_folder(&cache.folder)?;
+        safe_open::create_folder_if_missing(&cache.folder)?;
+        safe_open::check_owned_folder(&cache.folder)?;
         atomic_file::sweep_abandoned(&cache.folder);
         let told = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
-            .map_err(|error| DataError::new(&told, FormatProblem::Format(error.to_string())))?;
+            .map_err(|error| DataError::format(&told, error.to_string()))?;
         // The folder name is the hash of this file, so other content means damage. Nothing depends on it, so that the
         // cache of another user, who alone may write there, can be read.
         if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
@@ -147,10 +146,10 @@ impl FeatureCache {
         self.of_other_runtime.as_deref()
     }
 
-    /// A file that [`keep_checked`](Self::keep_checked) kept under this name; `None` if there is none or it is damaged.
+    /// A file that [`store_checked`](Self::store_checked) kept under this name; `None` if there is none or it is damaged.
     pub fn kept(&self, name: &str, longest: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(name);
-        let mut bytes = safe_open::read_own(&path, longest + blake3::OUT_LEN as u64).ok()?;
+        let mut bytes = safe_open::read_owned(&path, longest + blake3::OUT_LEN as u64).ok()?;
         let hash = bytes.split_off(bytes.len().checked_sub(blake3::OUT_LEN)?);
         (hash == blake3::hash(&bytes).as_bytes()).then_some(bytes)
     }
@@ -159,7 +158,7 @@ impl FeatureCache {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
+    pub fn store_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
         let bytes = [bytes, blake3::hash(bytes).as_bytes()].concat();
         atomic_file::write(self.folder.join(name), &bytes)?;
         Ok(())
@@ -171,7 +170,7 @@ impl FeatureCache {
     /// If it cannot be written.
     pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<ConfinedPath, DataError> {
         let path = self.folder.join(name);
-        if !safe_open::open_own(&path).is_ok_and(|(file, _)| has_bytes(file, bytes).unwrap_or(false)) {
+        if !safe_open::open_owned(&path).is_ok_and(|(file, _)| has_bytes(file, bytes).unwrap_or(false)) {
             atomic_file::write(&path, bytes)?;
         }
         Ok(path)
@@ -179,7 +178,7 @@ impl FeatureCache {
 
     /// The views of these samples that the cache lacks, divided into pages by their ids: the division does not depend on
     /// which pages exist already.
-    pub fn missing(&self, ids: impl IntoIterator<Item = u64>, views: &[FeatureView]) -> Vec<PageNeed> {
+    pub fn missing(&self, ids: impl IntoIterator<Item = u64>, views: &[FeatureView]) -> Vec<MissingPage> {
         let mut lacking: BTreeMap<(Vec<FeatureView>, u64), Vec<u64>> = BTreeMap::new();
         for id in ids {
             let lacks: Vec<_> =
@@ -191,7 +190,7 @@ impl FeatureCache {
         let pages = lacking.into_iter().map(|((views, _), mut ids)| {
             ids.sort_unstable();
             ids.dedup();
-            PageNeed { ids, views }
+            MissingPage { ids, views }
         });
         pages.collect()
     }
@@ -200,11 +199,11 @@ impl FeatureCache {
     ///
     /// # Errors
     /// If their number does not match the page, or they cannot be written.
-    pub fn write(&mut self, need: &PageNeed, vectors: &[u8]) -> Result<(), DataError> {
+    pub fn write(&mut self, need: &MissingPage, vectors: &[u8]) -> Result<(), DataError> {
         let Some(index) = self.index_of(need, vectors)? else { return Ok(()) };
         let path = self.folder.join(index.name());
-        let page = page::to_bytes(&index, vectors)
-            .map_err(|error| DataError::new(&path, FormatProblem::Content(error.to_string())))?;
+        let page =
+            page::to_bytes(&index, vectors).map_err(|error| DataError::content(&path, error.to_string()))?;
         atomic_file::write(&path, &page)?;
         self.pages.add(StoredPage::File(path), &index);
         Ok(())
@@ -214,14 +213,14 @@ impl FeatureCache {
     ///
     /// # Errors
     /// If their number does not match the page.
-    pub fn hold(&mut self, need: &PageNeed, vectors: Vec<u8>) -> Result<(), DataError> {
+    pub fn hold(&mut self, need: &MissingPage, vectors: Vec<u8>) -> Result<(), DataError> {
         let Some(index) = self.index_of(need, &vectors)? else { return Ok(()) };
         self.pages.add(StoredPage::Memory(vectors), &index);
         Ok(())
     }
 
     /// The index of a page with these vectors; `None` if it is empty.
-    fn index_of(&self, need: &PageNeed, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
+    fn index_of(&self, need: &MissingPage, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
         let index = PageIndex { width: self.width, views: need.views.clone(), ids: need.ids.clone() };
         let mut problem = None;
         if index.vector_bytes() != vectors.len() {
@@ -231,7 +230,7 @@ impl FeatureCache {
             problem = Some("the samples of a page are not ascending, or not those of one page".to_owned());
         }
         if let Some(problem) = problem {
-            return Err(DataError::new(&self.folder, FormatProblem::Content(problem)));
+            return Err(DataError::content(&self.folder, problem));
         }
         Ok((!vectors.is_empty()).then_some(index))
     }

@@ -27,13 +27,13 @@ use super::FeatureView;
 use crate::error::DataError;
 
 /// The most samples of a page: it holds those whose ids have the same quotient by this number.
-pub(super) const SAMPLES: usize = 256;
+pub(super) const PAGE_SAMPLES: usize = 256;
 /// More views than any run keeps.
-const MOST_VIEWS: usize = 513;
+const MAX_VIEWS: usize = 513;
 /// Numbers of the longest vector.
-const LONGEST: usize = 1 << 19;
+const MAX_WIDTH: usize = 1 << 19;
 /// Bytes of the longest header; headers that calmix writes have some 300.
-const LONGEST_HEADER: u64 = 4_096;
+const MAX_HEADER_BYTES: u64 = 4_096;
 /// Where in the metadata the hash of the vectors is.
 const HASH: &str = "blake3";
 
@@ -99,14 +99,14 @@ pub(super) struct Page {
 impl Page {
     /// Opens a page and reads its index. The caller checks that the index matches the file name.
     pub(super) fn open(path: &ConfinedPath) -> Result<Self, DataError> {
-        let (file, _) = safe_open::open_own(path)?;
+        let (file, _) = safe_open::open_owned(path)?;
         Self::read(file).map_err(|problem| DataError::new(path, problem))
     }
 
     fn read(mut file: File) -> Result<Self, FormatProblem> {
         let mut length = [0; 8];
         file.read_exact(&mut length)?;
-        let length = Some(u64::from_le_bytes(length)).filter(|&length| length <= LONGEST_HEADER);
+        let length = Some(u64::from_le_bytes(length)).filter(|&length| length <= MAX_HEADER_BYTES);
         let length = length.ok_or_else(damaged)?;
         let mut header = vec![0; length as usize];
         file.read_exact(&mut header)?;
@@ -121,9 +121,9 @@ impl Page {
         let [samples] = ids.shape[..] else { return Err(damaged()) };
         let [kinds, 2] = views.shape[..] else { return Err(damaged()) };
         let [_, _, width] = vectors.shape[..] else { return Err(damaged()) };
-        let is_sane = (1..=SAMPLES).contains(&samples)
-            && (1..=MOST_VIEWS).contains(&kinds)
-            && (1..=LONGEST).contains(&width)
+        let is_sane = (1..=PAGE_SAMPLES).contains(&samples)
+            && (1..=MAX_VIEWS).contains(&kinds)
+            && (1..=MAX_WIDTH).contains(&width)
             && vectors.shape == [samples, kinds, width];
         if !is_sane {
             return Err(damaged());

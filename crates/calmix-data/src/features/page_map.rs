@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use calmix_io::confined_path::ConfinedPath;
 
 use super::FeatureView;
-use super::page::{Page, PageIndex, SAMPLES};
+use super::page::{PAGE_SAMPLES, Page, PageIndex};
 use crate::error::DataError;
 
 /// The number of the page that a sample is on: samples near each other are on the same one.
 pub(super) fn number(id: u64) -> u64 {
-    id / SAMPLES as u64
+    id / PAGE_SAMPLES as u64
 }
 
 /// The pages of a cache, by their numbers. Several pages of a number have different samples or views.
@@ -25,7 +25,7 @@ pub(super) struct PageMap {
 #[derive(Debug)]
 struct CachedPage {
     /// Bit n is set if the page has the n-th sample of its number.
-    samples: [u64; SAMPLES / 64],
+    samples: [u64; PAGE_SAMPLES / 64],
     views: Vec<FeatureView>,
     stored: StoredPage,
 }
@@ -57,9 +57,9 @@ impl PageMap {
     /// Adds a page. Returns `false` if its samples are not those of one page, in ascending order.
     pub(super) fn add(&mut self, stored: StoredPage, index: &PageIndex) -> bool {
         let Some(number) = page_number(&index.ids) else { return false };
-        let mut samples = [0; SAMPLES / 64];
+        let mut samples = [0; PAGE_SAMPLES / 64];
         for id in &index.ids {
-            let bit = (id % SAMPLES as u64) as usize;
+            let bit = (id % PAGE_SAMPLES as u64) as usize;
             samples[bit / 64] |= 1 << (bit % 64);
         }
         let page = CachedPage { samples, views: index.views.clone(), stored };
@@ -100,7 +100,7 @@ impl CachedPage {
     /// The position of a vector on the page.
     fn position(&self, id: u64, view: FeatureView) -> Option<usize> {
         let view = self.views.iter().position(|&own| own == view)?;
-        let bit = (id % SAMPLES as u64) as usize;
+        let bit = (id % PAGE_SAMPLES as u64) as usize;
         let (before, word) = (&self.samples[..bit / 64], self.samples[bit / 64]);
         if word >> (bit % 64) & 1 == 0 {
             return None;

@@ -7,7 +7,7 @@ use calmix_core::rng::Seed;
 use super::FeatureView;
 use crate::augment::{Augment, Scratch};
 use crate::error::DataError;
-use crate::loader::{ImageSource, Transform, ViewKey, Views};
+use crate::loader::{ImageSource, ViewKey, Views, image, no_view};
 
 /// What the cached views of all runs depend on: they share them.
 const SEED: Seed = Seed(0);
@@ -22,15 +22,7 @@ pub struct ViewPixels {
     pub views: Vec<FeatureView>,
 }
 
-impl std::fmt::Debug for ViewPixels {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ViewPixels").field("views", &self.views).finish_non_exhaustive()
-    }
-}
-
 impl Views for ViewPixels {
-    type Scratch = Scratch;
-
     fn bytes(&self) -> usize {
         self.augment.bytes() * self.views.len()
     }
@@ -50,17 +42,15 @@ impl Views for ViewPixels {
     }
 
     fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError> {
-        let image = self.source.image(id);
-        let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
+        let image = image(&*self.source, id)?;
         let augment = &*self.augment;
         for (view, out) in self.views.iter().zip(out.chunks_exact_mut(augment.bytes().max(1))) {
-            let key = |n: u8| ViewKey { seed: SEED, epoch: u64::from(n), id };
             let made = match *view {
-                FeatureView::Clean => Transform::evaluation(augment, &image, scratch, out),
-                FeatureView::Weak(n) => Transform::weak(augment, &image, key(n), scratch, out),
-                FeatureView::Strong(n) => Transform::strong(augment, &image, key(n), scratch, out),
+                FeatureView::Clean => augment.evaluation(&image, scratch, out),
+                FeatureView::Weak(n) => augment.weak(&image, SEED, n.into(), id, scratch, out),
+                FeatureView::Strong(n) => augment.strong(&image, SEED, n.into(), id, scratch, out),
             };
-            made.map_err(|problem| DataError::View { id, problem })?;
+            made.map_err(no_view(id))?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::listed_image::{ImagePlace, ListedImage};
 use crate::error::DataError;
 
 /// How many other files are tried to find out whether the storage works.
-const TRIED: usize = 16;
+const MAX_TRIED: usize = 16;
 
 /// The images that cannot be read, and since when.
 #[derive(Debug)]
@@ -24,19 +24,19 @@ pub(super) struct FailingFiles {
 
 impl Default for FailingFiles {
     fn default() -> Self {
-        Self { since: Mutex::default(), patience: BackOff::LONGEST }
+        Self { since: Mutex::default(), patience: BackOff::MAX_TOTAL_WAIT }
     }
 }
 
 impl FailingFiles {
     /// The error of an image that cannot be read now: transient, so that it is tried again, or permanent if reading failed
     /// for `patience` although the storage serves other files.
-    pub(super) fn evaluated(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
+    pub(super) fn classify(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = since.entry(id).or_insert_with(Instant::now).elapsed();
         drop(since);
         let image = usize::try_from(id).ok().and_then(|id| images.get(id));
-        let is_alone = || image.is_some_and(|image| gives_others(image, id as usize, images));
+        let is_alone = || image.is_some_and(|image| storage_serves_others(image, id as usize, images));
         if waited < self.patience || !is_alone() {
             return error;
         }
@@ -47,19 +47,19 @@ impl FailingFiles {
 
 /// Whether the storage of an image serves another file: one of the list (the following ones first, since they are not in a
 /// cache yet), or one in the same folder.
-fn gives_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool {
+fn storage_serves_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool {
     let Some(path) = image.place.file() else { return false };
     let (before, after) = images.split_at(id.min(images.len()));
     let listed = after.iter().skip(1).chain(before.iter().rev());
     let same_storage =
         |other: &&ListedImage| other.place.file().is_some_and(|other| on_same_device(path, other));
-    if listed.filter(same_storage).take(TRIED).any(|other| other.place.can_be_read()) {
+    if listed.filter(same_storage).take(MAX_TRIED).any(|other| other.place.can_be_read()) {
         return true;
     }
     let folder = path.parent().and_then(|folder| fs::read_dir(folder).ok());
     let others =
         folder.into_iter().flatten().flatten().map(|entry| entry.path()).filter(|other| other != path);
-    others.take(TRIED).any(|other| ImagePlace::File(other).can_be_read())
+    others.take(MAX_TRIED).any(|other| ImagePlace::File(other).can_be_read())
 }
 
 fn on_same_device(one: &Path, other: &Path) -> bool {
@@ -129,11 +129,11 @@ mod tests {
         let failing = FailingFiles { patience: Duration::ZERO, ..FailingFiles::default() };
         let alone: Vec<_> = ImageList::of_paths(vec![BAD.into()]).collect();
         assert!(
-            !failing.evaluated(0, error(), &alone).is_transient(),
+            !failing.classify(0, error(), &alone).is_transient(),
             "its folder has files that can be read"
         );
-        let gone = ImagePlace::File("/nowhere/1.png".into());
+        let gone = ImagePlace::File("/unreadable/1.png".into());
         let away = [ListedImage { path: "1.png".into(), place: gone }];
-        assert!(failing.evaluated(0, error(), &away).is_transient());
+        assert!(failing.classify(0, error(), &away).is_transient());
     }
 }

@@ -30,12 +30,12 @@ pub(super) enum ImagePlace {
         length: u64,
     },
     /// Why nothing can be read here.
-    Nowhere(String),
+    Unreadable(String),
 }
 
 impl ListedImage {
-    pub(super) fn nowhere(path: &OsStr, problem: String) -> Self {
-        Self { path: path.to_owned(), place: ImagePlace::Nowhere(problem) }
+    pub(super) fn unreadable(path: &OsStr, problem: String) -> Self {
+        Self { path: path.to_owned(), place: ImagePlace::Unreadable(problem) }
     }
 
     /// Whether it is a member of a tar.
@@ -57,7 +57,7 @@ impl ListedImage {
         let bytes = match &self.place {
             ImagePlace::File(path) => EncodedFile::read(path, limits),
             ImagePlace::Member { tar, offset, length } => read_member(tar, *offset, *length, limits),
-            ImagePlace::Nowhere(problem) => Err(FormatProblem::Format(problem.clone())),
+            ImagePlace::Unreadable(problem) => Err(FormatProblem::Format(problem.clone())),
         };
         let decoded = |bytes: &[u8]| match shrink {
             0 => Ok(decode_at_least(bytes, limits, side)?),
@@ -73,7 +73,7 @@ impl ImagePlace {
         match self {
             Self::File(path) | Self::Member { tar: ShardFile::Local(path), .. } => Some(path),
             // A store that does not answer is never a bad sector.
-            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Nowhere(_) => None,
+            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Unreadable(_) => None,
         }
     }
 
@@ -82,7 +82,7 @@ impl ImagePlace {
         let (path, offset) = match self {
             Self::File(path) => (path, 0),
             Self::Member { tar: ShardFile::Local(tar), offset, .. } => (tar, *offset),
-            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Nowhere(_) => return false,
+            Self::Member { tar: ShardFile::Remote(..), .. } | Self::Unreadable(_) => return false,
         };
         // Opening a pipe could block forever.
         let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());

@@ -8,7 +8,7 @@ use std::vec::IntoIter;
 
 use calmix_cloud::CloudUrl;
 use calmix_formats::decode::kind;
-use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::listing::is_system_file;
 use calmix_formats::tar::TarMembers;
 
@@ -17,9 +17,9 @@ use super::shard_file::{FileShard, PendingShards, ShardFile};
 use crate::error::DataError;
 
 /// The deepest nesting of folders.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Bytes of the longest line of a list.
-const LONGEST_LINE: u64 = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 /// Bytes at the start of a file that are enough to recognise an image.
 const HEAD: u64 = 64;
 
@@ -117,7 +117,7 @@ impl PendingImages {
                 }),
                 Some(Err(error)) => {
                     let problem = format!("the rest of the shard cannot be read: {error}");
-                    ListStep::Broken(ListedImage::nowhere(tar.path().as_os_str(), problem))
+                    ListStep::Broken(ListedImage::unreadable(tar.path().as_os_str(), problem))
                 }
             },
         }
@@ -127,10 +127,10 @@ impl PendingImages {
 /// A path that the user gave: it may lead anywhere.
 fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
     let is_wanted = is_in(shard, path.as_os_str());
-    if let Some(url) = CloudUrl::of(path) {
+    if let Some(url) = CloudUrl::parse(path) {
         return of_url(&url, is_wanted, shard);
     }
-    let is_named_like_a_file = is_named_like_an_image(&path.to_string_lossy()) || is_named_like_a_tar(path);
+    let is_named_like_a_file = has_image_extension(&path.to_string_lossy()) || is_named_like_a_tar(path);
     // Without a system call: a list may have millions of lines for each of many processes.
     if !is_wanted && is_named_like_a_file {
         return ListStep::Passed;
@@ -141,12 +141,12 @@ fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
             let shard = if is_named_like_a_file { None } else { shard };
             match fs::canonicalize(path) {
                 Ok(real) => of_folder(real, path.to_owned(), OsString::new(), shard),
-                Err(error) => nowhere_if(is_wanted, path, &error.to_string()),
+                Err(error) => unreadable_if(is_wanted, path, &error.to_string()),
             }
         }
         Ok(_) if is_wanted => of_file(path.to_owned()),
         Ok(_) => ListStep::Passed,
-        Err(error) => nowhere_if(is_wanted, path, &error.to_string()),
+        Err(error) => unreadable_if(is_wanted, path, &error.to_string()),
     }
 }
 
@@ -177,15 +177,15 @@ fn of_line(lines: &mut Box<dyn BufRead + Send>, shard: Option<FileShard>) -> Lis
         let name = OsStr::new("the list of paths");
         // One row says so, not one in every shard.
         if is_in(shard, name) {
-            ListStep::Broken(ListedImage::nowhere(name, problem))
+            ListStep::Broken(ListedImage::unreadable(name, problem))
         } else {
             ListStep::Over
         }
     };
-    match lines.take(LONGEST_LINE).read_until(b'\n', &mut line) {
+    match lines.take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
         Ok(0) => return ListStep::Over,
-        Ok(length) if length as u64 == LONGEST_LINE && !line.ends_with(b"\n") => {
-            return broken(format!("a line is longer than {LONGEST_LINE} bytes"));
+        Ok(length) if length as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") => {
+            return broken(format!("a line is longer than {MAX_LINE_BYTES} bytes"));
         }
         Ok(_) => {}
         Err(error) => return broken(error.to_string()),
@@ -209,8 +209,8 @@ impl PendingFolder {
         let relative = joined(&self.relative, &entry.name);
         let is_wanted = is_in(self.shard, &relative);
         if entry.is_folder {
-            if depth > DEEPEST {
-                return nowhere_if(is_wanted, &path, "the folders are nested too deeply");
+            if depth > MAX_DEPTH {
+                return unreadable_if(is_wanted, &path, "the folders are nested too deeply");
             }
             return of_folder(self.real.clone(), path, relative, self.shard);
         }
@@ -221,10 +221,10 @@ impl PendingFolder {
         if entry.is_link {
             if fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(&self.real)) {
                 let problem = "a link that leads out of the folder; calmix does not follow it";
-                return nowhere_if(true, &path, problem);
+                return unreadable_if(true, &path, problem);
             }
             if path.is_dir() {
-                return nowhere_if(true, &path, "a link to a folder; calmix does not follow it");
+                return unreadable_if(true, &path, "a link to a folder; calmix does not follow it");
             }
         }
         if is_image_file(&path) || is_tar(&path) { of_file(path) } else { ListStep::Passed }
@@ -236,9 +236,9 @@ fn is_in(shard: Option<FileShard>, relative: &OsStr) -> bool {
 }
 
 /// A row that says why nothing can be read at `path`, in the shard that has the path.
-fn nowhere_if(is_wanted: bool, path: &Path, problem: &str) -> ListStep {
+fn unreadable_if(is_wanted: bool, path: &Path, problem: &str) -> ListStep {
     if is_wanted {
-        ListStep::Image(ListedImage::nowhere(path.as_os_str(), problem.to_owned()))
+        ListStep::Image(ListedImage::unreadable(path.as_os_str(), problem.to_owned()))
     } else {
         ListStep::Passed
     }
@@ -272,7 +272,7 @@ fn of_folder(real: PathBuf, path: PathBuf, relative: OsString, shard: Option<Fil
         Err(error) => {
             // The name of the folder itself, if it is the given one.
             let name = if relative.is_empty() { path.as_os_str() } else { &relative };
-            nowhere_if(is_in(shard, name), &path, &error.to_string())
+            unreadable_if(is_in(shard, name), &path, &error.to_string())
         }
     }
 }
@@ -284,7 +284,7 @@ fn of_file(path: PathBuf) -> ListStep {
     }
     match File::open(&path).and_then(TarMembers::new) {
         Ok(members) => ListStep::Into(PendingImages::Tar { tar: ShardFile::Local(path), members }),
-        Err(error) => nowhere_if(true, &path, &error.to_string()),
+        Err(error) => unreadable_if(true, &path, &error.to_string()),
     }
 }
 
@@ -303,12 +303,12 @@ fn is_tar(path: &Path) -> bool {
 }
 
 fn is_named_like_a_tar(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar"))
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tar"))
 }
 
 /// Recognises an image by its name or by its first bytes.
 fn is_image_file(path: &Path) -> bool {
-    if is_named_like_an_image(&path.to_string_lossy()) {
+    if has_image_extension(&path.to_string_lossy()) {
         return true;
     }
     let mut head = Vec::new();
@@ -320,7 +320,7 @@ fn is_image_file(path: &Path) -> bool {
 /// Whether WebDataset would take the member for an image; hidden members are not images.
 fn is_image_member(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
-    let ending = base.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending);
+    let extension = base.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
     let known = ["jpg", "jpeg", "png", "webp"];
-    ending.is_some_and(|ending| known.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+    extension.is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }

@@ -7,9 +7,9 @@ use super::corrupt::SkippedSample;
 
 /// One step's samples: pixels are u8, row by row of the batch, each R, G, B from the top left (NHWC).
 ///
-/// If a process runs several shards of a step, their rows follow each other in the order of [`Training::shards`].
+/// If a process runs several micro-batches of a step, their rows follow each other in the order of [`Training::micro_batches`].
 ///
-/// [`Training::shards`]: super::Training::shards
+/// [`Training::micro_batches`]: super::Training::micro_batches
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrainBatch {
     /// The step.
@@ -42,7 +42,7 @@ pub struct UnlabelledViews {
     pub ids: Vec<u64>,
     /// The epoch of each visit; with the id, it determines the views.
     pub epochs: Vec<u64>,
-    /// The slot of each within its shard ([`Membership`](calmix_core::order::Membership)).
+    /// The slot of each within its micro-batch ([`Membership`](calmix_core::order::Membership)).
     pub slots: Vec<u64>,
     /// Their weak views.
     pub weak: Vec<u8>,
@@ -94,12 +94,12 @@ impl<B: Default> Drop for PooledBatch<B> {
 #[derive(Debug)]
 pub(super) struct BatchPool<B> {
     batches: Mutex<Vec<B>>,
-    most: usize,
+    capacity: usize,
 }
 
 impl<B> BatchPool<B> {
-    pub(super) fn new(most: usize) -> Self {
-        Self { batches: Mutex::new(Vec::new()), most }
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { batches: Mutex::new(Vec::new()), capacity }
     }
 
     pub(super) fn take(&self) -> Option<B> {
@@ -108,7 +108,7 @@ impl<B> BatchPool<B> {
 
     fn put(&self, batch: B) {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        if batches.len() < self.most {
+        if batches.len() < self.capacity {
             batches.push(batch);
         }
     }

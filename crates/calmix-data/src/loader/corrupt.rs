@@ -16,7 +16,7 @@ pub enum OnCorrupt {
     ///
     /// In training that is the sample at the same position of the next epoch (or the one after, if that is
     /// corrupt too), in the views of that visit: a rule that depends on the position alone. An unlabelled
-    /// sample is thus replaced by one of its own shard. In evaluation nothing takes its place; the batch is
+    /// sample is thus replaced by one of its own micro-batch. In evaluation nothing takes its place; the batch is
     /// shorter.
     Skip {
         /// The largest share of the samples read that may be corrupt. It is taken of at least 10,000 samples,
@@ -35,7 +35,7 @@ impl Default for OnCorrupt {
 }
 
 /// The share is taken of at least this many samples.
-const FEWEST_SEEN: u64 = 10_000;
+const MIN_SEEN: u64 = 10_000;
 
 /// How many samples were read, and how many of them were corrupt.
 ///
@@ -75,7 +75,7 @@ impl Tally {
         self.skipped += skipped.len() as u64;
         match (corrupt, skipped.last()) {
             (OnCorrupt::Skip { share }, Some(last))
-                if self.skipped as f64 > share * self.seen.max(FEWEST_SEEN) as f64 =>
+                if self.skipped as f64 > share * self.seen.max(MIN_SEEN) as f64 =>
             {
                 Err(DataError::TooManyCorrupt {
                     id: last.id,

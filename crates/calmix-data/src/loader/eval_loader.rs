@@ -11,6 +11,7 @@ use super::streams::SampleStream;
 use super::views::Views;
 use super::worker_pool::{Job, WorkerPool, check_size};
 use super::{Warn, Workers};
+use crate::augment::Scratch;
 use crate::error::DataError;
 
 /// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
@@ -30,28 +31,27 @@ pub struct EvalBatch {
 ///
 /// The iterator ends after the last sample, or after the first error.
 #[derive(Debug)]
-pub struct EvalLoader<V: Views + 'static> {
-    pool: WorkerPool<EvalJob<V>>,
-    corrupt: OnCorrupt,
-    tally: Tally,
+pub struct EvalLoader {
+    pool: WorkerPool<EvalJob>,
     bytes: usize,
 }
 
-impl<V: Views + 'static> EvalLoader<V> {
+impl EvalLoader {
     /// Starts the workers on the first batches; a batch of zero counts as one.
     ///
     /// # Errors
     /// If a batch does not fit into memory, or the system refuses a thread.
     pub fn new(
-        views: Arc<V>,
+        views: Arc<dyn Views>,
         SampleStream { ids, batch }: SampleStream,
         corrupt: OnCorrupt,
         workers: Workers,
     ) -> Result<Self, DataError> {
-        let (batch, bytes) = (u64::from(batch.max(1)), views.bytes());
+        let batch = u64::from(batch.max(1));
+        let bytes = views.bytes();
         check_size(batch, bytes)?;
         let job = EvalJob { views, ids, batch, corrupt };
-        Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally: Tally::default(), bytes })
+        Ok(Self { pool: WorkerPool::start(job, workers, Tally::default())?, bytes })
     }
 
     /// As [`Loader::warning`](super::Loader::warning).
@@ -66,21 +66,15 @@ impl<V: Views + 'static> EvalLoader<V> {
         &mut self,
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<Result<PooledBatch<EvalBatch>, DataError>> {
-        let mut batch = match self.pool.next(stop)? {
-            Ok(batch) => batch,
-            Err(error) => return Some(Err(error)),
-        };
-        self.pool.count_images(batch.ids.len());
-        if let Err(error) = self.tally.add(batch.ids.len(), &batch.skipped, self.corrupt) {
-            self.pool.stop();
-            return Some(Err(error));
+        let mut batch = self.pool.next(stop)?;
+        if let Ok(batch) = &mut batch {
+            batch.close_gaps(self.bytes);
         }
-        batch.close_gaps(self.bytes);
-        Some(Ok(batch))
+        Some(batch)
     }
 }
 
-impl<V: Views + 'static> Iterator for EvalLoader<V> {
+impl Iterator for EvalLoader {
     type Item = Result<PooledBatch<EvalBatch>, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -109,18 +103,18 @@ impl EvalBatch {
     }
 }
 
-struct EvalJob<V> {
-    views: Arc<V>,
+struct EvalJob {
+    views: Arc<dyn Views>,
     ids: SampleIds,
     batch: u64,
     corrupt: OnCorrupt,
 }
 
-impl<V: Views> EvalJob<V> {
+impl EvalJob {
     fn make_views(
         &self,
         id: u64,
-        scratch: &mut V::Scratch,
+        scratch: &mut Scratch,
         pixels: &mut [u8],
     ) -> Result<Option<u32>, DataError> {
         let label = self.views.label(id)?;
@@ -129,10 +123,10 @@ impl<V: Views> EvalJob<V> {
     }
 }
 
-impl<V: Views + 'static> Job for EvalJob<V> {
+impl Job for EvalJob {
     type Batch = EvalBatch;
     type Made = (u64, Result<Option<u32>, String>);
-    type WorkerState = V::Scratch;
+    type WorkerState = Scratch;
 
     fn steps(&self) -> Range<u64> {
         0..self.ids.len().div_ceil(self.batch)
@@ -146,8 +140,8 @@ impl<V: Views + 'static> Job for EvalJob<V> {
         self.views.bytes()
     }
 
-    fn worker_state(&self) -> V::Scratch {
-        V::Scratch::default()
+    fn worker_state(&self) -> Scratch {
+        Scratch::default()
     }
 
     fn open(&self, step: u64, batch: &mut EvalBatch) {
@@ -161,7 +155,7 @@ impl<V: Views + 'static> Job for EvalJob<V> {
     fn make(
         &self,
         (step, row): (u64, usize),
-        scratch: &mut V::Scratch,
+        scratch: &mut Scratch,
         current: &AtomicU64,
         pixels: &mut [u8],
     ) -> Result<Self::Made, DataError> {
@@ -188,5 +182,9 @@ impl<V: Views + 'static> Job for EvalJob<V> {
                 batch.skipped.sort_by_key(|skipped| skipped.row);
             }
         }
+    }
+    fn count(&self, batch: &EvalBatch, tally: &mut Tally) -> Result<usize, DataError> {
+        tally.add(batch.ids.len(), &batch.skipped, self.corrupt)?;
+        Ok(batch.ids.len())
     }
 }

@@ -33,11 +33,6 @@ impl<P: ImageSource> InMemory<P> {
         Self { source, limit, used: AtomicU64::new(0), kept: std::array::from_fn(|_| RwLock::default()) }
     }
 
-    /// Bytes in the cache.
-    pub fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
     fn store(&self, id: u64, image: &Image) {
         let bytes = image.pixels().len() as u64 + OVERHEAD;
         let fits = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.limit);
@@ -108,6 +103,6 @@ mod tests {
             }
         }
         assert_eq!(memory.source.0.load(Ordering::Relaxed), 5 + 2);
-        assert_eq!(memory.used(), 3 * (48 + OVERHEAD));
+        assert_eq!(memory.used.load(Ordering::Relaxed), 3 * (48 + OVERHEAD));
     }
 }

@@ -1,28 +1,28 @@
-//! The order in which a shard takes its rows: over single samples, or by block of files.
+//! The order in which a micro-batch takes its rows: over single samples, or by block of files.
 
 use calmix_core::order::{Block, BlockCursor, BlockMembership, BlockOrder, Cursor, Membership, Order, Visit};
 
-/// Which samples the shards of a stream have.
+/// Which samples the micro-batches of a stream have.
 #[derive(Debug)]
 pub(super) enum Members {
-    /// All of them: the labelled stream, whose shards take their rows from one order.
+    /// All of them: the labelled stream, whose micro-batches take their rows from one order.
     Shared,
     Samples(Membership),
     Blocks(BlockMembership),
 }
 
 impl Members {
-    /// The index in the stream of the sample in a slot of a shard.
-    pub(super) fn sample(&self, shard: u64, slot: u64) -> Option<u64> {
+    /// The index in the stream of the sample in a slot of a micro-batch.
+    pub(super) fn sample(&self, micro_batch: u64, slot: u64) -> Option<u64> {
         match self {
             Self::Shared => Some(slot),
-            Self::Samples(membership) => membership.sample(shard, slot),
-            Self::Blocks(membership) => membership.sample(shard, slot),
+            Self::Samples(membership) => membership.sample(micro_batch, slot),
+            Self::Blocks(membership) => membership.sample(micro_batch, slot),
         }
     }
 }
 
-/// The order of a shard.
+/// The order of a micro-batch.
 #[derive(Debug, Clone)]
 pub(super) enum RowOrder {
     Samples(Order),
@@ -33,7 +33,7 @@ impl RowOrder {
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Samples(order) => order.len.get(),
-            Self::Blocks(order) => order.len(),
+            Self::Blocks(order) => order.len.get(),
         }
     }
 
@@ -52,7 +52,7 @@ impl RowOrder {
     }
 }
 
-/// What a worker keeps of a shard: its current epoch, or its current block.
+/// What a worker keeps of a micro-batch: its current epoch, or its current block.
 #[derive(Debug, Clone)]
 pub(super) enum RowCursor {
     Samples(Cursor),

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 
+use calmix_core::micro_batching::{MicroBatch, MicroBatching};
 use calmix_core::rng::Seed;
-use calmix_core::sharding::{Shard, Sharding};
 
 use super::corrupt::{OnCorrupt, Tally};
 use super::sample_ids::SampleIds;
@@ -19,10 +19,10 @@ pub struct Training {
     pub seed: Seed,
     /// The steps to deliver: from zero, or from where a run is resumed.
     pub steps: Range<u64>,
-    /// How a step is divided into shards.
-    pub sharding: Sharding,
-    /// The shards that this process runs.
-    pub shards: Vec<Shard>,
+    /// How a step is divided into micro-batches.
+    pub micro_batching: MicroBatching,
+    /// The micro-batches that this process runs.
+    pub micro_batches: Vec<MicroBatch>,
     /// The labelled stream.
     pub labelled: SampleStream,
     /// The unlabelled stream; nothing for plain supervision.
@@ -47,12 +47,12 @@ pub struct SampleStream {
 impl Training {
     /// A run without rows, on one process; set `labelled` and `unlabelled` next.
     pub fn new(seed: Seed, steps: Range<u64>) -> Self {
-        let sharding = Sharding::default();
+        let micro_batching = MicroBatching::default();
         Self {
             seed,
             steps,
-            sharding,
-            shards: sharding.all().collect(),
+            micro_batching,
+            micro_batches: micro_batching.all().collect(),
             labelled: SampleStream::default(),
             unlabelled: SampleStream::default(),
             blocks: None,

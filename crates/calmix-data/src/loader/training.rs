@@ -7,28 +7,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use calmix_core::rng::{Domain, Seed};
 
 use super::batch::TrainBatch;
-use super::corrupt::{OnCorrupt, SkippedSample, is_corrupt};
+use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
+use super::local_stream::{LocalStream, REPLACEMENTS, RowCandidate};
 use super::row_order::RowCursor;
-use super::sharded_stream::{REPLACEMENTS, RowCandidate, ShardedStream};
 use super::streams::Training;
-use super::transform::ViewKey;
-use super::views::Views;
+use super::views::{ViewKey, Views};
 use super::worker_pool::{Job, check_size};
+use crate::augment::Scratch;
 use crate::error::DataError;
 
 /// The seed of the views of labelled rows; unlabelled rows take the seed of the run.
 ///
 /// A sample may be in both streams. Its views are then drawn independently, also where both visit it at the same
 /// epoch.
-pub fn labelled_views(seed: Seed) -> Seed {
+pub fn labelled_view_seed(seed: Seed) -> Seed {
     seed.child(Domain::LabelledOrder as u64)
 }
 
-pub(super) struct TrainingJob<V> {
-    views: Arc<V>,
+pub(super) struct TrainingJob {
+    views: Arc<dyn Views>,
     steps: Range<u64>,
-    labelled: ShardedStream,
-    unlabelled: ShardedStream,
+    labelled: LocalStream,
+    unlabelled: LocalStream,
     corrupt: OnCorrupt,
 }
 
@@ -39,23 +39,25 @@ pub(super) struct MadeRow {
     skipped: Vec<(u64, String)>,
 }
 
-/// What a worker keeps from row to row: the current epochs of both streams' shards, and the transform's buffers.
-pub(super) struct TrainWorkerState<S> {
+/// What a worker keeps from row to row: the current epochs of both streams' micro-batches, and the transform's buffers.
+pub(super) struct TrainWorkerState {
     labelled: Vec<RowCursor>,
     unlabelled: Vec<RowCursor>,
-    scratch: S,
+    scratch: Scratch,
 }
 
-impl<V: Views> TrainingJob<V> {
-    pub(super) fn new(views: Arc<V>, training: Training) -> Result<Self, DataError> {
-        if let Some(&shard) = training.shards.iter().find(|&&shard| !training.sharding.has(shard)) {
-            return Err(DataError::NoSuchShard(shard));
+impl TrainingJob {
+    pub(super) fn new(views: Arc<dyn Views>, training: Training) -> Result<Self, DataError> {
+        if let Some(&micro_batch) =
+            training.micro_batches.iter().find(|&&micro_batch| !training.micro_batching.has(micro_batch))
+        {
+            return Err(DataError::NoSuchMicroBatch(micro_batch));
         }
         let seed = training.seed;
-        let sharded_stream =
-            |samples, domain, view_seed| ShardedStream::new(&training, samples, domain, view_seed);
-        let labelled = sharded_stream(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
-        let unlabelled = sharded_stream(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
+        let local_stream =
+            |samples, domain, view_seed| LocalStream::new(&training, samples, domain, view_seed);
+        let labelled = local_stream(&training.labelled, Domain::LabelledOrder, labelled_view_seed(seed))?;
+        let unlabelled = local_stream(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
         check_size((labelled.rows() + unlabelled.rows()) as u64, views.bytes().saturating_mul(2))?;
         let (steps, corrupt) = (training.steps, training.corrupt);
         Ok(Self { views, steps, labelled, unlabelled, corrupt })
@@ -64,26 +66,26 @@ impl<V: Views> TrainingJob<V> {
     /// Makes the views of a sample; returns its class if it is labelled.
     fn make_views(
         &self,
-        sharded_stream: &ShardedStream,
+        local_stream: &LocalStream,
         &RowCandidate { id, epoch, .. }: &RowCandidate,
-        scratch: &mut V::Scratch,
+        scratch: &mut Scratch,
         pixels: &mut [u8],
     ) -> Result<u32, DataError> {
         let mut label = 0;
-        if sharded_stream.is_labelled {
+        if local_stream.is_labelled {
             label = self.views.label(id)?.ok_or(DataError::NoLabel { id })?;
         }
-        let key = ViewKey { seed: sharded_stream.view_seed, epoch, id };
+        let key = ViewKey { seed: local_stream.view_seed, epoch, id };
         let (weak, strong) = pixels.split_at_mut(self.views.bytes());
-        self.views.training(key, scratch, weak, (!sharded_stream.is_labelled).then_some(strong))?;
+        self.views.training(key, scratch, weak, (!local_stream.is_labelled).then_some(strong))?;
         Ok(label)
     }
 }
 
-impl<V: Views + 'static> Job for TrainingJob<V> {
+impl Job for TrainingJob {
     type Batch = TrainBatch;
     type Made = MadeRow;
-    type WorkerState = TrainWorkerState<V::Scratch>;
+    type WorkerState = TrainWorkerState;
 
     fn steps(&self) -> Range<u64> {
         self.steps.clone()
@@ -101,7 +103,7 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         TrainWorkerState {
             labelled: self.labelled.cursors(),
             unlabelled: self.unlabelled.cursors(),
-            scratch: V::Scratch::default(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -120,9 +122,9 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         unlabelled.slots.resize(rows, 0);
         unlabelled.weak.resize(rows * bytes, 0);
         unlabelled.strong.resize(rows * bytes, 0);
-        let ahead = self.unlabelled.ahead(step);
-        if !ahead.is_empty() {
-            self.views.prefetch(&ahead);
+        let prefetch_ids = self.unlabelled.prefetch_ids(step);
+        if !prefetch_ids.is_empty() {
+            self.views.prefetch(&prefetch_ids);
         }
     }
 
@@ -133,14 +135,14 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         current: &AtomicU64,
         pixels: &mut [u8],
     ) -> Result<MadeRow, DataError> {
-        let (sharded_stream, row, cursors) = match row.checked_sub(self.labelled.rows()) {
+        let (local_stream, row, cursors) = match row.checked_sub(self.labelled.rows()) {
             None => (&self.labelled, row, &mut local.labelled),
             Some(row) => (&self.unlabelled, row, &mut local.unlabelled),
         };
         let mut skipped = Vec::new();
-        for candidate in sharded_stream.candidates(step, row, cursors) {
+        for candidate in local_stream.candidates(step, row, cursors) {
             current.store(candidate.id, Ordering::Relaxed);
-            match self.make_views(sharded_stream, &candidate, &mut local.scratch, pixels) {
+            match self.make_views(local_stream, &candidate, &mut local.scratch, pixels) {
                 Ok(label) => return Ok(MadeRow { candidate, label, skipped }),
                 Err(error) if self.corrupt != OnCorrupt::Stop && is_corrupt(&error) => {
                     skipped.push((candidate.id, error.to_string()));
@@ -171,5 +173,10 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         batch.skipped.extend(skipped);
         // Rows arrive in any order. The sort is stable, so the skipped samples of a row stay in their order.
         batch.skipped.sort_by_key(|skipped| skipped.row);
+    }
+    fn count(&self, batch: &TrainBatch, tally: &mut Tally) -> Result<usize, DataError> {
+        let images = batch.labelled.ids.len() + batch.unlabelled.ids.len();
+        tally.add(images, &batch.skipped, self.corrupt)?;
+        Ok(images)
     }
 }

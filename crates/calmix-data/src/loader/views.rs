@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use calmix_core::rng::Seed;
 use calmix_formats::image::Image;
 
-use super::transform::{Transform, ViewKey};
+use crate::augment::{Augment, Scratch};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
@@ -71,69 +72,60 @@ impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
     }
 }
 
-/// The views of samples, as the rows of a batch: pixels of augmented images ([`ImageViews`]), or of the several
-/// views whose features are made ([`ViewPixels`](crate::features::ViewPixels)).
-///
-/// A view is `bytes()` bytes and a pure function of its arguments.
-pub trait Views: Send + Sync {
-    /// Buffers that a worker keeps from sample to sample; they never change a view.
-    type Scratch: Default + Send;
+/// The key of a view: it determines everything random about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewKey {
+    /// The seed of the views.
+    pub seed: Seed,
+    /// The epoch of the visit.
+    pub epoch: u64,
+    /// The sample.
+    pub id: u64,
+}
 
-    /// Bytes of a view.
+/// Makes the rows of a batch: pixels of augmented images ([`ImageViews`]), or of the several views whose features are made
+/// ([`ViewPixels`](crate::features::ViewPixels)).
+///
+/// A view is `bytes()` bytes and a pure function of its arguments; `scratch` never changes it.
+pub trait Views: Send + Sync {
+    /// Returns the bytes of a view.
     fn bytes(&self) -> usize;
 
-    /// A sample's class; `None` if it is unlabelled.
-    ///
-    /// # Errors
-    /// If the label cannot be read.
+    /// Returns a sample's class; `None` if it is unlabelled.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
 
-    /// The weak view of a sample, and the strong one if there is a buffer for it.
-    ///
-    /// # Errors
-    /// If the sample cannot be read, or has no such view.
+    /// Makes the weak view of a sample, and the strong one if there is a buffer for it.
     fn training(
         &self,
         key: ViewKey,
-        scratch: &mut Self::Scratch,
+        scratch: &mut Scratch,
         weak: &mut [u8],
         strong: Option<&mut [u8]>,
     ) -> Result<(), DataError>;
 
-    /// The view for evaluation, without randomness.
-    ///
-    /// # Errors
-    /// If the sample cannot be read, or has no such view.
-    fn evaluation(&self, id: u64, scratch: &mut Self::Scratch, out: &mut [u8]) -> Result<(), DataError>;
+    /// Makes the view for evaluation, without randomness.
+    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError>;
 
     /// Starts to fetch the files of these samples, which will be needed soon.
     fn prefetch(&self, _ids: &[u64]) {}
 }
 
 /// Views of decoded images.
-pub struct ImageViews<T> {
+pub struct ImageViews {
     source: Arc<dyn ImageSource>,
-    transform: Arc<T>,
+    augment: Arc<Augment>,
 }
 
-impl<T> std::fmt::Debug for ImageViews<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImageViews").finish_non_exhaustive()
+impl ImageViews {
+    /// Returns the views that `augment` makes of the images of `source`.
+    pub fn new(source: Arc<dyn ImageSource>, augment: Arc<Augment>) -> Arc<Self> {
+        Arc::new(Self { source, augment })
     }
 }
 
-impl<T: Transform> ImageViews<T> {
-    /// The views that `transform` makes of the images of `source`.
-    pub fn new(source: Arc<dyn ImageSource>, transform: Arc<T>) -> Arc<Self> {
-        Arc::new(Self { source, transform })
-    }
-}
-
-impl<T: Transform> Views for ImageViews<T> {
-    type Scratch = T::Scratch;
-
+impl Views for ImageViews {
     fn bytes(&self) -> usize {
-        self.transform.bytes()
+        self.augment.bytes()
     }
 
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
@@ -142,26 +134,33 @@ impl<T: Transform> Views for ImageViews<T> {
 
     fn training(
         &self,
-        key: ViewKey,
-        scratch: &mut T::Scratch,
+        ViewKey { seed, epoch, id }: ViewKey,
+        scratch: &mut Scratch,
         weak: &mut [u8],
         strong: Option<&mut [u8]>,
     ) -> Result<(), DataError> {
-        let id = key.id;
-        let no_view = |problem| DataError::View { id, problem };
-        let image = self.source.image(id);
-        let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
-        self.transform.weak(&image, key, scratch, weak).map_err(no_view)?;
-        strong.map_or(Ok(()), |out| self.transform.strong(&image, key, scratch, out).map_err(no_view))
+        let image = image(&*self.source, id)?;
+        self.augment.weak(&image, seed, epoch, id, scratch, weak).map_err(no_view(id))?;
+        let Some(strong) = strong else { return Ok(()) };
+        self.augment.strong(&image, seed, epoch, id, scratch, strong).map_err(no_view(id))
     }
 
-    fn evaluation(&self, id: u64, scratch: &mut T::Scratch, out: &mut [u8]) -> Result<(), DataError> {
-        let image = self.source.image(id);
-        let image = image.map_err(|error| DataError::Sample { id, error: Box::new(error) })?;
-        self.transform.evaluation(&image, scratch, out).map_err(|problem| DataError::View { id, problem })
+    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError> {
+        let image = image(&*self.source, id)?;
+        self.augment.evaluation(&image, scratch, out).map_err(no_view(id))
     }
 
     fn prefetch(&self, ids: &[u64]) {
         self.source.prefetch(ids);
     }
+}
+
+/// Decodes a sample; the error names it.
+pub(crate) fn image(source: &dyn ImageSource, id: u64) -> Result<Image, DataError> {
+    source.image(id).map_err(|error| DataError::Sample { id, error: Box::new(error) })
+}
+
+/// Returns the error of a sample that can be read, but has no such view.
+pub(crate) fn no_view(id: u64) -> impl Fn(DataError) -> DataError {
+    move |error| DataError::View { id, problem: error.into() }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use calmix_io::transient::BackOff;
 
 use super::batch::{BatchPool, PooledBatch};
+use super::corrupt::Tally;
 use super::workers::{Counters, Workers};
 use crate::error::DataError;
 use crate::outage::{Outage, SILENCE, Warn};
@@ -48,25 +49,27 @@ pub(super) trait Job: Send + Sync + 'static {
         pixels: &mut [u8],
     ) -> Result<Self::Made, DataError>;
     fn store(&self, row: usize, made: Self::Made, pixels: &[u8], batch: &mut Self::Batch);
+    /// Adds a complete batch to the tally, and returns the number of its images.
+    fn count(&self, batch: &Self::Batch, tally: &mut Tally) -> Result<usize, DataError>;
 }
 
 /// Rows that a worker claims at a time: enough that locking costs little, few enough that all workers share a batch.
-const ROWS: usize = 8;
+const MAX_CLAIMED_ROWS: usize = 8;
 
 /// Bytes of a worker's own buffer, unless one row has more: of large rows it claims fewer.
-const BUFFER: usize = 8 << 20;
+const BUFFER_BYTES: usize = 8 << 20;
 
 /// How many rows of this length in bytes a worker claims at a time.
 fn rows_at_once(bytes: usize) -> usize {
-    (BUFFER / bytes.max(1)).clamp(1, ROWS)
+    (BUFFER_BYTES / bytes.max(1)).clamp(1, MAX_CLAIMED_ROWS)
 }
 
 /// The largest batch that is accepted: 64 GiB.
-const LARGEST: u128 = 1 << 36;
+const MAX_BATCH_BYTES: u128 = 1 << 36;
 
 /// Checks that a batch of `rows` rows, and a worker's buffer, stay below the limit.
 pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), DataError> {
-    let fits = u128::from(rows.max(ROWS as u64)) * bytes as u128 <= LARGEST;
+    let fits = u128::from(rows.max(MAX_CLAIMED_ROWS as u64)) * bytes as u128 <= MAX_BATCH_BYTES;
     fits.then_some(()).ok_or(DataError::TooLarge { rows, bytes })
 }
 
@@ -74,7 +77,7 @@ pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), DataError> {
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long the drop of a pool waits for workers to finish their samples: one that hangs is left behind.
-const PARTING: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The worker is not working on any sample.
 const IDLE: u64 = u64::MAX;
@@ -86,6 +89,7 @@ pub(super) struct WorkerPool<J: Job> {
     started: Instant,
     waited: Duration,
     images: u64,
+    tally: Tally,
 }
 
 struct PoolShared<J: Job> {
@@ -111,7 +115,7 @@ impl<J: Job> std::fmt::Debug for WorkerPool<J> {
 }
 
 impl<J: Job> WorkerPool<J> {
-    pub(super) fn start(job: J, workers: Workers) -> Result<Self, DataError> {
+    pub(super) fn start(job: J, workers: Workers, tally: Tally) -> Result<Self, DataError> {
         let threads = workers.threads.get();
         let prefetch = workers.prefetch.get();
         let shared = Arc::new(PoolShared {
@@ -134,6 +138,7 @@ impl<J: Job> WorkerPool<J> {
             started: Instant::now(),
             waited: Duration::ZERO,
             images: 0,
+            tally,
         };
         for worker in 0..threads {
             let shared = Arc::clone(&pool.shared);
@@ -164,9 +169,15 @@ impl<J: Job> WorkerPool<J> {
         &mut self,
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<Result<PooledBatch<J::Batch>, DataError>> {
-        let asked = Instant::now();
-        let outcome = self.wait(stop);
-        self.waited += asked.elapsed();
+        let started = Instant::now();
+        let mut outcome = self.wait(stop);
+        self.waited += started.elapsed();
+        if let Some(Ok(batch)) = &outcome {
+            match self.shared.job.count(batch, &mut self.tally) {
+                Ok(images) => self.images += images as u64,
+                Err(error) => outcome = Some(Err(error)),
+            }
+        }
         if !matches!(outcome, Some(Ok(_))) {
             self.stop();
         }
@@ -183,7 +194,7 @@ impl<J: Job> WorkerPool<J> {
             if let Some(slot) = state.complete() {
                 drop(state);
                 if slot.is_ok() {
-                    self.shared.outage.over();
+                    self.shared.outage.recovered();
                 }
                 self.shared.work.notify_all();
                 return Some(slot.map(|batch| PooledBatch::new(batch, Arc::clone(&self.shared.free))));
@@ -214,19 +225,18 @@ impl<J: Job> WorkerPool<J> {
     }
 
     /// Stops the workers; unfinished batches are discarded.
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         self.shared.state().stopped = true;
         self.shared.work.notify_all();
     }
 
-    pub(super) fn count_images(&mut self, images: usize) {
-        self.images += images as u64;
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
     }
 
     pub(super) fn counters(&self) -> Counters {
-        let allocated = self.shared.state().allocated;
-        Counters { images: self.images, elapsed: self.started.elapsed(), waited: self.waited, allocated }
+        Counters { images: self.images, elapsed: self.started.elapsed(), waited: self.waited }
     }
 }
 
@@ -235,7 +245,7 @@ impl<J: Job> Drop for WorkerPool<J> {
         self.stop();
         let state = self.shared.state();
         // A thread cannot be ended from outside: if one hangs, all are detached instead of waited for.
-        let patience = if state.stalled { Duration::ZERO } else { self.patience.min(PARTING) };
+        let patience = if state.stalled { Duration::ZERO } else { self.patience.min(SHUTDOWN_TIMEOUT) };
         let gone = self.shared.done.wait_timeout_while(state, patience, |state| state.working > 0);
         let all_gone = gone.unwrap_or_else(PoisonError::into_inner).0.working == 0;
         for thread in self.threads.drain(..).filter(|_| all_gone) {
@@ -300,10 +310,10 @@ impl<J: Job> PoolShared<J> {
                 return Some(task);
             }
             if state.may_open() {
-                let (mut batch, step) = (self.free.take(), state.next_step());
-                state.allocated += u64::from(batch.is_none());
-                self.job.open(step, batch.get_or_insert_default());
-                state.open(batch.unwrap_or_default(), self.job.rows(step));
+                let step = state.next_step();
+                let mut batch = self.free.take().unwrap_or_default();
+                self.job.open(step, &mut batch);
+                state.open(batch, self.job.rows(step));
                 self.done.notify_all();
                 self.work.notify_all();
                 continue;

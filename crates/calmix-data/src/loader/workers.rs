@@ -35,6 +35,4 @@ pub struct Counters {
     pub elapsed: Duration,
     /// Time that the consumer spent waiting for batches.
     pub waited: Duration,
-    /// Batches that were newly allocated; all others reused the memory of an earlier batch.
-    pub allocated: u64,
 }

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::error::FormatError;
 use calmix_io::scratch_folder::ScratchFolder;
 
 use super::{
-    Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord,
-    ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
+    Encoding, Fingerprint, GROUPS_FILE, Header, MAX_SAMPLE_BYTES, NO_LABEL, PartKind, SHRUNK_FILE,
+    SampleRecord, ShrunkImages, Subset, TableHashes, VERSION, check_part_path,
 };
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
@@ -19,6 +19,16 @@ use super::table_file::{GroupTable, TableFile};
 
 /// The prefix of the scratch folder in which a dataset is being prepared.
 pub const PREPARING: &str = ".preparing-";
+
+/// Returns the folder that contains `target`, as a path that can be opened.
+pub(crate) fn parent_of(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Creates a scratch folder beside `target`, in which it is prepared.
+pub(crate) fn scratch_beside(target: &Path) -> Result<ScratchFolder, DataError> {
+    Ok(ScratchFolder::new(parent_of(target), PREPARING)?)
+}
 
 /// The result of scanning a source.
 #[derive(Debug)]
@@ -98,18 +108,13 @@ impl ManifestBuilder {
     /// If `target` already exists, or its parent folder cannot be written.
     pub fn new(target: &Path, classes: Vec<String>, encoding: Encoding) -> Result<Self, DataError> {
         if target.exists() {
-            let problem = FormatProblem::Content("this path already exists".into());
-            return Err(DataError::new(target, problem).hint("choose another folder, or remove this one"));
+            let problem = "this path already exists";
+            return Err(DataError::content(target, problem).hint("choose another folder, or remove this one"));
         }
-        let parent = match target.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-            Some(parent) => parent,
-            None => Path::new("."),
-        };
-        let scratch = ScratchFolder::new(parent, PREPARING)?;
+        let scratch = scratch_beside(target)?;
         // Scratch folders are private; a prepared dataset follows the user's umask.
         let folder = scratch.path().join("table");
-        std::fs::create_dir(&folder).map_err(|error| DataError::new(parent, error))?;
+        std::fs::create_dir(&folder).map_err(|error| DataError::new(parent_of(target), error))?;
         let open = |name: &str| {
             let path = folder.join(name);
             TableFile::create(&path).map_err(|error| DataError::new(path, error))
@@ -153,6 +158,13 @@ impl ManifestBuilder {
     /// Begins a subset: the samples that follow belong to it.
     pub fn subset(&mut self, name: &str) {
         self.header.subsets.push(Subset { name: name.to_owned(), first: self.header.samples, count: 0 });
+    }
+
+    /// Begins a subset, unless the last one has this name.
+    pub(crate) fn continue_subset(&mut self, name: &str) {
+        if self.header.subsets.last().is_none_or(|subset| subset.name != name) {
+            self.subset(name);
+        }
     }
 
     /// Adds a file of the source by its path relative to the source's root, with `/`.
@@ -207,7 +219,7 @@ impl ManifestBuilder {
     /// Adds the next sample: `bytes` as they stand in `part` at `offset`.
     ///
     /// # Errors
-    /// If the label is not a class, the sample is larger than [`MAX_SAMPLE`], or the table cannot be written.
+    /// If the label is not a class, the sample is larger than [`MAX_SAMPLE_BYTES`], or the table cannot be written.
     pub fn sample(
         &mut self,
         part: u32,
@@ -230,15 +242,16 @@ impl ManifestBuilder {
         let stray = label.filter(|&label| label as usize >= self.header.classes.len());
         if let Some(label) = stray {
             let classes = self.header.classes.len();
-            let problem =
-                FormatProblem::Content(format!("the label is {label}, but there are {classes} classes"));
-            return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
+            let problem = format!("the label is {label}, but there are {classes} classes");
+            return Err(DataError::content(&self.target, problem).at(format!("sample {id}")));
         }
-        let length =
-            u32::try_from(digest.length).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
+        let length = u32::try_from(digest.length)
+            .ok()
+            .filter(|&length| length <= MAX_SAMPLE_BYTES)
+            .ok_or_else(|| {
                 let problem =
-                    format!("the sample has {} bytes, expected at most {MAX_SAMPLE}", digest.length);
-                DataError::new(&self.target, FormatProblem::Limit(problem)).at(format!("sample {id}"))
+                    format!("the sample has {} bytes, expected at most {MAX_SAMPLE_BYTES}", digest.length);
+                DataError::limit(&self.target, problem).at(format!("sample {id}"))
             })?;
         let label = label.unwrap_or(NO_LABEL);
         let record = SampleRecord { part, offset, length, checksum: digest.checksum, label };
@@ -308,9 +321,20 @@ impl ManifestBuilder {
         self.warnings.push(warning);
     }
 
-    /// The first file that could not be read.
-    pub fn first_unreadable(&self) -> Option<&DataError> {
-        self.unreadable.first()
+    /// Finishes the dataset, or refuses one without samples: the first file that could not be read is the hint, if any.
+    pub(crate) fn finish_unless_empty(
+        self,
+        root: &Path,
+        problem: &str,
+        hint: &str,
+    ) -> Result<Prepared, DataError> {
+        if self.header.samples > 0 {
+            return self.finish();
+        }
+        Err(DataError::content(root, problem).hint(match self.unreadable.first() {
+            Some(first) => format!("the first error is: {first}"),
+            None => hint.to_owned(),
+        }))
     }
 
     /// Writes all tables and moves the folder to its place atomically.
@@ -356,10 +380,7 @@ impl ManifestBuilder {
         check_part_path(path).map_err(|problem| DataError::new(&self.target, problem))?;
         let part = self.header.parts;
         self.header.parts = part.checked_add(1).ok_or_else(|| {
-            DataError::new(
-                &self.target,
-                FormatProblem::Limit(format!("the dataset has more than {} files", u32::MAX)),
-            )
+            DataError::limit(&self.target, format!("the dataset has more than {} files", u32::MAX))
         })?;
         let mut record = [0; 24];
         record[..8].copy_from_slice(&self.name_bytes.to_le_bytes());

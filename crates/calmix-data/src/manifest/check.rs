@@ -6,7 +6,7 @@ use calmix_formats::error::FormatProblem;
 use calmix_io::class_names;
 use calmix_io::safe_path::why_unsafe;
 
-use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
+use super::{Encoding, Header, MAX_SAMPLE_BYTES, MAX_SUBSETS, NO_LABEL, VERSION};
 
 impl Header {
     /// Whether the header agrees with itself.
@@ -94,11 +94,12 @@ impl Encoding {
         let bytes = match self {
             Self::File => return Ok(None),
             Self::Raw { width, height, layout } => layout.bytes(width, height),
-            Self::Vectors { width, views, number } => {
-                (u64::from(width) * u64::from(views)).checked_mul(number.bytes() as u64)
+            Self::Vectors { width, views, element_type } => {
+                (u64::from(width) * u64::from(views)).checked_mul(element_type.bytes() as u64)
             }
         };
-        let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok()).filter(|&bytes| bytes <= MAX_SAMPLE);
+        let bytes =
+            bytes.and_then(|bytes| u32::try_from(bytes).ok()).filter(|&bytes| bytes <= MAX_SAMPLE_BYTES);
         match (bytes, self) {
             (Some(bytes), _) => Ok(Some(bytes)),
             (None, Self::Raw { width, height, .. }) => {
@@ -140,14 +141,14 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calmix_io::safe_path::LONGEST;
+    use calmix_io::safe_path::MAX_PATH_BYTES;
 
     #[test]
     fn paths_stay_below_their_root() {
         for path in ["a.bin", "train/cat/0 1.jpg", "..a/b..", "ünïcode/…"] {
             assert!(check_part_path(path).is_ok(), "{path}");
         }
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_PATH_BYTES + 1);
         for path in ["", "/etc/passwd", "..", "../a", "a/../b", "a/..", "./a", "a//b", "a/", "C:a", "c:/a"]
             .into_iter()
             .chain(["a\\b", "\\\\host\\a", "a\0b", long.as_str()])

@@ -38,7 +38,7 @@ impl Fingerprint {
 impl Header {
     /// Whether the fingerprint matches this header, including its class names. Only tables that store the hash of their
     /// content can be checked.
-    pub(crate) fn is_genuine(&self) -> bool {
+    pub(crate) fn matches_fingerprint(&self) -> bool {
         let content = blake3::Hash::from_hex(&self.tables.content);
         self.tables.content.is_empty()
             || content.is_ok_and(|content| self.fingerprint_over(&content) == self.fingerprint)
@@ -126,7 +126,7 @@ mod tests {
         let base = of(&header(), &samples);
         assert_eq!(of(&Header { parts: 7, version: VERSION + 1, ..header() }, &samples), base);
         let raw = |layout| Encoding::Raw { width: 1, height: 3, layout };
-        let vectors = |number| Encoding::Vectors { width: 1, views: 3, number };
+        let vectors = |element_type| Encoding::Vectors { width: 1, views: 3, element_type };
         let of_vectors = |number| of(&Header { encoding: vectors(number), ..header() }, &samples);
         assert_eq!(of_vectors(ElementType::F16), of_vectors(ElementType::F64));
         let grouped = |hash: &str| Header {

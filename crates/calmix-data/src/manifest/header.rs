@@ -34,7 +34,8 @@ pub enum Encoding {
         /// Vectors of a sample: several views of it, usually one.
         views: u32,
         /// How a number is stored.
-        number: ElementType,
+        #[serde(rename = "number")]
+        element_type: ElementType,
     },
 }
 

@@ -4,12 +4,12 @@
 pub const NO_LABEL: u32 = u32::MAX;
 
 /// Bytes of the largest sample: enough for any photo, too few to exhaust memory.
-pub const MAX_SAMPLE: u32 = 256 << 20;
+pub const MAX_SAMPLE_BYTES: u32 = 256 << 20;
 
 /// The file of the prepared folder that holds the images that were shrunk, one after the other.
 pub const SHRUNK_FILE: &str = "shrunk.bin";
 
-/// What the name of an unpacked part of vectors ends in, after the name of the file that the vectors come from.
+/// The suffix of an unpacked part of vectors, after the name of the file that the vectors come from.
 pub(crate) const UNPACKED_VECTORS: &str = ".f32";
 
 /// The file of the prepared folder that holds the groups.

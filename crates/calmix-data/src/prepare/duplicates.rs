@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data_warning::{DataWarning, EXAMPLES};
+use crate::data_warning::{DataWarning, MAX_EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{NO_LABEL, SampleRecord};
@@ -33,14 +33,14 @@ type Key = (u32, u32);
 /// Finds content that occurs in two subsets or under two labels.
 pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     if dataset.len() > MAX_SAMPLES {
-        return Ok(vec![DataWarning::DuplicatesNotSought { samples: dataset.len(), limit: MAX_SAMPLES }]);
+        return Ok(vec![DataWarning::DuplicatesNotSearched { samples: dataset.len(), limit: MAX_SAMPLES }]);
     }
     let mut subsets = Duplicates::default();
     let mut labels = Duplicates::default();
     for same in by_content(&read(dataset, samples_with_equal_keys(dataset)?)?) {
-        subsets.take_in(same.iter().map(|copy| (copy.id, copy.subset)));
+        subsets.add(same.iter().map(|copy| (copy.id, copy.subset)));
         let labelled = same.iter().filter(|copy| copy.label != NO_LABEL);
-        labels.take_in(labelled.map(|copy| (copy.id, copy.label)));
+        labels.add(labelled.map(|copy| (copy.id, copy.label)));
     }
     let mut warnings = Vec::new();
     if subsets.contents > 0 {
@@ -143,13 +143,13 @@ fn key(record: SampleRecord) -> Key {
 
 impl Duplicates {
     /// Counts a content whose copies differ in their mark (subset or label).
-    fn take_in<M: PartialEq>(&mut self, mut copies: impl Iterator<Item = (u64, M)>) {
+    fn add<M: PartialEq>(&mut self, mut copies: impl Iterator<Item = (u64, M)>) {
         let Some((first, mark)) = copies.next() else { return };
         if let Some((other, _)) = copies.find(|(_, other)| *other != mark) {
             self.contents += 1;
             let place = self.examples.partition_point(|&example| example < (first, other));
             self.examples.insert(place, (first, other));
-            self.examples.truncate(EXAMPLES);
+            self.examples.truncate(MAX_EXAMPLES);
         }
     }
 

@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
 use serde::{Deserialize, Serialize};
 
 use super::Report;
 use crate::error::DataError;
 
 /// Bytes of the longest summary that is read back: enough for a hundred thousand classes.
-const LONGEST: u64 = 32 << 20;
+const MAX_SUMMARY_BYTES: u64 = 32 << 20;
 
 /// What the user should know about a dataset, in sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -34,7 +33,7 @@ impl Findings {
     /// # Errors
     /// If there is no summary, or it cannot be read.
     pub fn read(prepared: &Path) -> Result<Self, DataError> {
-        read_json(&prepared.join(Self::FILE), LONGEST)
+        read_json(&prepared.join(Self::FILE), MAX_SUMMARY_BYTES)
     }
 
     /// How many files were left out.
@@ -70,16 +69,14 @@ pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, longest: u64)
     // Opening a pipe would block until another process writes into it.
     let found = std::fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
-        return Err(DataError::new(path, FormatProblem::Content("not a regular file".into())));
+        return Err(DataError::content(path, "not a regular file"));
     }
     if found.len() > longest {
-        let problem = FormatProblem::Limit(format!("{} bytes, expected at most {longest}", found.len()));
-        return Err(DataError::new(path, problem).hint("prepare the dataset again"));
+        let problem = format!("{} bytes, expected at most {longest}", found.len());
+        return Err(DataError::limit(path, problem).hint("prepare the dataset again"));
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(longest).read_to_end(&mut bytes)).map_err(cannot)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let problem = FormatProblem::Format(error.to_string());
-        DataError::new(path, problem).hint("prepare the dataset again")
-    })
+    serde_json::from_slice(&bytes)
+        .map_err(|error| DataError::format(path, error.to_string()).hint("prepare the dataset again"))
 }

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use calmix_io::counted::counted;
 use calmix_io::shown::shown;
+use calmix_io::text::counted;
 use serde::{Serialize, Serializer};
 
 use super::duplicates;
 use super::labelled_groups::LabelledGroups;
-use crate::data_warning::{DataWarning, EXAMPLES};
+use crate::data_warning::{DataWarning, MAX_EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ShrunkImages};
 
 /// How many unreadable files the summary prints.
-const PRINTED: usize = 20;
+const MAX_PRINTED: usize = 20;
 
 /// How many unreadable files it stores with their reasons. The rest are only counted, which bounds the size of the file.
-const LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 /// The ratio of images from which two classes count as imbalanced.
-const UNEVEN: u64 = 10;
+const MIN_IMBALANCE: u64 = 10;
 
 /// Counts, classes, unreadable files and probable mistakes. In JSON, the latter two are lists of sentences.
 #[derive(Debug, Serialize)]
@@ -82,7 +82,7 @@ impl Report {
         let mut report = Self::of_table(dataset)?;
         report.warnings.extend(duplicates::find(dataset)?);
         let left_out = unreadable.len() as u64;
-        unreadable.truncate(LISTED);
+        unreadable.truncate(MAX_LISTED);
         Ok(Self { left_out, unreadable, ..report })
     }
 
@@ -93,7 +93,7 @@ impl Report {
     pub fn of_table(dataset: &Dataset) -> Result<Self, DataError> {
         let class = |name: &String| ClassCount { name: name.clone(), labelled: 0, subsets: BTreeMap::new() };
         let mut classes: Vec<ClassCount> = dataset.classes().iter().map(class).collect();
-        let mut warnings = alike_names(dataset.classes());
+        let mut warnings = similar_names(dataset.classes());
         let mut subsets = Vec::new();
         let mut groups = LabelledGroups::default();
         for subset in &dataset.header().subsets {
@@ -109,7 +109,7 @@ impl Report {
             let groups = groups.count(dataset, &subset.name)?;
             let counted = SubsetReport { name, labelled, unlabelled: subset.count - labelled, groups };
             warnings.extend(few_images(&counted, &classes, &counts));
-            warnings.extend(uneven(&counted, &classes, &counts));
+            warnings.extend(imbalanced(&counted, &classes, &counts));
             warnings.extend(some_unlabelled(&counted));
             for (class, count) in classes.iter_mut().zip(counts).filter(|_| labelled > 0) {
                 class.labelled += count;
@@ -204,11 +204,11 @@ impl Display for Report {
         if left_out > 0 {
             let were = if left_out == 1 { "file or folder was" } else { "files or folders were" };
             write!(f, "\n{left_out} {were} left out:")?;
-            for error in self.unreadable.iter().take(PRINTED) {
+            for error in self.unreadable.iter().take(MAX_PRINTED) {
                 write!(f, "\n  {error}")?;
             }
-            if left_out > PRINTED as u64 {
-                write!(f, "\n  … and {} more", left_out - PRINTED as u64)?;
+            if left_out > MAX_PRINTED as u64 {
+                write!(f, "\n  … and {} more", left_out - MAX_PRINTED as u64)?;
             }
         }
         self.warnings.iter().try_for_each(|warning| write!(f, "\nwarning: {warning}"))
@@ -227,15 +227,15 @@ fn few_images(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> 
     Some(DataWarning::FewImages {
         subset: subset.name.clone(),
         classes: few().count() as u64,
-        examples: few().map(|(class, count)| (class.name.clone(), *count)).take(EXAMPLES).collect(),
+        examples: few().map(|(class, count)| (class.name.clone(), *count)).take(MAX_EXAMPLES).collect(),
     })
 }
 
-fn uneven(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<DataWarning> {
+fn imbalanced(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<DataWarning> {
     let some = || classes.iter().zip(counts).filter(|(_, count)| **count > 0);
     let named = |(class, count): (&ClassCount, &u64)| (class.name.clone(), *count);
     let (most, least) = (some().max_by_key(|(_, count)| **count)?, some().min_by_key(|(_, count)| **count)?);
-    let is_uneven = *most.1 >= least.1.saturating_mul(UNEVEN);
+    let is_uneven = *most.1 >= least.1.saturating_mul(MIN_IMBALANCE);
     is_uneven.then(|| DataWarning::Uneven {
         subset: subset.name.clone(),
         most: named(most),
@@ -252,7 +252,7 @@ fn some_unlabelled(subset: &SubsetReport) -> Option<DataWarning> {
     })
 }
 
-fn alike_names(classes: &[String]) -> Vec<DataWarning> {
+fn similar_names(classes: &[String]) -> Vec<DataWarning> {
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for class in classes {
         alike.entry(class.trim().to_lowercase()).or_default().push(class.clone());
@@ -260,6 +260,6 @@ fn alike_names(classes: &[String]) -> Vec<DataWarning> {
     alike
         .into_values()
         .filter(|names| names.len() > 1)
-        .map(|names| DataWarning::AlikeNames { names })
+        .map(|names| DataWarning::SimilarNames { names })
         .collect()
 }

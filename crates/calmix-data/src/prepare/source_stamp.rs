@@ -15,7 +15,7 @@ use crate::error::DataError;
 use crate::source::{SourceSpec, for_each_file};
 
 /// Bytes of the longest `source.json`: two paths and some numbers.
-const LONGEST: u64 = 1 << 20;
+const MAX_STAMP_BYTES: u64 = 1 << 20;
 
 /// The files that a dataset was prepared from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl SourceStamp {
     /// # Errors
     /// If the folder cannot be listed.
     pub fn take(source: &SourceSpec, root: &Path) -> Result<Self, DataError> {
-        if let Some(url) = CloudUrl::of(root) {
+        if let Some(url) = CloudUrl::parse(root) {
             return Self::take_remote(source, &url);
         }
         let real = root.canonicalize().map_err(|error| DataError::new(root, error))?;
@@ -106,7 +106,7 @@ impl SourceStamp {
     /// If it cannot be read.
     pub fn read(prepared: &Path) -> Result<Option<Self>, DataError> {
         let path = prepared.join(Self::FILE);
-        if path.exists() { read_json(&path, LONGEST).map(Some) } else { Ok(None) }
+        if path.exists() { read_json(&path, MAX_STAMP_BYTES).map(Some) } else { Ok(None) }
     }
 
     pub(super) fn write(&self, prepared: &Path) -> Result<(), DataError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_formats::labels::columns::check_separator;
 use calmix_formats::read_at::ReadAt;
-use calmix_formats::vectors::{CsvLines, ParquetTexts, VectorPlace};
+use calmix_formats::vectors::{CsvLines, ParquetTextColumn, VectorPlace};
 use csv::StringRecord;
 
 use crate::error::DataError;
@@ -23,7 +23,7 @@ pub(super) struct PathList {
 
 #[derive(Debug)]
 enum ListFormat {
-    Parquet(ParquetTexts),
+    Parquet(ParquetTextColumn),
     Csv(Arc<ReadAt>),
 }
 
@@ -32,17 +32,16 @@ impl PathList {
     pub(super) fn open(path: &Path) -> Result<Self, DataError> {
         let place = VectorPlace::find(path)?;
         let format = match &place.file {
-            Some(name) if place.has_ending(&["csv"]) => ListFormat::Csv(Arc::new(place.open(name)?)),
-            Some(_) if !place.has_ending(&["parquet"]) => {
-                let problem = FormatProblem::Content("a list of samples is a .parquet or a .csv".into());
-                return Err(DataError::new(path, problem).hint("COPY (SELECT path …) TO 'list.parquet'"));
+            Some(name) if place.has_extension(&["csv"]) => ListFormat::Csv(Arc::new(place.open(name)?)),
+            Some(_) if !place.has_extension(&["parquet"]) => {
+                let problem = "a list of samples is a .parquet or a .csv";
+                return Err(DataError::content(path, problem).hint("COPY (SELECT path …) TO 'list.parquet'"));
             }
             _ => {
-                let texts = ParquetTexts::open(&place, COLUMN).map_err(with_hint)?;
+                let texts = ParquetTextColumn::open(&place, COLUMN).map_err(with_hint)?;
                 if texts.files().next().is_none() {
-                    let problem = FormatProblem::Content("there is no .parquet file in it".into());
                     let hint = "name a list: a .parquet, a .csv, or a folder of .parquet files";
-                    return Err(DataError::new(path, problem).hint(hint));
+                    return Err(DataError::content(path, "there is no .parquet file in it").hint(hint));
                 }
                 ListFormat::Parquet(texts)
             }

@@ -7,7 +7,7 @@ use calmix_formats::error::FormatProblem;
 use calmix_formats::tar::TarMembers;
 use calmix_io::shown::escaped;
 
-use super::path_readings::plain;
+use super::path_candidates::plain;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
@@ -52,7 +52,7 @@ impl<'a> SampleNames<'a> {
     }
 
     /// Marks the tar that holds the sample of this name, so that its headers are read.
-    pub(super) fn want(&mut self, name: &str) {
+    pub(super) fn mark_wanted(&mut self, name: &str) {
         if self.tars.is_empty() {
             return;
         }
@@ -127,8 +127,8 @@ impl<'a> SampleNames<'a> {
 
     fn changed(&self, part: u32, offset: u64) -> DataError {
         let path = self.dataset.part(part).map_or_else(|_| String::new(), |part| part.path);
-        let problem = FormatProblem::Changed("no member begins at this byte any more".into());
-        DataError::new(path, problem).at(format!("byte {offset}")).hint("prepare the dataset again")
+        let problem = "no member begins at this byte any more";
+        DataError::changed(path, problem).at(format!("byte {offset}")).hint("prepare the dataset again")
     }
 }
 
@@ -138,5 +138,5 @@ fn name_of(path: &str) -> String {
 }
 
 fn is_tar(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar"))
+    Path::new(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tar"))
 }

@@ -24,11 +24,11 @@
 
 use std::path::Path;
 
-use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::error::FormatError;
 use calmix_formats::listing::{contents, walk};
 
 use super::Inspection;
-use super::image_files::ImageFiles;
+use super::image_files::{ImageFiles, Origin};
 use super::labels_csv::is_list;
 use super::layout::{ClassFolders, FolderLayout, GroupLevel};
 use crate::error::DataError;
@@ -66,20 +66,16 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
     for warning in found.warnings {
         builder.warn(warning);
     }
-    let mut subset = "";
     let mut has_groups = false;
     for folder in &found.folders {
-        if subset != folder.subset {
-            builder.subset(folder.subset);
-            subset = folder.subset;
-        }
+        builder.continue_subset(folder.subset);
         let class = folder.class.as_ref();
         let label = class.and_then(|class| classes.binary_search(class).ok()).map(|label| label as u32);
         let mut left_out = Vec::new();
         let mut add = |file: &str| {
             let group = level.and_then(|level| level.group(file, folder));
             has_groups |= group.is_some();
-            image_files.found(&mut builder, file, label, group)
+            image_files.add(&mut builder, file, label, group, Origin::Folder)
         };
         walk(root, &folder.folder, &mut left_out, &mut add)?;
         image_files.flush(&mut builder)?;
@@ -92,9 +88,8 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
 }
 
 fn no_class(root: &Path) -> Result<DataError, DataError> {
-    let problem = FormatProblem::Content("there is no class folder in it".into());
     let has_list = contents(root, "")?.files.iter().any(|file| is_list(file));
-    Ok(DataError::new(root, problem).hint(if has_list {
+    Ok(DataError::content(root, "there is no class folder in it").hint(if has_list {
         "to read the list of labels beside the images, use --source labels-csv"
     } else {
         "put the images of each class into a folder named after the class"
@@ -105,9 +100,9 @@ fn no_class(root: &Path) -> Result<DataError, DataError> {
 fn not_read(root: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut not_read = Vec::new();
     for file in contents(root, "")?.files {
-        let ending = Path::new(&file).extension().map(std::ffi::OsStr::to_ascii_lowercase);
-        let is_archive = ending
-            .is_some_and(|ending| ["tar", "tgz", "gz", "zip", "7z"].iter().any(|known| ending == *known));
+        let extension = Path::new(&file).extension().map(std::ffi::OsStr::to_ascii_lowercase);
+        let is_archive = extension
+            .is_some_and(|extension| ["tar", "tgz", "gz", "zip", "7z"].iter().any(|known| extension == *known));
         let (what, hint) = if is_list(&file) {
             (
                 "this list of labels was not read, because the folders are the classes",
@@ -118,7 +113,7 @@ fn not_read(root: &Path) -> Result<Vec<FormatError>, FormatError> {
         } else {
             continue;
         };
-        not_read.push(FormatError::new(root.join(&file), FormatProblem::Content(what.into())).hint(hint));
+        not_read.push(FormatError::content(root.join(&file), what).hint(hint));
     }
     Ok(not_read)
 }

@@ -1,11 +1,10 @@
-//! IDX files of unsigned bytes: MNIST, Fashion-MNIST and their relatives.
+//! IDX files of unsigned bytes, such as MNIST and Fashion-MNIST.
 //!
 //! Plain files stay in place; those under gzip are unpacked.
 
 use std::io::Write;
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::idx::Idx;
 use calmix_formats::source_dir::SourceDir;
 use serde::{Deserialize, Serialize};
@@ -107,9 +106,11 @@ fn add(
         labels.read(&mut label)?;
         let [label] = label;
         if usize::from(label) >= classes {
-            let problem = FormatProblem::Content(format!("label {label}, expected 0 to {}", classes - 1));
+            let problem = format!("label {label}, expected 0 to {}", classes - 1);
             let location = labels.location(labels.position - 1);
-            return Err(DataError::new(&labels.path, problem).at(location).hint("download the file again"));
+            return Err(DataError::content(&labels.path, problem)
+                .at(location)
+                .hint("download the file again"));
         }
         images.read(&mut pixels)?;
         if let Some(unpacked) = &mut unpacked {

@@ -10,7 +10,7 @@ use calmix_formats::decode::{
     DecodeLimits, DecodeProblem, EncodedFile, ImageExtent, decode, extent, kind, size,
 };
 use calmix_formats::error::FormatProblem;
-use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::listing::PERMIT;
 use calmix_io::transient::BackOff;
 
@@ -20,9 +20,9 @@ use crate::manifest::{ManifestBuilder, Prepared, SampleDigest};
 use crate::shrink::{decode_shrunk, stored};
 
 /// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting.
-const AT_ONCE: usize = 8;
+const FILES_PER_THREAD: usize = 8;
 /// Bytes of shrunk images waiting to be written at which reading pauses: about a hundred images.
-const HELD: usize = 128 << 20;
+const MAX_PENDING_BYTES: usize = 128 << 20;
 
 /// The image files below a root. They are read by several threads and added in the order in which they were named.
 #[derive(Debug)]
@@ -32,13 +32,12 @@ pub(super) struct ImageFiles {
     real: PathBuf,
     inspection: Inspection,
     check: Check,
-    added: u64,
     threads: usize,
     pending: Vec<NamedFile>,
     /// How files are read, how to wait for the storage, and how many bytes may be pending. Tests replace these.
     read_bytes: ReadBytes,
     pause: fn(Duration),
-    held: usize,
+    pending_bytes: usize,
 }
 
 /// Reads a file within the limits.
@@ -51,8 +50,16 @@ struct NamedFile {
     label: Option<u32>,
     /// The name of its group, if it has one.
     group: Option<String>,
-    /// Whether a list names the file: then a file that is not an image counts as unreadable instead of being ignored.
-    listed: bool,
+    origin: Origin,
+}
+
+/// Who names a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A folder: a file that is an image neither by its bytes nor by its name is skipped silently.
+    Folder,
+    /// A list: a file that is not an image is reported as unreadable.
+    List,
 }
 
 /// What became of a file.
@@ -87,46 +94,26 @@ impl ImageFiles {
             real,
             check: inspection.check_for(images),
             inspection: inspection.clone(),
-            added: 0,
-            threads: match inspection.threads {
-                0 => thread::available_parallelism().map_or(1, usize::from),
-                threads => threads,
-            },
+            threads: inspection.thread_count(),
             pending: Vec::new(),
             read_bytes: EncodedFile::read,
             pause: thread::sleep,
-            held: HELD,
+            pending_bytes: MAX_PENDING_BYTES,
         })
     }
 
-    /// Adds the file `name`, found in a folder. A file that is an image neither by its bytes nor by its name is skipped
-    /// silently.
-    pub(super) fn found(
+    /// Adds the file `name`.
+    pub(super) fn add(
         &mut self,
         builder: &mut ManifestBuilder,
         name: &str,
         label: Option<u32>,
         group: Option<&str>,
+        origin: Origin,
     ) -> Result<(), DataError> {
         let group = group.map(str::to_owned);
-        self.add(builder, NamedFile { name: name.to_owned(), label, group, listed: false })
-    }
-
-    /// Adds the file `name`, named by a list: a file that is not an image is reported as unreadable.
-    pub(super) fn listed(
-        &mut self,
-        builder: &mut ManifestBuilder,
-        name: &str,
-        label: Option<u32>,
-        group: Option<&str>,
-    ) -> Result<(), DataError> {
-        let group = group.map(str::to_owned);
-        self.add(builder, NamedFile { name: name.to_owned(), label, group, listed: true })
-    }
-
-    fn add(&mut self, builder: &mut ManifestBuilder, file: NamedFile) -> Result<(), DataError> {
-        self.pending.push(file);
-        if self.pending.len() < AT_ONCE * self.threads { Ok(()) } else { self.flush(builder) }
+        self.pending.push(NamedFile { name: name.to_owned(), label, group, origin });
+        if self.pending.len() < FILES_PER_THREAD * self.threads { Ok(()) } else { self.flush(builder) }
     }
 
     /// Reads and adds all pending files. Call it before a subset begins, or anything else is noted.
@@ -149,16 +136,16 @@ impl ImageFiles {
     ) -> Result<Vec<NamedFile>, DataError> {
         let slots: Vec<OnceLock<ReadFile>> = files.iter().map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
-        let held = AtomicUsize::new(0);
+        let pending_bytes = AtomicUsize::new(0);
         let is_over = AtomicBool::new(false);
         let work = || {
-            while held.load(Ordering::Relaxed) < self.held
+            while pending_bytes.load(Ordering::Relaxed) < self.pending_bytes
                 && let n = next.fetch_add(1, Ordering::Relaxed)
                 && let Some((file, slot)) = files.get(n).zip(slots.get(n))
             {
                 let read = self.read_file(file, &is_over);
                 if let ReadFile::Shrunk { bytes, .. } = &read {
-                    held.fetch_add(bytes.len(), Ordering::Relaxed);
+                    pending_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
                 }
                 let _ = slot.set(read);
                 if let Some(progress) = &self.inspection.progress {
@@ -191,7 +178,6 @@ impl ImageFiles {
                 Some(ReadFile::Failed(error)) => return Err(error),
                 Some(ReadFile::NoImage | ReadFile::Skipped) | None => continue,
             }
-            self.added += 1;
             if let Some(group) = group {
                 builder.set_group(&group)?;
             }
@@ -199,12 +185,12 @@ impl ImageFiles {
         Ok(left)
     }
 
-    fn read_file(&self, NamedFile { name, listed, .. }: &NamedFile, is_over: &AtomicBool) -> ReadFile {
+    fn read_file(&self, NamedFile { name, origin, .. }: &NamedFile, is_over: &AtomicBool) -> ReadFile {
         let path = self.root.join(name);
         let bytes = match self.read_patiently(&path, is_over) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return ReadFile::Skipped,
-            Err(error) if error.is_of_storage() => {
+            Err(error) if error.is_storage_failure() => {
                 is_over.store(true, Ordering::Relaxed);
                 let hint =
                     if error.is_transient() { "try again when the storage is available" } else { PERMIT };
@@ -212,7 +198,7 @@ impl ImageFiles {
             }
             Err(error) => return ReadFile::Unreadable(error),
         };
-        if !listed && !kind(&bytes).is_image() && !is_named_like_an_image(name) {
+        if *origin == Origin::Folder && !kind(&bytes).is_image() && !has_image_extension(name) {
             return ReadFile::NoImage;
         }
         self.checked(&bytes).unwrap_or_else(|error| ReadFile::Unreadable(error.in_file(path)))
@@ -245,7 +231,7 @@ impl ImageFiles {
             let error = match self.read(path) {
                 Err(error) if error.is_transient() => error,
                 Ok(bytes) => {
-                    outage.inspect(|outage| outage.over());
+                    outage.inspect(|outage| outage.recovered());
                     return Ok(Some(bytes));
                 }
                 Err(error) => return Err(error),
@@ -259,8 +245,8 @@ impl ImageFiles {
     fn read(&self, path: &Path) -> Result<EncodedFile, DataError> {
         let real = fs::canonicalize(path).map_err(|error| DataError::new(path, error))?;
         if !real.starts_with(&self.real) {
-            let problem = FormatProblem::Content("a link that leads out of the dataset folder".into());
-            return Err(DataError::new(path, problem).hint("replace the link with a copy of its target"));
+            let problem = "a link that leads out of the dataset folder";
+            return Err(DataError::content(path, problem).hint("replace the link with a copy of its target"));
         }
         (self.read_bytes)(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
     }
@@ -268,14 +254,11 @@ impl ImageFiles {
     /// Finishes the dataset; it is an error if no image could be read.
     pub(super) fn finish(mut self, mut builder: ManifestBuilder) -> Result<Prepared, DataError> {
         self.flush(&mut builder)?;
-        if self.added > 0 {
-            return builder.finish();
-        }
-        let problem = FormatProblem::Content("none of its images could be read".into());
-        Err(DataError::new(self.root, problem).hint(match builder.first_unreadable() {
-            Some(first) => format!("the first error is: {first}"),
-            None => "put JPEG, PNG or WebP files into it".to_owned(),
-        }))
+        builder.finish_unless_empty(
+            &self.root,
+            "none of its images could be read",
+            "put JPEG, PNG or WebP files into it",
+        )
     }
 }
 

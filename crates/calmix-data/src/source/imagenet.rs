@@ -14,14 +14,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::listing::{contents, walk};
 use calmix_formats::source_dir::for_each_line;
-use calmix_io::counted::counted;
 use calmix_io::safe_path;
+use calmix_io::text::counted;
 
 use super::Inspection;
-use super::image_files::ImageFiles;
+use super::image_files::{ImageFiles, Origin};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
@@ -44,8 +43,8 @@ const TRUTHS: [&str; 2] = ["LOC_val_solution.csv", "imagenet_2012_validation_syn
 pub fn prepare(root: &Path, target: &Path, options: &ImagenetOptions) -> Result<Prepared, DataError> {
     let base = ["", "ILSVRC/Data/CLS-LOC/"].into_iter().find(|base| root.join(base).join("train").is_dir());
     let base = base.ok_or_else(|| {
-        let problem = FormatProblem::Content("there is no folder `train` in it".into());
-        DataError::new(root, problem).hint("pass the folder that contains train and val")
+        let problem = "there is no folder `train` in it";
+        DataError::content(root, problem).hint("pass the folder that contains train and val")
     })?;
     let train = format!("{base}train");
     let folders = class_folders(root, &train)?;
@@ -83,12 +82,11 @@ fn add_folders(
     for wnid in folders {
         let name = format!("{split}/{wnid}");
         let label = classes.binary_search(wnid).map_err(|_| {
-            let problem =
-                FormatProblem::Content("a class folder that LOC_synset_mapping.txt does not list".into());
-            DataError::new(root.join(&name), problem).hint("remove the folder, or add its class to the list")
+            DataError::content(root.join(&name), "a class folder that LOC_synset_mapping.txt does not list")
+                .hint("remove the folder, or add its class to the list")
         })?;
         let mut left_out = Vec::new();
-        let mut add = |file: &str| image_files.found(builder, file, Some(label as u32), None);
+        let mut add = |file: &str| image_files.add(builder, file, Some(label as u32), None, Origin::Folder);
         walk(root, &name, &mut left_out, &mut add)?;
         image_files.flush(builder)?;
         builder.left_out(left_out);
@@ -111,25 +109,22 @@ fn add_flat(
     let usual = TRUTHS.iter().map(|name| root.join(name)).find(|path| path.is_file());
     usual.iter().try_for_each(|path| safe_path::check(root, path))?;
     let Some(truth) = options.truth.clone().or(usual) else {
-        let problem = FormatProblem::Content(
-            "the images are not in class folders, and there is no list of their classes".into(),
-        );
+        let problem = "the images are not in class folders, and there is no list of their classes";
         let hint = format!(
             "put {} into the dataset folder, or sort the images into class folders",
             TRUTHS.join(" or ")
         );
-        return Err(DataError::new(root.join(val), problem).hint(hint));
+        return Err(DataError::content(root.join(val), problem).hint(hint));
     };
     let truth = ValClasses::read(&truth)?;
     truth.refuse_other_count(files.len())?;
     for (row, file) in files.iter().enumerate() {
         let wnid = truth.of(file, row)?;
         let label = classes.binary_search(wnid).map_err(|_| {
-            let problem = FormatProblem::Content(format!("{wnid}, the class of {file}, is not in train"));
-            DataError::new(&truth.path, problem)
+            DataError::content(&truth.path, format!("{wnid}, the class of {file}, is not in train"))
                 .hint("use the complete train, or a val with the same classes")
         })?;
-        image_files.listed(builder, &format!("{val}/{file}"), Some(label as u32), None)?;
+        image_files.add(builder, &format!("{val}/{file}"), Some(label as u32), None, Origin::List)?;
     }
     Ok(())
 }
@@ -146,9 +141,7 @@ impl ValClasses {
         let mut truth = Self { path: path.to_owned(), by_name: BTreeMap::new(), in_order: Vec::new() };
         let mut header = 0;
         for_each_line(path, |number, line| -> Result<(), DataError> {
-            let wrong = |what: String| {
-                DataError::new(path, FormatProblem::Content(what)).at(format!("line {number}"))
-            };
+            let wrong = |what: String| DataError::content(path, what).at(format!("line {number}"));
             if number == 1 && line == "ImageId,PredictionString" {
                 header = 1;
                 return Ok(());
@@ -188,8 +181,7 @@ impl ValClasses {
         if self.by_name.is_empty() && lines != files {
             let lines = counted(lines as u64, "line");
             let images = counted(files as u64, "image");
-            let problem = FormatProblem::Content(format!("{lines} in the list, but {images} in val"));
-            return Err(DataError::new(&self.path, problem)
+            return Err(DataError::content(&self.path, format!("{lines} in the list, but {images} in val"))
                 .hint("complete val: the list assigns classes by file order"));
         }
         Ok(())
@@ -199,8 +191,8 @@ impl ValClasses {
         let stem = file.split('.').next().unwrap_or(file);
         let wnid = if self.by_name.is_empty() { self.in_order.get(row) } else { self.by_name.get(stem) };
         wnid.ok_or_else(|| {
-            let problem = FormatProblem::Content(format!("the list has no line for {file}"));
-            DataError::new(&self.path, problem).hint("download the list again")
+            let problem = format!("the list has no line for {file}");
+            DataError::content(&self.path, problem).hint("download the list again")
         })
     }
 }
@@ -208,15 +200,14 @@ impl ValClasses {
 fn class_folders(root: &Path, split: &str) -> Result<Vec<String>, DataError> {
     let contents = contents(root, split)?;
     if let Some(other) = contents.folders.iter().find(|folder| !is_wnid(folder)) {
-        let problem =
-            FormatProblem::Content("a folder that is not named like a class such as n01440764".into());
-        return Err(DataError::new(root.join(split).join(other), problem)
+        let problem = "a folder that is not named like a class such as n01440764";
+        return Err(DataError::content(root.join(split).join(other), problem)
             .hint("move it elsewhere, or use --source folder"));
     }
-    let packed = |file: &&String| Path::new(file).extension().is_some_and(|ending| ending == "tar");
+    let packed = |file: &&String| Path::new(file).extension().is_some_and(|extension| extension == "tar");
     if let Some(packed) = contents.files.iter().find(packed) {
-        let problem = FormatProblem::Content("the archive of a class that was not unpacked".into());
-        return Err(DataError::new(root.join(split).join(packed), problem)
+        let problem = "the archive of a class that was not unpacked";
+        return Err(DataError::content(root.join(split).join(packed), problem)
             .hint("unpack it into a folder of the same name"));
     }
     Ok(contents.folders)
@@ -227,10 +218,8 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     let mapping = root.join("LOC_synset_mapping.txt");
     if !mapping.is_file() {
         if folders.is_empty() {
-            let problem = FormatProblem::Content("there is no class folder in it".into());
-            return Err(
-                DataError::new(root.join(train), problem).hint("unpack the archives of the classes into it")
-            );
+            return Err(DataError::content(root.join(train), "there is no class folder in it")
+                .hint("unpack the archives of the classes into it"));
         }
         return Ok(folders.to_vec());
     }
@@ -239,8 +228,8 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     for_each_line(&mapping, |number, line| -> Result<(), DataError> {
         let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));
         if !wnid.is_some_and(|wnid| classes.insert(wnid.to_owned())) {
-            let problem = FormatProblem::Content(format!("no WordNet id, or a repeated one, in {line:?}"));
-            return Err(DataError::new(&mapping, problem)
+            let problem = format!("no WordNet id, or a repeated one, in {line:?}");
+            return Err(DataError::content(&mapping, problem)
                 .at(format!("line {number}"))
                 .hint("download it again"));
         }

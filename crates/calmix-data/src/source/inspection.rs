@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 use calmix_formats::decode::DecodeLimits;
 
@@ -37,6 +38,13 @@ pub struct Inspection {
 }
 
 impl Inspection {
+    pub(super) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+
     pub(super) fn check_for(&self, images: u64) -> Check {
         self.check.unwrap_or(if images <= FULL_UP_TO { Check::Full } else { Check::Header })
     }

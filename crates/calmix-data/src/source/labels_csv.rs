@@ -23,8 +23,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
-use calmix_formats::image_kind::is_named_like_an_image;
+use calmix_formats::image_kind::has_image_extension;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::labels::csv_table::{self, LabelRow, LabelTable};
 use calmix_formats::labels::text::may_be_missing;
@@ -32,7 +31,7 @@ use calmix_formats::listing::{contents, walk};
 use serde::{Deserialize, Serialize};
 
 use super::Inspection;
-use super::image_files::ImageFiles;
+use super::image_files::{ImageFiles, Origin};
 use super::layout::{SPLITS, UNLABELLED, split};
 use crate::data_warning::DataWarning;
 use crate::error::DataError;
@@ -93,10 +92,8 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     let classes: Vec<String> = labels.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
     if classes.is_empty() {
         let list = tables.first().map_or(root.to_owned(), |(_, table)| table.path.clone());
-        let problem = FormatProblem::Content("no row has a label".into());
-        return Err(
-            DataError::new(list, problem).hint("fill in the label column for some images of each class")
-        );
+        return Err(DataError::content(list, "no row has a label")
+            .hint("fill in the label column for some images of each class"));
     }
     let rows: usize = tables.iter().map(|(_, table)| table.rows.len()).sum();
     let mut image_files = ImageFiles::open(root, &options.inspection, rows as u64)?;
@@ -112,7 +109,7 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
         for LabelRow { file, label, group } in &table.rows {
             let label = label.as_ref().and_then(|label| classes.binary_search(label).ok());
             if let Some(label) = label {
-                image_files.listed(&mut builder, file, Some(label as u32), group.as_deref())?;
+                image_files.add(&mut builder, file, Some(label as u32), group.as_deref(), Origin::List)?;
             }
         }
     }
@@ -132,7 +129,7 @@ fn add_unlabelled(
     let listed: BTreeSet<&str> =
         tables.iter().flat_map(|(_, table)| &table.rows).map(|row| row.file.as_str()).collect();
     walk(root, "", &mut left_out, &mut |file| -> Result<(), DataError> {
-        if is_named_like_an_image(file) && !listed.contains(file) {
+        if has_image_extension(file) && !listed.contains(file) {
             unlisted.push(file.to_owned());
         }
         Ok(())
@@ -144,18 +141,18 @@ fn add_unlabelled(
         builder.subset(UNLABELLED);
     }
     for row in tables.iter().flat_map(|(_, table)| &table.rows).filter(|row| row.label.is_none()) {
-        image_files.listed(builder, &row.file, None, row.group.as_deref())?;
+        image_files.add(builder, &row.file, None, row.group.as_deref(), Origin::List)?;
     }
     if take {
-        return unlisted.iter().try_for_each(|file| image_files.found(builder, file, None, None));
+        return unlisted
+            .iter()
+            .try_for_each(|file| image_files.add(builder, file, None, None, Origin::Folder));
     }
     if let Some(first) = unlisted.first() {
         let count = unlisted.len();
         let names = unlisted.iter().skip(1).take(4).fold(first.clone(), |names, name| names + ", " + name);
         let more = if count > 5 { ", …" } else { "" };
-        let problem =
-            FormatProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
-        builder.unreadable(DataError::new(root, problem).hint(
+        builder.unreadable(DataError::content(root, format!("images without a row were left out ({count}): {names}{more}")).hint(
             "to train on them without labels, add rows with an empty label or set dataset.unlabelled=true",
         ));
     }
@@ -177,8 +174,8 @@ fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, String)>, DataEr
     }
     lists.sort_by_key(|(subset, ..)| SPLITS.iter().position(|(name, _)| name == subset));
     if lists.is_empty() {
-        let problem = FormatProblem::Content("there is no labels.csv or metadata.csv in it".into());
-        return Err(DataError::new(root, problem).hint("create one with the columns `file` and `label`"));
+        let problem = "there is no labels.csv or metadata.csv in it";
+        return Err(DataError::content(root, problem).hint("create one with the columns `file` and `label`"));
     }
     Ok(lists)
 }
@@ -187,8 +184,8 @@ fn list_in(root: &Path, folder: &str) -> Result<Option<String>, DataError> {
     let mut lists = contents(root, folder)?.files.into_iter().filter(|file| is_list(file));
     let list = lists.next();
     if let (Some(first), Some(second)) = (&list, lists.next()) {
-        let problem = FormatProblem::Content(format!("it contains both {first} and {second}"));
-        return Err(DataError::new(root.join(folder), problem).hint("keep one of them"));
+        let problem = format!("it contains both {first} and {second}");
+        return Err(DataError::content(root.join(folder), problem).hint("keep one of them"));
     }
     Ok(list)
 }

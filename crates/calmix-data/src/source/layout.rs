@@ -7,8 +7,8 @@ mod group_level;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use calmix_formats::error::{FormatError, FormatProblem};
-use calmix_formats::image_kind::{is_image_by_content, is_named_like_an_image};
+use calmix_formats::error::FormatError;
+use calmix_formats::image_kind::{has_image_extension, is_image_by_content};
 use calmix_formats::listing::{Contents, below, contents, walk};
 
 use crate::data_warning::DataWarning;
@@ -53,10 +53,10 @@ impl ClassFolders {
         // Stable: classes stay in their order within a subset.
         found.folders.sort_by_key(|folder| SPLITS.iter().position(|(name, _)| *name == folder.subset));
         if layout == FolderLayout::Auto {
-            found.ask_about_one_class(root, has_splits)?;
+            found.check_single_class(root, has_splits)?;
             // Inner folders that name groups of images are not classes.
             if !groups.is_some_and(GroupLevel::is_inside_classes) {
-                found.ask_about_groups(root, has_splits)?;
+                found.check_class_groups(root, has_splits)?;
             }
         }
         Ok(found)
@@ -73,7 +73,7 @@ impl ClassFolders {
         let of =
             |name: &str| top.folders.iter().filter(|folder| split(folder) == Some(name)).collect::<Vec<_>>();
         let has_train = !of(TRAIN).is_empty();
-        self.tell_of_strays(root, "", top);
+        self.report_stray_images(root, "", top);
         for (subset, _) in SPLITS {
             let folders = of(subset);
             if folders.len() > 1 {
@@ -86,9 +86,9 @@ impl ClassFolders {
                 Some(UNLABELLED) => self.push(UNLABELLED, folder.clone(), None),
                 Some(subset) => self.add_classes(root, folder, subset, layout)?,
                 None if has_train => {
-                    let problem = FormatProblem::Content("this folder beside the splits was not read".into());
+                    let problem = "this folder beside the splits was not read";
                     let hint = "move it into one of them";
-                    self.left_out.push(FormatError::new(root.join(folder), problem).hint(hint));
+                    self.left_out.push(FormatError::content(root.join(folder), problem).hint(hint));
                 }
                 None => self.push(TRAIN, folder.clone(), Some(folder.clone())),
             }
@@ -109,20 +109,19 @@ impl ClassFolders {
         if !folder.is_empty() {
             self.left_out.append(&mut inside.left_out);
         }
-        self.tell_of_strays(root, folder, &inside);
+        self.report_stray_images(root, folder, &inside);
         for name in inside.folders {
             let path = below(folder, &name);
             match split(&name) {
                 Some(UNLABELLED) if subset == TRAIN => self.push(UNLABELLED, path, None),
                 Some(UNLABELLED) => {
-                    let problem =
-                        FormatProblem::Content(format!("unlabelled images in {subset} were not read"));
+                    let problem = format!("unlabelled images in {subset} were not read");
                     let hint = "move the folder next to train: images of val and test need labels";
-                    self.left_out.push(FormatError::new(root.join(path), problem).hint(hint));
+                    self.left_out.push(FormatError::content(root.join(path), problem).hint(hint));
                 }
                 _ if layout == FolderLayout::Nested => {
                     let group = contents(root, &path)?;
-                    self.tell_of_strays(root, &path, &group);
+                    self.report_stray_images(root, &path, &group);
                     self.left_out.extend(group.left_out);
                     for class in group.folders {
                         self.push(subset, below(&path, &class), Some(class));
@@ -138,13 +137,13 @@ impl ClassFolders {
         self.folders.push(ClassFolder { subset, folder, class });
     }
 
-    fn tell_of_strays(&mut self, root: &Path, folder: &str, inside: &Contents) {
-        let images = inside.files.iter().filter(|file| is_named_like_an_image(file)).count();
+    fn report_stray_images(&mut self, root: &Path, folder: &str, inside: &Contents) {
+        let images = inside.files.iter().filter(|file| has_image_extension(file)).count();
         if images > 0 {
-            let problem = FormatProblem::Content(format!("images outside any class were left out: {images}"));
+            let problem = format!("images outside any class were left out: {images}");
             let hint = "move them into the folder of their class, or into unlabelled";
             let path = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
-            self.left_out.push(FormatError::new(path, problem).hint(hint));
+            self.left_out.push(FormatError::content(path, problem).hint(hint));
         }
     }
 
@@ -155,8 +154,7 @@ impl ClassFolders {
             let (mut files, mut has_image) = (0, false);
             walk(root, &folder.folder, &mut Vec::new(), &mut |file| -> Result<(), FormatError> {
                 files += 1;
-                has_image =
-                    has_image || is_named_like_an_image(file) || is_image_by_content(&root.join(file))?;
+                has_image = has_image || has_image_extension(file) || is_image_by_content(&root.join(file))?;
                 Ok(())
             })?;
             if has_image {
@@ -165,9 +163,9 @@ impl ClassFolders {
                 continue;
             }
             let what = if folder.class.is_some() { ", so it is not a class" } else { "" };
-            let problem = FormatProblem::Content(format!("there is no image in it{what}"));
+            let problem = format!("there is no image in it{what}");
             let hint = "put images into it, or remove it";
-            self.left_out.push(FormatError::new(root.join(&folder.folder), problem).hint(hint));
+            self.left_out.push(FormatError::content(root.join(&folder.folder), problem).hint(hint));
         }
         self.folders = kept;
         Ok(())

@@ -1,6 +1,5 @@
 //! The names of classes: from the dataset's own list, or as published.
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::source_dir::SourceDir;
 
 use crate::error::DataError;
@@ -18,7 +17,7 @@ pub(super) fn classes(dir: &SourceDir, file: &str, official: &[&str]) -> Result<
     let names: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     let refused = |problem: String| {
         let hint = "download the archive again, or remove the file to use the published names";
-        Err(DataError::new(dir.path(file), FormatProblem::Content(problem)).hint(hint))
+        Err(DataError::content(dir.path(file), problem).hint(hint))
     };
     if names.len() != official.len() {
         return refused(format!("expected {} class names, found {}", official.len(), names.len()));

@@ -14,7 +14,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::error::FormatError;
 use calmix_formats::expansion;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::listing::{below, contents, walk};
@@ -65,33 +65,26 @@ pub fn prepare(root: &Path, target: &Path, options: &ParquetOptions) -> Result<P
     }
     let mut builder = ManifestBuilder::new(target, found.finish()?, Encoding::File)?;
     builder.left_out(left_out);
-    let mut subset = "";
-    let mut added = 0;
     for (number, named) in files.iter().enumerate() {
-        if subset != named.subset {
-            builder.subset(named.subset);
-            subset = named.subset;
-        }
+        builder.continue_subset(named.subset);
         let file = ParquetFile::open(&folder, &named.name)?;
-        added += pack(&file, named, number, &mut builder, options)?;
+        pack(&file, named, number, &mut builder, options)?;
     }
-    if added == 0 {
-        let problem = FormatProblem::Content("none of the images in its .parquet files could be read".into());
-        let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
-        let hint = first.unwrap_or_else(|| "the files have no rows".into());
-        return Err(DataError::new(root, problem).hint(hint));
-    }
-    builder.finish()
+    builder.finish_unless_empty(
+        root,
+        "none of the images in its .parquet files could be read",
+        "the files have no rows",
+    )
 }
 
-/// Copies the images of a file into a part of the prepared folder; returns how many there are.
+/// Copies the images of a file into a part of the prepared folder.
 fn pack(
     file: &ParquetFile,
     named: &NamedFile,
     number: usize,
     builder: &mut ManifestBuilder,
     options: &ParquetOptions,
-) -> Result<u64, DataError> {
+) -> Result<(), DataError> {
     let Inspection { limits, check, progress, .. } = &options.inspection;
     let columns = ImageColumns::find(file, &options.columns, named.subset != UNLABELLED)?;
     let mut rows = ImageRows::with_images(file, &columns);
@@ -99,7 +92,6 @@ fn pack(
     let name = format!("images-{number:05}.bin");
     let mut packed = builder.unpack(&name)?;
     let mut offset = 0;
-    let mut added = 0;
     while let Some(row) = rows.next_row()? {
         if let Some(progress) = progress {
             progress.add();
@@ -110,7 +102,7 @@ fn pack(
         let length = bytes.len() as u64;
         if length > limits.bytes {
             let problem = format!("the image has {length} bytes, expected at most {}", limits.bytes);
-            builder.unreadable(DataError::new(&file.path, FormatProblem::Limit(problem)).at(place));
+            builder.unreadable(DataError::limit(&file.path, problem).at(place));
             continue;
         }
         if let Err(error) = check_image(bytes, limits, check.unwrap_or(Check::Header)) {
@@ -121,7 +113,7 @@ fn pack(
         if !expansion::is_plausible(file.length(), offset + length) {
             let problem =
                 format!("{} bytes that expand to more than {offset}: probably an attack", file.length());
-            return Err(DataError::new(&file.path, FormatProblem::Limit(problem)).at(place));
+            return Err(DataError::limit(&file.path, problem).at(place));
         }
         packed.write_all(bytes).map_err(|error| DataError::new(packed.path(), error))?;
         builder.sample(packed.part, offset, bytes, row.label)?;
@@ -129,10 +121,8 @@ fn pack(
             builder.set_group(group)?;
         }
         offset += length;
-        added += 1;
     }
-    builder.finish_part(packed)?;
-    Ok(added)
+    builder.finish_part(packed)
 }
 
 /// The Parquet files below `root`, in the order of their splits.
@@ -145,8 +135,8 @@ fn find_files(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<NamedF
         Ok(())
     })?;
     if files.is_empty() {
-        let problem = FormatProblem::Content("there is no .parquet file in it".into());
-        return Err(DataError::new(root, problem).hint("pass the folder that contains the .parquet files"));
+        return Err(DataError::content(root, "there is no .parquet file in it")
+            .hint("pass the folder that contains the .parquet files"));
     }
     // Stable: files stay in their order within a split.
     files.sort_by_key(|file| SPLITS.iter().position(|(name, _)| *name == file.subset));
@@ -163,7 +153,7 @@ fn subset_of(name: &str) -> &'static str {
 }
 
 fn is_named_parquet(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
 /// Whether a folder, or a folder in it such as `data`, has Parquet files of which the first has a column of images.

@@ -18,7 +18,7 @@ pub enum SourceSpec {
         /// Which of its two labels is the class.
         labels: Cifar100Labels,
     },
-    /// MNIST, Fashion-MNIST and their like.
+    /// IDX files: MNIST, Fashion-MNIST.
     Idx {
         /// Which dataset: it decides the class names.
         classes: idx::Classes,
@@ -101,12 +101,12 @@ impl SourceSpec {
                 Self::Folder { layout: other, shrink: side, groups: level },
             ) => {
                 let same_layout = *layout == FolderLayout::Auto || layout == other;
-                same_layout && shrinks_alike(*shrink, *side) && groups == level
+                same_layout && accepts_side(*shrink, *side) && groups == level
             }
             (
                 Self::LabelsCsv { unlisted, columns, shrink },
                 Self::LabelsCsv { unlisted: other, columns: theirs, shrink: side },
-            ) => unlisted == other && columns.accept(theirs) && shrinks_alike(*shrink, *side),
+            ) => unlisted == other && columns.accept(theirs) && accepts_side(*shrink, *side),
             (Self::Parquet { columns }, Self::Parquet { columns: theirs }) => columns.accept(theirs),
             (
                 Self::Vectors { labels, vector_column, columns },
@@ -126,6 +126,6 @@ fn is_zero(level: &u32) -> bool {
 }
 
 /// Whether images shrunk to `other` satisfy a request for `side`. The default side accepts any.
-fn shrinks_alike(side: u32, other: u32) -> bool {
+fn accepts_side(side: u32, other: u32) -> bool {
     side == DEFAULT_SIDE || side == other
 }

@@ -6,7 +6,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::mat::{MatFile, MatType, Variable};
 use calmix_formats::source_dir::SourceDir;
 
@@ -68,15 +67,13 @@ impl SvhnFile {
         let file = MatFile::open(path)?;
         let variable = |name: &str| {
             file.variable(name)?.ok_or_else(|| {
-                let problem =
-                    FormatProblem::Content(format!("there is no variable {name:?}; expected X and y"));
-                DataError::new(path, problem).hint("download format 2 (cropped digits) of SVHN")
+                let problem = format!("there is no variable {name:?}; expected X and y");
+                DataError::content(path, problem).hint("download format 2 (cropped digits) of SVHN")
             })
         };
         let (images, labels) = (variable("X")?, variable("y")?);
         let refused = |problem: String| {
-            Err(DataError::new(path, FormatProblem::Content(problem))
-                .hint("download format 2 (cropped digits) of SVHN"))
+            Err(DataError::content(path, problem).hint("download format 2 (cropped digits) of SVHN"))
         };
         let samples = match (images.mat_type(), images.dims()) {
             // MATLAB drops a last dimension of one.
@@ -103,8 +100,8 @@ impl SvhnFile {
             let number = self.labels.number()?;
             self.images.bytes(&mut pixels)?;
             let label = digit(number).ok_or_else(|| {
-                let problem = FormatProblem::Content(format!("label {number}, expected 1 to 10"));
-                let error = DataError::new(self.labels.path(), problem).at(location);
+                let problem = format!("label {number}, expected 1 to 10");
+                let error = DataError::content(self.labels.path(), problem).at(location);
                 error.hint("download the file again")
             })?;
             act(index, &pixels, label)?;

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use calmix_formats::element_type::ElementType;
-use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::error::FormatError;
 use calmix_formats::labels::text::may_be_missing;
 use calmix_formats::listing::walk;
 use calmix_formats::read_at::ReadAt;
@@ -34,7 +34,7 @@ use crate::manifest::{Encoding, ManifestBuilder, Prepared, SampleDigest, UNPACKE
 use crate::prepare_progress::PrepareProgress;
 
 /// Bytes of vectors that are read at once.
-const AT_ONCE: usize = 4 << 20;
+const CHUNK_BYTES: usize = 4 << 20;
 
 /// Prepares the vectors at `root`, a file or a folder, with their labels, and writes the dataset to `target`.
 ///
@@ -50,8 +50,9 @@ pub fn prepare(
     let source = open(root, labels.is_some(), options)?;
     let list = labels.map(|labels| LabelList::read(labels, &options.columns, source.rows())).transpose()?;
     let numbers = source.width() * source.views();
-    let number = source.in_place().unwrap_or(ElementType::F32);
-    let encoding = Encoding::Vectors { width: source.width() as u32, views: source.views() as u32, number };
+    let element_type = source.in_place().unwrap_or(ElementType::F32);
+    let encoding =
+        Encoding::Vectors { width: source.width() as u32, views: source.views() as u32, element_type };
     // The classes are known only when all labels were read.
     let mut builder = ManifestBuilder::new(target, Vec::new(), encoding)?;
     let mut rows = RowLabels::new(list);
@@ -61,7 +62,7 @@ pub fn prepare(
         // Once for the labels and what is wrong with the vectors, once for their checksums.
         progress.expect_twice(source.rows());
     }
-    for block in source.blocks(0, (AT_ONCE / (4 * numbers)).max(1)) {
+    for block in source.blocks(0, (CHUNK_BYTES / (4 * numbers)).max(1)) {
         let mut block = block?;
         parts.unpack(&mut builder, &block.vectors, numbers)?;
         stats.add(block.first, &block.vectors, numbers);
@@ -77,14 +78,14 @@ pub fn prepare(
         builder.warn(DataWarning::MaybeMissing { name: name.clone(), samples });
     }
     builder.set_classes(classes);
-    let row_bytes = numbers * number.bytes();
+    let row_bytes = numbers * element_type.bytes();
     for (subset, name) in SUBSETS.iter().enumerate() {
         if !rows.has(subset) {
             continue;
         }
         builder.subset(name);
         for (part, index) in parts.iter().zip(0..) {
-            add_rows(&mut builder, part, index, subset, &rows, (number, row_bytes), progress)?;
+            add_rows(&mut builder, part, index, subset, &rows, (element_type, row_bytes), progress)?;
         }
     }
     stats.warnings(&source, numbers).into_iter().for_each(|warning| builder.warn(warning));
@@ -114,10 +115,10 @@ fn add_rows(
     index: u32,
     subset: usize,
     rows: &RowLabels,
-    (number, row_bytes): (ElementType, usize),
+    (element_type, row_bytes): (ElementType, usize),
     progress: Option<&PrepareProgress>,
 ) -> Result<(), DataError> {
-    let at_once = (AT_ONCE / row_bytes).max(1) as u64;
+    let at_once = (CHUNK_BYTES / row_bytes).max(1) as u64;
     let mut bytes = Vec::new();
     let mut numbers = Vec::new();
     for first in (0..part.rows).step_by(at_once as usize) {
@@ -131,7 +132,7 @@ fn add_rows(
         part.file.read(&mut bytes, start)?;
         for (row, stored) in (first..).zip(bytes.chunks_exact(row_bytes)).filter(|(row, _)| wanted(row)) {
             numbers.clear();
-            number.append(stored, &mut numbers);
+            element_type.append(stored, &mut numbers);
             let offset = part.start + row * row_bytes as u64;
             let digest = SampleDigest::of_vector(stored, &numbers);
             builder.digested_sample(index, offset, &digest, rows.class(part.first + row))?;
@@ -257,8 +258,8 @@ pub(super) fn for_each_file(
     match &place.file {
         Some(name) => visit(name)?,
         None => walk(&place.folder, "", &mut Vec::new(), &mut |name| {
-            let ending = Path::new(name).extension();
-            if ending.is_some_and(|ending| ending == "npy" || ending == "parquet") {
+            let extension = Path::new(name).extension();
+            if extension.is_some_and(|extension| extension == "npy" || extension == "parquet") {
                 visit(name)
             } else {
                 Ok(())
@@ -267,9 +268,9 @@ pub(super) fn for_each_file(
     }
     let Some(labels) = labels else { return Ok(()) };
     let absolute = std::path::absolute(labels).map_err(|error| DataError::new(labels, error))?;
-    let absolute = absolute.to_str().ok_or_else(|| {
-        DataError::new(labels, FormatProblem::Content("its path is not UTF-8".into())).hint("rename it")
-    })?;
+    let absolute = absolute
+        .to_str()
+        .ok_or_else(|| DataError::content(labels, "its path is not UTF-8").hint("rename it"))?;
     visit(absolute)
 }
 
@@ -277,6 +278,6 @@ pub(super) fn for_each_file(
 pub fn has_vectors(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_part =
-        |path: PathBuf| path.extension().is_some_and(|ending| ending == "parquet") && path.is_file();
+        |path: PathBuf| path.extension().is_some_and(|extension| extension == "parquet") && path.is_file();
     folder.join("img_emb").is_dir() || entries.map(|entry| entry.path()).any(is_part)
 }

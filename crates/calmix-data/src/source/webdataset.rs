@@ -2,7 +2,7 @@
 //!
 //! A member's name up to the first dot of its last part is its key; members of one key in a row are one sample:
 //! an image (`.jpg`, `.jpeg`, `.png`, `.webp`) and its class, as a number in `.cls` or as `label` or `cls` in
-//! `.json`. Other members are skipped, pickles among them; so are names without an ending, hidden ones, and
+//! `.json`. Other members are skipped, pickles among them; so are names without an extension, hidden ones, and
 //! the format's own `__notes__`, as in the package webdataset.
 //!
 //! Samples stay in place: a part is a shard, a record an offset into it. This gives random access to a format designed
@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use calmix_cloud::{CloudUrl, RemoteFolder};
-use calmix_formats::error::{FormatError, FormatProblem};
+use calmix_formats::error::FormatError;
 use calmix_formats::labels::text::{HINT, numbered_classes};
 use calmix_formats::listing::walk;
 use calmix_io::safe_path;
@@ -54,13 +54,8 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
     };
     let mut builder = ManifestBuilder::new(target, classes, Encoding::File)?;
     builder.left_out(left_out);
-    let mut subset = "";
-    let mut added = 0_u64;
     for (shard, scanned) in shards.iter().zip(scanned) {
-        if subset != shard.subset {
-            builder.subset(shard.subset);
-            subset = shard.subset;
-        }
+        builder.continue_subset(shard.subset);
         let scan = match scanned.held.or_else(|| kept.read(shard)) {
             Some(scan) => scan,
             // Another process that prepared the same dataset has removed it meanwhile.
@@ -69,7 +64,6 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
         for error in scan.unreadable {
             builder.unreadable(error);
         }
-        added += scan.samples.len() as u64;
         if scan.samples.is_empty() {
             continue;
         }
@@ -78,13 +72,11 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
             builder.digested_sample(part, offset, &digest, label)?;
         }
     }
-    if added == 0 {
-        let problem = FormatProblem::Content("none of the images in its shards could be read".into());
-        let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
-        return Err(DataError::new(root, problem)
-            .hint(first.unwrap_or_else(|| "names of images must end in .jpg, .jpeg, .png or .webp".into())));
-    }
-    builder.finish()
+    builder.finish_unless_empty(
+        root,
+        "none of the images in its shards could be read",
+        "names of images must end in .jpg, .jpeg, .png or .webp",
+    )
 }
 
 /// A shard that was read.
@@ -117,10 +109,7 @@ fn scan_all(
             let _ = slot.set(scanned);
         }
     };
-    let threads = match options.inspection.threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
+    let threads = options.inspection.thread_count();
     thread::scope(|scope| {
         for _ in 1..threads.min(shards.len()) {
             scope.spawn(work);
@@ -173,7 +162,7 @@ fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<St
 
 fn find_shards(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<TarShard>, DataError> {
     let mut shards = Vec::new();
-    if let Some(url) = CloudUrl::of(root) {
+    if let Some(url) = CloudUrl::parse(root) {
         let remote = RemoteFolder::open(&url)?;
         for object in remote.objects() {
             shards.extend(shard(&object.name, remote.path(&object.name), Some(&remote))?);
@@ -190,8 +179,8 @@ fn find_shards(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<TarSh
         })?;
     }
     if shards.is_empty() {
-        let problem = FormatProblem::Content("there is no .tar file in it".into());
-        return Err(DataError::new(root, problem).hint("pass the folder that contains the shards"));
+        let problem = "there is no .tar file in it";
+        return Err(DataError::content(root, problem).hint("pass the folder that contains the shards"));
     }
     shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));
     Ok(shards)
@@ -205,10 +194,10 @@ fn shard(
 ) -> Result<Option<TarShard>, DataError> {
     let lower = name.to_ascii_lowercase();
     if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
-        let problem = FormatProblem::Content("a compressed shard does not allow random access".into());
-        return Err(DataError::new(path, problem).hint("decompress it to .tar; images hardly compress"));
+        let problem = "a compressed shard does not allow random access";
+        return Err(DataError::content(path, problem).hint("decompress it to .tar; images hardly compress"));
     }
-    if Path::new(&lower).extension().is_none_or(|ending| ending != "tar") {
+    if Path::new(&lower).extension().is_none_or(|extension| extension != "tar") {
         return Ok(None);
     }
     let mut words = name.split(['/', '-', '_', '.']);

@@ -13,12 +13,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::source_dir::for_each_line;
 use calmix_io::safe_path;
 
 use super::Inspection;
-use super::image_files::ImageFiles;
+use super::image_files::{ImageFiles, Origin};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
@@ -38,8 +37,8 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     let classes = read_classes(&classes)?;
     let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
     if train.is_empty() {
-        let problem = FormatProblem::Content(format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]));
-        return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset folder"));
+        let problem = format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]);
+        return Err(DataError::content(info, problem).hint("unpack info.tar into the dataset folder"));
     }
     let mut images = 0;
     for list in &train {
@@ -62,9 +61,8 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
         builder.subset("val");
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {
-            let problem =
-                FormatProblem::Content(format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")));
-            DataError::new(root, problem).hint(format!("unpack the validation images, or remove info/{VAL}"))
+            DataError::content(root, format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")))
+                .hint(format!("unpack the validation images, or remove info/{VAL}"))
         })?;
         add_list(root, &val, &format!("{folder}/"), classes.len(), &mut image_files, &mut builder)?;
     }
@@ -76,8 +74,7 @@ fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
     for_each_line(path, |number, line| -> Result<(), DataError> {
         let wnid = line.split_whitespace().next().unwrap_or(line);
         if !seen.insert(wnid.to_owned()) {
-            let problem = FormatProblem::Content(format!("{wnid} is listed twice"));
-            return Err(DataError::new(path, problem)
+            return Err(DataError::content(path, format!("{wnid} is listed twice"))
                 .at(format!("line {number}"))
                 .hint("download the list again"));
         }
@@ -96,8 +93,7 @@ fn add_list(
     builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
     for_each_line(list, |number, line| -> Result<(), DataError> {
-        let wrong =
-            |what: String| DataError::new(list, FormatProblem::Content(what)).at(format!("line {number}"));
+        let wrong = |what: String| DataError::content(list, what).at(format!("line {number}"));
         let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {
             return Err(wrong(format!("there is no label in {line:?}"))
                 .hint("each line must be a file and its class number"));
@@ -115,6 +111,6 @@ fn add_list(
         if !root.join(&name).is_file() {
             return Err(wrong(format!("there is no file {name}")).hint("unpack all image archives"));
         }
-        image_files.listed(builder, &name, Some(label), None)
+        image_files.add(builder, &name, Some(label), None, Origin::List)
     })
 }

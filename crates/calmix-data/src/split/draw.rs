@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use calmix_core::rng::Domain;
-use calmix_formats::error::FormatProblem;
 use serde::{Deserialize, Serialize};
 
 use super::held_groups::{DrawnLabel, held_groups};
@@ -15,7 +14,7 @@ use crate::error::DataError;
 /// A class that has fewer labels than the rule wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Short {
+pub struct Shortfall {
     /// Its name.
     pub class: String,
     /// Labels that the rule wanted from it.
@@ -36,7 +35,7 @@ pub(super) enum Candidates<'a> {
 pub(super) struct Drawn {
     pub(super) labelled: Vec<u64>,
     pub(super) validation: Vec<u64>,
-    pub(super) short: Vec<Short>,
+    pub(super) short: Vec<Shortfall>,
 }
 
 /// The samples of one class that are still to come, as ranks within the class.
@@ -63,7 +62,7 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
         wanted.iter().zip(&available).map(|(wanted, available)| *wanted.min(available)).collect();
     let short = classes.iter().zip(wanted.iter().zip(&given)).filter(|(_, (wanted, given))| given < wanted);
     let short =
-        short.map(|(class, (&wanted, &given))| Short { class: class.clone(), wanted, given }).collect();
+        short.map(|(class, (&wanted, &given))| Shortfall { class: class.clone(), wanted, given }).collect();
 
     let mut chosen: Vec<Chosen> = Vec::with_capacity(classes.len());
     for ((name, available), &given) in classes.iter().zip(&available).zip(&given) {
@@ -91,9 +90,8 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
     let is_kept = |id: &u64| validation.binary_search(id).is_err();
     let labelled: Vec<u64> = labels.iter().map(|label| label.id).filter(is_kept).collect();
     if labelled.is_empty() {
-        let problem =
-            FormatProblem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
-        return Err(DataError::new(dataset.folder(), problem).hint("choose a subset that has labels"));
+        let problem = format!("no sample of {} has a label", plan.labelled.join(", "));
+        return Err(DataError::content(dataset.folder(), problem).hint("choose a subset that has labels"));
     }
     Ok(Drawn { labelled, validation, short })
 }

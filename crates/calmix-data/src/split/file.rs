@@ -16,16 +16,16 @@ use std::sync::Arc;
 use calmix_formats::error::FormatProblem;
 use calmix_io::atomic_file;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, id_differences, ranges};
+use super::{LabelSplit, Rule, Shortfall, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
 /// Bytes of the longest `split.json` that is read: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
 /// The number of labels from which a drawn split stores a hash instead of the ids: about a megabyte of ids.
-const LISTED: usize = 1 << 17;
+const MAX_LISTED: usize = 1 << 17;
 
 /// `split.json`.
 #[derive(Serialize, Deserialize)]
@@ -40,9 +40,14 @@ struct SplitFile<'a> {
     validation: Option<Cow<'a, [u64]>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drawn: Option<DrawnIds>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "id_differences")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_differences",
+        deserialize_with = "differences"
+    )]
     unlabelled: Option<Arc<[u64]>>,
-    short: Cow<'a, [Short]>,
+    short: Cow<'a, [Shortfall]>,
 }
 
 /// Counts and hash that replace the ids of a large split.
@@ -56,14 +61,14 @@ struct DrawnIds {
 
 impl LabelSplit {
     /// Bytes of the longest file that a run stores: some five million given labels, or twenty million listed unlabelled samples.
-    pub const LONGEST_STORED: u64 = 64 << 20;
+    pub const MAX_STORED_BYTES: u64 = 64 << 20;
 
     /// The bytes of the file.
     ///
     /// # Errors
     /// If the given labels or the listed unlabelled samples are more than what a run can read back.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatProblem> {
-        let list = self.plan.rule == Rule::Given || self.labelled.len() + self.validation.len() <= LISTED;
+        let list = self.plan.rule == Rule::Given || self.labelled.len() + self.validation.len() <= MAX_LISTED;
         let file = SplitFile {
             version: self.version,
             dataset: (&self.dataset).into(),
@@ -76,7 +81,7 @@ impl LabelSplit {
         };
         let mut bytes = serde_json::to_vec(&file).map_err(|error| FormatProblem::Io(error.into()))?;
         bytes.push(b'\n');
-        within(bytes, Self::LONGEST_STORED)
+        within(bytes, Self::MAX_STORED_BYTES)
     }
 
     /// The blake3 of the whole split, plan and ids, in hexadecimal: two splits with the same hash give the same run.
@@ -123,13 +128,13 @@ impl LabelSplit {
         let cannot = |error| DataError::new(path, error);
         // Opening a pipe would block until another process writes into it.
         if !fs::metadata(path).map_err(cannot)?.is_file() {
-            return Err(DataError::new(path, FormatProblem::Content("not a regular file".into())));
+            return Err(DataError::content(path, "not a regular file"));
         }
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(cannot)?;
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(DataError::new(path, FormatProblem::Limit(format!("larger than {MAX_BYTES} bytes"))));
+            return Err(DataError::limit(path, format!("larger than {MAX_BYTES} bytes")));
         }
         Self::from_bytes(&bytes, path, dataset)
     }
@@ -162,16 +167,13 @@ impl LabelSplit {
             };
         };
         if !split.labelled.is_empty() || !split.validation.is_empty() {
-            return Err(bad(FormatProblem::Content(
-                "it contains both ids and a hash in place of ids".into(),
-            )));
+            let problem = "it contains both ids and a hash in place of ids";
+            return Err(bad(FormatProblem::Content(problem.into())));
         }
         let split = Self::draw(dataset, split.plan)?;
         if split.drawn_ids() != drawn {
             let problem = "this version of calmix draws other labels than those of the split";
-            return Err(
-                bad(FormatProblem::Changed(problem.into())).hint("use the version of calmix that drew it")
-            );
+            return Err(DataError::changed(path, problem).hint("use the version of calmix that drew it"));
         }
         split.with_pool(unlabelled, dataset).map_err(bad)
     }
@@ -183,10 +185,8 @@ impl LabelSplit {
         }
         let all = self.all_unlabelled(dataset)?;
         if let Some(id) = ids.iter().find(|&&id| all.position(id).is_none()) {
-            let problem = format!(
-                "sample {id} is listed as unlabelled, but is labelled, held out or in another subset"
-            );
-            return Err(FormatProblem::Content(problem));
+            let problem = "is listed as unlabelled, but is labelled, held out or in another subset";
+            return Err(FormatProblem::Content(format!("sample {id} {problem}")));
         }
         Ok(Self { pool, ..self })
     }
@@ -249,30 +249,53 @@ fn within(bytes: Vec<u8>, longest: u64) -> Result<Vec<u8>, FormatProblem> {
     )))
 }
 
-/// Reads ascending ids and stops at the first that does not ascend, so that the length of the file bounds the memory.
 fn ids<'de, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Cow<'a, [u64]>>, D::Error> {
-    struct Ascending;
-    impl<'de> Visitor<'de> for Ascending {
-        type Value = Vec<u64>;
+    from.deserialize_seq(Ascending { are_differences: false }).map(|ids| Some(ids.into()))
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of ids")
-        }
+fn differences<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<[u64]>>, D::Error> {
+    from.deserialize_seq(Ascending { are_differences: true }).map(|ids| Some(ids.into()))
+}
 
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u64>, A::Error> {
-            let mut ids: Vec<u64> = Vec::new();
-            while let Some(id) = list.next_element()? {
-                if let Some(before) = ids.last().filter(|&&before| before >= id) {
-                    return Err(A::Error::custom(format!(
-                        "the ids {before} and {id} are not in ascending order"
-                    )));
-                }
-                ids.push(id);
-            }
-            Ok(ids)
-        }
+#[expect(clippy::ref_option, reason = "serde passes the field like this")]
+fn write_differences<S: Serializer>(ids: &Option<Arc<[u64]>>, to: S) -> Result<S::Ok, S::Error> {
+    let mut before = 0;
+    let ids = ids.iter().flat_map(|ids| ids.iter());
+    to.collect_seq(ids.map(|&id| id - std::mem::replace(&mut before, id)))
+}
+
+/// Reads ascending ids, and stops at the first that does not ascend, so that the length of the file bounds the memory.
+struct Ascending {
+    /// Whether each number but the first is the difference to the id before it.
+    are_differences: bool,
+}
+
+impl<'de> Visitor<'de> for Ascending {
+    type Value = Vec<u64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.are_differences { "the differences between ids" } else { "a list of ids" })
     }
-    from.deserialize_seq(Ascending).map(|ids| Some(ids.into()))
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u64>, A::Error> {
+        let mut ids: Vec<u64> = Vec::new();
+        while let Some(number) = list.next_element::<u64>()? {
+            let id = match ids.last() {
+                Some(before) if self.are_differences => before.checked_add(number),
+                _ => Some(number),
+            };
+            let Some(id) = id.filter(|id| ids.last().is_none_or(|before| before < id)) else {
+                return Err(A::Error::custom(if self.are_differences {
+                    format!("difference {} of the unlabelled samples is {number}", ids.len())
+                } else {
+                    let before = ids.last().copied().unwrap_or_default();
+                    format!("the ids {before} and {number} are not in ascending order")
+                }));
+            };
+            ids.push(id);
+        }
+        Ok(ids)
+    }
 }
 
 #[cfg(test)]

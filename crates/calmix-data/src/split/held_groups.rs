@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::hold_out::HoldOut;
-use super::plan::SplitPlan;
+use super::plan::{HoldOut, SplitPlan};
 use super::quota;
 use crate::dataset::Dataset;
 use crate::error::DataError;

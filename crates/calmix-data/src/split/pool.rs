@@ -35,7 +35,7 @@ impl LabelSplit {
                 "none of the {} listed samples is unlabelled: all of them keep their label or are held out",
                 list.samples().len()
             );
-            return Err(DataError::new(list.path(), FormatProblem::Content(problem))
+            return Err(DataError::content(list.path(), problem)
                 .hint("list other samples, or keep fewer labels (labels.keep, labels.count)"));
         }
         // As without a list, if the plan includes them.
@@ -50,12 +50,9 @@ impl LabelSplit {
     }
 
     fn outside(&self, list: &SampleList, dataset: &Dataset, id: u64, row: u64) -> DataError {
-        let subset = dataset
-            .header()
-            .subsets
-            .iter()
-            .find(|subset| (subset.first..subset.first + subset.count).contains(&id))
-            .map_or("", |subset| subset.name.as_str());
+        let mut subsets = dataset.header().subsets.iter();
+        let subset = subsets.find(|subset| (subset.first..subset.first + subset.count).contains(&id));
+        let subset = subset.map_or("", |subset| subset.name.as_str());
         let from = self.plan.unlabelled.join(", ");
         let problem = format!(
             "the sample is in the subset `{subset}`, but unlabelled samples are taken from {from} (labels.unlabelled_from)"

@@ -2,8 +2,7 @@
 
 use calmix_core::rng::{Domain, Seed};
 
-use super::hold_out::HoldOut;
-use super::plan::Rule;
+use super::plan::{HoldOut, Rule};
 
 /// The meaning of the time of a stream of [`Domain::Split`]. Published splits depend on these numbers.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use calmix_formats::image::Image;
 use calmix_formats::source_dir::Count;
 use calmix_testkit::dataset_files::{self, Mat, pixel};
 
-use crate::read_back::ReadBack;
+use super::read_back::{ReadBack, svhn_folder};
 
 /// What every reader must make of image `n`.
 fn expected(n: usize, side: usize) -> Image {
@@ -31,10 +31,7 @@ fn cifar_of(root: &Path, variant: Variant) -> ReadBack {
 }
 
 fn svhn_of(train: &[u8]) -> ReadBack {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("train_32x32.mat"), train).unwrap();
-    let test = Mat::LITTLE.file(&[Mat::LITTLE.labels(&[4]), Mat::LITTLE.images(1)]);
-    fs::write(folder.path().join("test_32x32.mat"), test).unwrap();
+    let folder = svhn_folder(train);
     let target = folder.path().join("prepared");
     svhn::prepare(folder.path(), &target, false).unwrap();
     ReadBack::open(folder.path(), &target)
@@ -126,21 +123,11 @@ fn stl10_with_and_without_labels() {
 #[test]
 fn svhn_as_scipy_writes_it() {
     let digits = [0, 3, 1, 9, 7];
-    let five = [
-        "packed_x_y_uint8",
-        "packed_y_x_double",
-        "packed_int16",
-        "packed_int32",
-        "packed_uint32",
-        "packed_int64",
-        "packed_uint64",
-        "packed_float32",
-        "row",
-        "among_others",
-    ];
-    let two = ["plain_x_y_uint8", "plain_y_x_double", "small_int8", "small_uint16"];
+    let five = "packed_x_y_uint8 packed_y_x_double packed_int16 packed_int32 packed_uint32 packed_int64 packed_uint64 \
+                packed_float32 row among_others";
+    let files = [(five, 5), ("plain_x_y_uint8 plain_y_x_double small_int8 small_uint16", 2), ("one", 1)];
     for (name, count) in
-        five.map(|name| (name, 5)).into_iter().chain(two.map(|name| (name, 2))).chain([("one", 1)])
+        files.iter().flat_map(|&(names, count)| names.split(' ').map(move |name| (name, count)))
     {
         let back = svhn_of(&golden(name));
         assert_eq!(back.subsets(), [("train", 0, count), ("test", count, 1)], "{name}");

@@ -8,7 +8,7 @@ use calmix_data::source::{cifar, idx};
 use calmix_formats::source_dir::Count;
 use calmix_testkit::tier;
 
-use crate::read_back::ReadBack;
+use super::read_back::ReadBack;
 
 fn dataset(name: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CALMIX_DATASETS") else {

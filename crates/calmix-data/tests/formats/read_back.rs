@@ -6,6 +6,18 @@ use std::path::Path;
 
 use calmix_data::manifest::{DatasetPart, Encoding, Header, NO_LABEL, SampleRecord};
 use calmix_formats::image::Image;
+use calmix_testkit::dataset_files::Mat;
+use tempfile::TempDir;
+
+/// A folder of SVHN with these bytes as training file, and one image of label 4 to test on.
+pub(crate) fn svhn_folder(train: &[u8]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let test = Mat::LITTLE.file(&[Mat::LITTLE.labels(&[4]), Mat::LITTLE.images(1)]);
+    for (name, bytes) in [("train", train), ("test", &test)] {
+        fs::write(folder.path().join(format!("{name}_32x32.mat")), bytes).unwrap();
+    }
+    folder
+}
 
 pub(crate) struct ReadBack {
     pub(crate) header: Header,
@@ -19,10 +31,7 @@ impl ReadBack {
         let header: Header =
             serde_json::from_slice(&fs::read(target.join("manifest.json")).unwrap()).unwrap();
         let samples = fs::read(target.join("samples.bin")).unwrap();
-        let records: Vec<SampleRecord> = samples
-            .chunks_exact(SampleRecord::BYTES)
-            .map(|bytes| SampleRecord::from_bytes(bytes.try_into().unwrap()))
-            .collect();
+        let records = samples.as_chunks().0.iter().copied().map(SampleRecord::from_bytes).collect::<Vec<_>>();
         assert_eq!(records.len() as u64, header.samples);
         let names = fs::read(target.join("names.bin")).unwrap();
         let table = fs::read(target.join("parts.bin")).unwrap();

@@ -7,10 +7,10 @@ use calmix_data::error::DataError;
 use calmix_data::manifest::Prepared;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
-use calmix_data::source::{cifar, idx, stl10, svhn};
+use calmix_data::source::{cifar, stl10, svhn};
 use calmix_formats::mat::MatFile;
 use calmix_formats::source_dir::Count;
-use calmix_testkit::dataset_files::{self, Mat};
+use calmix_testkit::dataset_files::{self, Mat, idx};
 
 /// The sentence with the folder cut out; nothing may be left where the dataset would stand.
 fn said(folder: &Path, prepare: impl Fn(&Path, &Path) -> Result<Prepared, DataError>) -> String {
@@ -25,7 +25,7 @@ fn cifar10(root: &Path, target: &Path) -> Result<Prepared, DataError> {
 }
 
 fn digits(root: &Path, target: &Path) -> Result<Prepared, DataError> {
-    idx::prepare(root, target, Classes::Digits)
+    calmix_data::source::idx::prepare(root, target, Classes::Digits)
 }
 
 fn stl(root: &Path, target: &Path) -> Result<Prepared, DataError> {
@@ -49,10 +49,8 @@ fn cifar() {
          pass the folder that contains these files, unpacked"
     );
     dataset_files::cifar10(folder.path());
-    let official =
-        |root: &Path, target: &Path| cifar::prepare(root, target, Variant::Cifar10, Count::Official);
     assert_eq!(
-        said(folder.path(), official),
+        said(folder.path(), |root, target| cifar::prepare(root, target, Variant::Cifar10, Count::Official)),
         "data_batch_1.bin: expected 30730000 bytes (10000 samples of 3073), found 6146; \
          download the archive again and unpack all of it"
     );
@@ -64,8 +62,7 @@ fn cifar() {
     );
     fs::remove_file(path("data_batch_2.bin")).unwrap();
     assert!(
-        said(folder.path(), cifar10)
-            .starts_with("ROOT: data_batch_2.bin missing; expected data_batch_1.bin,")
+        said(folder.path(), cifar10).starts_with("ROOT: data_batch_2.bin missing; expected data_batch_1")
     );
     fs::create_dir(path("data_batch_2.bin")).unwrap();
     assert_eq!(said(folder.path(), cifar10), "data_batch_2.bin: not a regular file");
@@ -99,7 +96,6 @@ fn lists_of_names() {
     assert!(said(folder.path(), cifar10).contains("100000 bytes, expected at most 65536"));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_link_out_of_the_folder() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -132,30 +128,27 @@ fn idx_files() {
     let (labels, images) = ("train-labels-idx1-ubyte", "train-images-idx3-ubyte");
     // A plain file is preferred to one under gzip.
     for (bytes, problem) in [
-        (dataset_files::idx(&[3], &[0, 1, 10]), ", byte 10: label 10, expected 0 to 9"),
-        (dataset_files::idx(&[2], &[0, 1]), ": 2 labels for 3 images"),
-        (dataset_files::idx(&[3], &[0, 1]), ", byte 8: its header declares 11 bytes, but the file has 10"),
-        (dataset_files::idx(&[3, 1], &[0, 1, 2]), ", byte 4: expected 00 00 08 01, found [00, 00, 08, 02]"),
+        (idx(&[3], &[0, 1, 10]), ", byte 10: label 10, expected 0 to 9"),
+        (idx(&[2], &[0, 1]), ": 2 labels for 3 images"),
+        (idx(&[3], &[0, 1]), ", byte 8: its header declares 11 bytes, but the file has 10"),
+        (idx(&[3, 1], &[0, 1, 2]), ", byte 4: expected 00 00 08 01, found [00, 00, 08, 02]"),
     ] {
         write(labels, &bytes);
         let said = said(folder.path(), digits);
         assert!(said.starts_with(&format!("{labels}{problem}")), "{said}");
     }
-    write("train-labels-idx1-ubyte.gz", &dataset_files::gzip(&dataset_files::idx(&[3], &[0, 10, 1])));
+    write("train-labels-idx1-ubyte.gz", &dataset_files::gzip(&idx(&[3], &[0, 10, 1])));
     fs::remove_file(folder.path().join(labels)).unwrap();
     assert!(said(folder.path(), digits).contains(".gz, byte 9 when unpacked: label 10"));
     dataset_files::mnist(folder.path(), true, 4, 3);
     for (bytes, problem) in [
         (
-            dataset_files::idx(&[3, 4, 3], &[0; 36]),
+            idx(&[3, 4, 3], &[0; 36]),
             "t10k-images-idx3-ubyte.gz: images of 4×3 pixels, but the others have 3×4",
         ),
-        (
-            dataset_files::idx(&[3, 0, 3], &[]),
-            "train-images-idx3-ubyte: images of 3×0 pixels, expected 1 to 4096 per side",
-        ),
-        (dataset_files::idx(&[0, 3, 4], &[]), "train-images-idx3-ubyte: the file has no images"),
-        (dataset_files::idx(&[u32::MAX; 3], &[]), "train-images-idx3-ubyte, byte 16: the dimensions"),
+        (idx(&[3, 0, 3], &[]), "train-images-idx3-ubyte: images of 3×0 pixels, expected 1 to 4096 per side"),
+        (idx(&[0, 3, 4], &[]), "train-images-idx3-ubyte: the file has no images"),
+        (idx(&[u32::MAX; 3], &[]), "train-images-idx3-ubyte, byte 16: the dimensions"),
     ] {
         write(images, &bytes);
         let said = said(folder.path(), digits);
@@ -164,8 +157,7 @@ fn idx_files() {
     fs::remove_file(folder.path().join(images)).unwrap();
     fs::remove_file(folder.path().join(format!("{images}.gz"))).unwrap();
     assert!(
-        said(folder.path(), digits)
-            .contains("put train-images-idx3-ubyte or train-images-idx3-ubyte.gz here")
+        said(folder.path(), digits).contains("put train-images-idx3-ubyte or train-images-idx3-ubyte.gz")
     );
 }
 
@@ -183,9 +175,7 @@ fn svhn_files() {
     let (images, labels) = (mat.images(2), mat.labels(&[1, 10]));
     let no_zero = mat.file(&[images.clone(), mat.labels(&[1, 0])]);
     // 128 of the header, 72 + 6144 of X, 64 of y up to its values, and one label.
-    assert!(
-        svhn_said(&no_zero).starts_with("train_32x32.mat, variable y, byte 6409: label 0, expected 1 to 10")
-    );
+    assert!(svhn_said(&no_zero).contains(", variable y, byte 6409: label 0, expected 1 to 10"));
     let half = mat.matrix("y", 6, &[2, 1], 9, &[1.0_f64, 2.5].map(f64::to_le_bytes).concat());
     let packed = mat.file(&[mat.compressed(&half), mat.compressed(&images)]);
     let said = svhn_said(&packed);

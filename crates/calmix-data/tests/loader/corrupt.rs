@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
 use calmix_data::loader::{
-    EvalBatch, EvalLoader, ImageViews, Loader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch,
-    Training,
+    EvalBatch, EvalLoader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch, Training,
 };
 
-use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
+use super::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, start, workers};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
     Training {
@@ -20,12 +19,8 @@ fn training(steps: std::ops::Range<u64>) -> Training {
     }
 }
 
-fn start(source: Drawn, training: Training, threads: usize) -> Loader<ImageViews<Tinted>> {
-    Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3)).unwrap()
-}
-
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
-    start(source, training, threads).map(|batch| batch.unwrap().into_inner()).collect()
+    start(source, training, workers(threads, 3)).unwrap().map(|batch| batch.unwrap().into_inner()).collect()
 }
 
 /// One sample in a hundred is corrupt, and up to a tenth may be.
@@ -78,7 +73,8 @@ fn skipping_does_not_depend_on_workers_or_restarts() {
 fn too_many_corrupt_samples_end_a_run_at_the_same_step_resumed_or_not() {
     // One in a hundred, where one in a thousand is allowed: the eleventh ends the run.
     let run = |steps, tally, threads| {
-        let mut loader = start(corrupt(), Training { tally, ..training(steps) }, threads);
+        let mut loader =
+            start(corrupt(), Training { tally, ..training(steps) }, workers(threads, 3)).unwrap();
         let mut delivered = Vec::new();
         loop {
             match loader.next().unwrap() {
@@ -100,7 +96,8 @@ fn too_many_corrupt_samples_end_a_run_at_the_same_step_resumed_or_not() {
 
 #[test]
 fn a_run_may_stop_at_the_first_corrupt_sample() {
-    let mut loader = start(corrupt(), Training { corrupt: OnCorrupt::Stop, ..training(0..100) }, 4);
+    let mut loader =
+        start(corrupt(), Training { corrupt: OnCorrupt::Stop, ..training(0..100) }, workers(4, 3)).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, DataError::Sample { id, .. } if id % 100 == 0));
     assert!(error.to_string().ends_with("train.bin: not a JPEG"), "{error}");
@@ -110,7 +107,7 @@ fn a_run_may_stop_at_the_first_corrupt_sample() {
 #[test]
 fn an_unreachable_file_is_never_skipped() {
     let source = Drawn { fault: Some((17, Fault::Unreachable)), ..Drawn::default() };
-    let error = start(source, training(0..100), 4).find_map(Result::err).unwrap();
+    let error = start(source, training(0..100), workers(4, 3)).unwrap().find_map(Result::err).unwrap();
     assert!(matches!(&error, DataError::Sample { id: 17, .. }), "{error}");
 }
 
@@ -118,7 +115,7 @@ fn an_unreachable_file_is_never_skipped() {
 #[test]
 fn changed_data_is_never_replaced() {
     let source = || Drawn { fault: Some((117, Fault::Changed)), ..Drawn::default() };
-    let error = start(source(), tolerant(0..100), 4).find_map(Result::err).unwrap();
+    let error = start(source(), tolerant(0..100), workers(4, 3)).unwrap().find_map(Result::err).unwrap();
     assert!(matches!(&error, DataError::Sample { id: 117, .. }), "{error}");
     assert!(error.to_string().contains("another checksum"), "{error}");
     let error = evaluate(source(), OnCorrupt::Skip { share: 1.0 }, 2).unwrap_err();
@@ -132,16 +129,19 @@ fn temporary_outage_does_not_change_batches() {
     let whole = load(Drawn::default(), training(0..12), 2);
     // Two workers ask six times each: 0.1 to 3.2 s.
     let source = Drawn { fault: Some((100, Fault::Away(12))), ..Drawn::default() };
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
-    let warn = move |text: &str| tell.lock().unwrap().push(text.to_owned());
-    let loader = start(source, training(0..12), 2).warning(Arc::new(warn));
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&warnings);
+    let warn = move |text: &str| sink.lock().unwrap().push(text.to_owned());
+    let loader = start(source, training(0..12), workers(2, 3)).unwrap().warning(Arc::new(warn));
     let batches: Vec<TrainBatch> = loader.map(|batch| batch.unwrap().into_inner()).collect();
     assert_eq!(batches, whole);
-    let told = told.lock().unwrap();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("train.bin") && told[0].contains("waiting for the storage"), "{told:?}");
-    assert!(told[1].contains("the storage is available again"), "{told:?}");
+    let warnings = warnings.lock().unwrap();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].contains("train.bin") && warnings[0].contains("waiting for the storage"),
+        "{warnings:?}"
+    );
+    assert!(warnings[1].contains("the storage is available again"), "{warnings:?}");
 }
 
 /// A request to stop is heard while workers wait for the storage, or hang in it.
@@ -150,7 +150,9 @@ fn temporary_outage_does_not_change_batches() {
 fn waiting_for_storage_ends_with_a_request_to_stop() {
     for fault in [Fault::Gone, Fault::Hang] {
         let began = Instant::now();
-        let mut loader = start(Drawn { fault: Some((3, fault)), ..Drawn::default() }, training(0..100), 2);
+        let mut loader =
+            start(Drawn { fault: Some((3, fault)), ..Drawn::default() }, training(0..100), workers(2, 3))
+                .unwrap();
         let mut stop = || began.elapsed() > Duration::from_millis(500);
         let error = loop {
             if let Err(error) = loader.next_unless(&mut stop).unwrap() {
@@ -167,18 +169,13 @@ fn waiting_for_storage_ends_with_a_request_to_stop() {
 #[test]
 fn a_stream_of_corrupt_samples_ends() {
     let source = Drawn { corrupt_every: Some(1), ..Drawn::default() };
-    let error = start(source, training(0..100), 2).find_map(Result::err).unwrap();
+    let error = start(source, training(0..100), workers(2, 3)).unwrap().find_map(Result::err).unwrap();
     assert!(matches!(error, DataError::NoReplacement { .. }), "{error}");
 }
 
 fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<EvalBatch>, DataError> {
     let stream = SampleStream { ids: SampleIds::from(20..165), batch: 32 };
-    let evaluation = EvalLoader::new(
-        ImageViews::new(Arc::new(source), Arc::new(Tinted)),
-        stream,
-        corrupt,
-        workers(threads, 2),
-    )?;
+    let evaluation = EvalLoader::new(Tinted::new(source), stream, corrupt, workers(threads, 2))?;
     evaluation.map(|batch| batch.map(calmix_data::loader::PooledBatch::into_inner)).collect()
 }
 
@@ -215,8 +212,6 @@ fn evaluation_leaves_out_corrupt_samples_or_stops() {
     // Without samples there are no batches.
     let none = SampleStream { ids: SampleIds::default(), batch: 8 };
     let corrupt = OnCorrupt::default();
-    let empty =
-        EvalLoader::new(ImageViews::new(Arc::new(faulty()), Arc::new(Tinted)), none, corrupt, workers(2, 2))
-            .unwrap();
+    let empty = EvalLoader::new(Tinted::new(faulty()), none, corrupt, workers(2, 2)).unwrap();
     assert_eq!(empty.count(), 0);
 }

@@ -9,13 +9,13 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::{
     EvalLoader, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleStream, TrainBatch, Training,
-    labelled_views,
+    labelled_view_seed,
 };
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 use tempfile::TempDir;
 
-use crate::fixtures::{SIDE, SIZE, drawn, workers};
+use super::fixtures::{SIDE, SIZE, drawn, workers};
 
 const SAMPLES: u64 = 120;
 
@@ -73,7 +73,7 @@ fn batches_show_the_views_of_the_samples_they_name() {
         for (row, pixels) in batch.labelled.pixels.chunks(SIZE).enumerate() {
             let (id, epoch) = (batch.labelled.ids[row], batch.labelled.epochs[row]);
             let image = dataset.image(id).unwrap();
-            augment.weak(&image, labelled_views(Seed(2)), epoch, id, &mut scratch, &mut view).unwrap();
+            augment.weak(&image, labelled_view_seed(Seed(2)), epoch, id, &mut scratch, &mut view).unwrap();
             assert_eq!((pixels, Some(batch.labelled.labels[row])), (&view[..], dataset.label(id).unwrap()));
         }
         let views = batch.unlabelled.weak.chunks(SIZE).zip(batch.unlabelled.strong.chunks(SIZE));

@@ -1,12 +1,14 @@
 //! A source and a transform whose every byte follows from the sample, the seed and the epoch.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
+use calmix_data::augment::Scratch;
 use calmix_data::error::DataError;
-use calmix_data::loader::{ImageSource, Transform, ViewKey, Workers};
+use calmix_data::loader::{ImageSource, Loader, Training, ViewKey, Views, Workers};
 use calmix_formats::error::FormatProblem;
 use calmix_formats::image::Image;
 
@@ -30,7 +32,7 @@ pub(crate) enum Fault {
     Unreachable,
     /// Other bytes than were prepared.
     Changed,
-    /// The storage is away when this many images were read before, until it has been asked this often.
+    /// The storage is away when this many images were read before, for this many reads.
     Away(u64),
     /// The storage is away for good.
     Gone,
@@ -74,7 +76,7 @@ impl ImageSource for Drawn {
         match self.fault {
             Some((faulty, Fault::Panic)) if faulty == id => panic!("struck by lightning"),
             Some((faulty, Fault::Hang)) if faulty == id => std::thread::sleep(Duration::from_hours(1)),
-            Some((from, Fault::Away(asked))) if (from..from + asked).contains(&read) => return Err(away()),
+            Some((from, Fault::Away(reads))) if (from..from + reads).contains(&read) => return Err(away()),
             Some((_, Fault::Gone)) => return Err(away()),
             Some((faulty, Fault::Changed)) if faulty == id => {
                 return Err(DataError::new("train.bin", FormatProblem::Changed("another checksum".into())));
@@ -95,11 +97,27 @@ impl ImageSource for Drawn {
     }
 }
 
-/// Views that add a tint drawn from the sighting.
-#[derive(Debug)]
-pub(crate) struct Tinted;
+/// Starts a loader of tinted views.
+pub(crate) fn start(
+    source: impl ImageSource + 'static,
+    training: Training,
+    workers: Workers,
+) -> Result<Loader, DataError> {
+    Loader::new(Tinted::new(source), training, workers)
+}
+
+/// Views that add a tint drawn from the key.
+pub(crate) struct Tinted(Box<dyn ImageSource>);
 
 impl Tinted {
+    pub(crate) fn new(source: impl ImageSource + 'static) -> Arc<Self> {
+        Arc::new(Self(Box::new(source)))
+    }
+
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        self.0.image(id).map_err(|error| DataError::Sample { id, error: Box::new(error) })
+    }
+
     pub(crate) fn expected(id: u64, seed: Seed, epoch: u64, kind: u64) -> Vec<u8> {
         let tint = tint(ViewKey { seed, epoch, id }, kind);
         drawn(id).into_iter().map(|byte| byte.wrapping_add(tint)).collect()
@@ -115,25 +133,32 @@ fn show(image: &Image, tint: u8, out: &mut [u8]) {
     out.iter_mut().zip(image.pixels()).for_each(|(out, byte)| *out = byte.wrapping_add(tint));
 }
 
-impl Transform for Tinted {
-    type Scratch = Vec<u8>;
-
+impl Views for Tinted {
     fn bytes(&self) -> usize {
         SIZE
     }
 
-    fn weak(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), FormatProblem> {
-        show(p, tint(key, 1), out);
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        self.0.label(id)
+    }
+
+    fn training(
+        &self,
+        key: ViewKey,
+        _: &mut Scratch,
+        weak: &mut [u8],
+        strong: Option<&mut [u8]>,
+    ) -> Result<(), DataError> {
+        let image = self.image(key.id)?;
+        show(&image, tint(key, 1), weak);
+        if let Some(strong) = strong {
+            show(&image, tint(key, 2), strong);
+        }
         Ok(())
     }
 
-    fn strong(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), FormatProblem> {
-        show(p, tint(key, 2), out);
-        Ok(())
-    }
-
-    fn evaluation(&self, p: &Image, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), FormatProblem> {
-        show(p, 0, out);
+    fn evaluation(&self, id: u64, _: &mut Scratch, out: &mut [u8]) -> Result<(), DataError> {
+        show(&self.image(id)?, 0, out);
         Ok(())
     }
 }

@@ -16,8 +16,8 @@ use calmix_formats::source_dir::Count;
 use calmix_testkit::dataset_files::{self, Mat};
 use calmix_testkit::photos::Golden;
 
-use crate::mutate::mutate;
-use crate::repair;
+use super::mutate::mutate;
+use super::repair;
 
 /// Every image decoded whole, within the default limits.
 const INSPECTION: Inspection = Inspection {
@@ -40,8 +40,8 @@ pub(crate) struct Kind {
     pub(crate) others: Vec<(String, Vec<u8>)>,
     /// Sound files to stand in its place.
     pub(crate) seeds: Vec<Vec<u8>>,
-    /// The words of the format.
-    marks: &'static [&'static [u8]],
+    /// The words of the format, separated by `|`.
+    marks: &'static [u8],
     /// What is done to most mutants after the damage: checksums made right, bytes packed.
     finish: Finish,
     pub(crate) prepare: Prepare,
@@ -51,7 +51,8 @@ impl Kind {
     pub(crate) fn mutant(&self, stream: &mut Stream) -> Vec<u8> {
         let mut bytes = self.seeds[stream.index(self.seeds.len())].clone();
         let other = &self.seeds[stream.index(self.seeds.len())];
-        mutate(&mut bytes, other, self.marks, stream);
+        let marks: Vec<_> = self.marks.split(|&byte| byte == b'|').collect();
+        mutate(&mut bytes, other, &marks, stream);
         (self.finish)(bytes, stream)
     }
 }
@@ -77,53 +78,18 @@ pub(crate) fn all() -> Vec<Kind> {
     ]
 }
 
-const JPEG: &[&[u8]] = &[
-    b"\xff\xd8",
-    b"\xff\xd9",
-    b"\xff\xda",
-    b"\xff\xc0",
-    b"\xff\xc1",
-    b"\xff\xc2",
-    b"\xff\xc3",
-    b"\xff\xc4",
-    b"\xff\xc9",
-    b"\xff\xcc",
-    b"\xff\xd0",
-    b"\xff\xd7",
-    b"\xff\xdb",
-    b"\xff\xdc",
-    b"\xff\xdd",
-    b"\xff\xe0",
-    b"\xff\xe1",
-    b"\xff\xee",
-    b"\xff\xfe",
-    b"\xff\x00",
-    b"Exif\0\0",
-];
-const PNG: &[&[u8]] = &[
-    b"IHDR", b"IDAT", b"IEND", b"PLTE", b"tRNS", b"eXIf", b"acTL", b"fcTL", b"fdAT", b"zTXt", b"iCCP",
-    b"sBIT",
-];
-const WEBP: &[&[u8]] = &[
-    b"RIFF",
-    b"WEBP",
-    b"VP8 ",
-    b"VP8L",
-    b"VP8X",
-    b"ALPH",
-    b"EXIF",
-    b"ANIM",
-    b"ANMF",
-    b"\x9d\x01\x2a",
-    b"\x2f",
-];
+const JPEG: &[u8] = b"\xff\xd8|\xff\xd9|\xff\xda|\xff\xc0|\xff\xc1|\xff\xc2|\xff\xc3|\xff\xc4|\xff\xc9|\
+    \xff\xcc|\xff\xd0|\xff\xd7|\xff\xdb|\xff\xdc|\xff\xdd|\xff\xe0|\xff\xe1|\xff\xee|\xff\xfe|\xff\x00|\
+    Exif\0\0";
+const PNG: &[u8] = b"IHDR|IDAT|IEND|PLTE|tRNS|eXIf|acTL|fcTL|fdAT|zTXt|iCCP|sBIT";
+const WEBP: &[u8] = b"RIFF|WEBP|VP8 |VP8L|VP8X|ALPH|EXIF|ANIM|ANMF|\x9d\x01\x2a|\x2f";
 
 /// Photographs of one class, one of them the mutant.
 fn photos(
     golden: &Golden,
     name: &'static str,
     file: &'static str,
-    marks: &'static [&'static [u8]],
+    marks: &'static [u8],
     finish: Finish,
 ) -> Kind {
     let cases = golden.images.iter().filter(|case| case.name.starts_with(name));
@@ -153,19 +119,8 @@ fn mat() -> Kind {
             Mat::LITTLE.file(&[Mat::LITTLE.images(1), Mat::LITTLE.labels(&[1])]),
         )],
         seeds: [whole(false), whole(true)].concat(),
-        marks: &[
-            b"IM",
-            b"MI",
-            b"\x00\x01",
-            b"\x0e\0\0\0",
-            b"\x0f\0\0\0",
-            b"\x06\0\0\0\x08\0\0\0",
-            b"\x05\0\0\0",
-            b"\x02\0\0\0",
-            b"\x01\0\x01\0X",
-            b"\x01\0\x01\0y",
-            b"\x20\0\0\0\x20\0\0\0\x03\0\0\0",
-        ],
+        marks: b"IM|MI|\x00\x01|\x0e\0\0\0|\x0f\0\0\0|\x06\0\0\0\x08\0\0\0|\x05\0\0\0|\x02\0\0\0|\
+            \x01\0\x01\0X|\x01\0\x01\0y|\x20\0\0\0\x20\0\0\0\x03\0\0\0",
         finish: |bytes, stream| if stream.index(2) == 0 { packed_mat(bytes, stream) } else { bytes },
         prepare: |root, target| svhn::prepare(root, target, false),
     }
@@ -207,7 +162,7 @@ fn parquet() -> Kind {
             read("hub/data/train-00001-of-00002.parquet"),
             read("plain/0000.parquet"),
         ],
-        marks: &[b"PAR1", b"bytes", b"image", b"label", b"huggingface", b"\x15\x00\x15", b"names"],
+        marks: b"PAR1|bytes|image|label|huggingface|\x15\x00\x15|names",
         finish: |bytes, _| bytes,
         prepare: |root, target| {
             let columns = LabelColumns::default();
@@ -244,34 +199,8 @@ fn tar(golden: &Golden) -> Kind {
                 ("0.cls", b'0', b"2"),
             ]),
         ],
-        marks: &[
-            b"ustar\0",
-            b"ustar  \0",
-            b"0",
-            b"1",
-            b"2",
-            b"3",
-            b"5",
-            b"L",
-            b"K",
-            b"x",
-            b"g",
-            b"S",
-            b"../",
-            b"/",
-            b".png",
-            b".cls",
-            b".json",
-            b"\0",
-            b"\x80\0\0\0\0\0\0\0",
-            b"\xff\xff\xff\xff\xff\xff\xff\xff",
-            b" path=",
-            b" size=",
-            b"GNU.sparse.",
-            b"label",
-            b"\\",
-            b"C:",
-        ],
+        marks: b"ustar\0|ustar  \0|0|1|2|3|5|L|K|x|g|S|../|/|.png|.cls|.json|\0|\x80\0\0\0\0\0\0\0|\
+            \xff\xff\xff\xff\xff\xff\xff\xff| path=| size=|GNU.sparse.|label|\\|C:",
         finish: |mut bytes, stream| {
             if stream.index(4) > 0 {
                 repair::tar(&mut bytes);
@@ -311,7 +240,7 @@ fn cifar() -> Kind {
         file: "train.bin",
         others: vec![("test.bin".to_owned(), record(0))],
         seeds: vec![record(1), [record(2), record(3)].concat()],
-        marks: &[b"\0", b"\x13", b"\x14", b"\x63", b"\x64", b"\xff"],
+        marks: b"\0|\x13|\x14|\x63|\x64|\xff",
         finish: |mut bytes, stream| {
             if stream.index(2) == 0 {
                 bytes.resize(bytes.len().next_multiple_of(3_074), 0);
@@ -322,7 +251,7 @@ fn cifar() -> Kind {
     }
 }
 
-/// The images of Fashion-MNIST's like, under gzip. Half of them are damaged before they are packed.
+/// Images as of Fashion-MNIST, under gzip. Half of them are damaged before they are packed.
 fn idx() -> Kind {
     let values = |count: u8| (0..count).map(|n| n.wrapping_mul(37)).collect::<Vec<u8>>();
     let labels = dataset_files::gzip(&dataset_files::idx(&[3], &[0, 9, 4]));
@@ -337,14 +266,7 @@ fn idx() -> Kind {
         file: "train-images-idx3-ubyte.gz",
         others: others.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
         seeds: vec![images],
-        marks: &[
-            b"\x1f\x8b\x08",
-            b"\0\0\x08\x03",
-            b"\0\0\x08\x01",
-            b"\0\0\x0d\x03",
-            b"\0\0\0\x03",
-            b"\0\0\x10\x01",
-        ],
+        marks: b"\x1f\x8b\x08|\0\0\x08\x03|\0\0\x08\x01|\0\0\x0d\x03|\0\0\0\x03|\0\0\x10\x01",
         finish: |bytes, stream| {
             if stream.index(2) == 0 {
                 return bytes;
@@ -370,27 +292,7 @@ fn csv(golden: &Golden) -> Kind {
         file: "labels.csv",
         others: ["a.png", "sub/b.png", "c, d.png", "e.png"].map(image).to_vec(),
         seeds: seeds.map(|list| list.as_bytes().to_vec()).to_vec(),
-        marks: &[
-            b"file",
-            b"label",
-            b",",
-            b"\"",
-            b"\n",
-            b"\r\n",
-            b";",
-            b"../",
-            b"/",
-            b"\\",
-            b"C:",
-            b"\0",
-            b"\xef\xbb\xbf",
-            b"\xff\xfe",
-            b"a.png",
-            b"sub/",
-            b" ",
-            b"\xc3\xa4",
-            b"./",
-        ],
+        marks: b"file|label|,|\"|\n|\r\n|;|../|/|\\|C:|\0|\xef\xbb\xbf|\xff\xfe|a.png|sub/| |\xc3\xa4|./",
         finish: |bytes, _| bytes,
         prepare: |root, target| {
             let options = labels_csv::LabelsCsvOptions {

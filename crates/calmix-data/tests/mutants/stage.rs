@@ -7,7 +7,7 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use tempfile::TempDir;
 
-use crate::kinds::Kind;
+use super::kinds::Kind;
 
 pub(crate) struct Stage<'a> {
     kind: &'a Kind,

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use calmix_core::rng::Seed;
-use calmix_data::dataset::Dataset;
 use calmix_data::manifest::ManifestBuilder;
 use calmix_data::prepare::Report;
 use calmix_data::split::{HoldOut, LabelSplit, Rule, SplitPlan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::tiny::{PIXEL, Tiny};
+use super::tiny::{PIXEL, Tiny};
 
 /// A label and a group of a sample.
 type Sample = (Option<u32>, Option<u8>);
@@ -65,10 +64,8 @@ fn table_without_groups_stays_as_it_was() {
     let dataset = tiny.open();
     assert!(!dataset.has_groups() && dataset.group(0).unwrap().is_none());
     assert!(dataset.group_numbers(&[0, 1]).unwrap().is_empty());
-    assert_eq!(
-        LabelSplit::draw(&dataset, plan(0, HoldOut::NONE)).unwrap().counts(&dataset).unwrap().groups,
-        None
-    );
+    let split = LabelSplit::draw(&dataset, plan(0, HoldOut::NONE)).unwrap();
+    assert_eq!(split.counts(&dataset).unwrap().groups, None);
 }
 
 #[test]
@@ -89,26 +86,27 @@ fn damaged_table_of_groups_is_refused() {
     let samples = [(Some(0), Some(1)), (Some(1), None), (Some(2), Some(1))];
     let tiny = grouped(&[("train", &samples)]);
     let whole = fs::read(tiny.file("groups.bin")).unwrap();
-    let refused = || Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
     for length in 0..whole.len() {
         fs::write(tiny.file("groups.bin"), &whole[..length]).unwrap();
-        assert!(refused().contains("groups.bin"));
+        assert!(tiny.refusal().contains("groups.bin"));
     }
     for at in 0..whole.len() {
         let mut changed = whole.clone();
         changed[at] ^= 1;
         fs::write(tiny.file("groups.bin"), changed).unwrap();
-        assert!(refused().contains("groups.bin") && refused().contains("prepare the dataset again"));
+        assert!(
+            tiny.refusal().contains("groups.bin") && tiny.refusal().contains("prepare the dataset again")
+        );
     }
     fs::remove_file(tiny.file("groups.bin")).unwrap();
-    refused();
+    tiny.refusal();
     fs::write(tiny.file("groups.bin"), &whole).unwrap();
-    let header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
+    let header = tiny.header();
     for groups in [json!(null), json!(0), json!(4), json!(-1), json!(u64::MAX)] {
         let mut changed = header.clone();
         changed["groups"] = groups;
-        fs::write(tiny.file("manifest.json"), changed.to_string()).unwrap();
-        assert!(refused().contains("manifest.json"));
+        tiny.write_header(&changed);
+        assert!(tiny.refusal().contains("manifest.json"));
     }
 }
 
@@ -116,10 +114,10 @@ fn damaged_table_of_groups_is_refused() {
 fn group_beyond_the_last_is_refused() {
     let samples = [(Some(0), Some(1)), (Some(1), Some(2)), (Some(2), Some(1))];
     let tiny = grouped(&[("train", &samples)]);
-    let mut header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
+    let mut header = tiny.header();
     // Its own fingerprint does not count groups, so the header is genuine.
     header["groups"] = json!(1);
-    fs::write(tiny.file("manifest.json"), header.to_string()).unwrap();
+    tiny.write_header(&header);
     let dataset = tiny.open();
     let error = dataset.group(1).unwrap_err().to_string();
     assert!(error.contains("sample 1: its group is 1, but there are 1 groups"), "{error}");

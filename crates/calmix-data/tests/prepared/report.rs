@@ -8,7 +8,7 @@ use calmix_data::prepare::Report;
 use calmix_data::source::SourceSpec;
 use calmix_formats::error::FormatProblem;
 
-use crate::tiny::Tiny;
+use super::tiny::Tiny;
 
 fn report(tiny: &Tiny) -> Report {
     Report::new(&tiny.open(), Vec::new()).unwrap()
@@ -16,37 +16,16 @@ fn report(tiny: &Tiny) -> Report {
 
 #[test]
 fn a_sound_dataset_has_counts_and_no_warnings() {
-    let tiny = Tiny::new(
-        &["a", "b"],
-        &[
-            (
-                "train",
-                &[
-                    (1, Some(0)),
-                    (2, Some(0)),
-                    (3, Some(0)),
-                    (4, Some(0)),
-                    (5, Some(1)),
-                    (6, Some(1)),
-                    (7, Some(1)),
-                ],
-            ),
-            ("unlabelled", &[(8, None), (9, None)]),
-        ],
-    );
+    let train =
+        [(1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (6, 1), (7, 1)].map(|(byte, label)| (byte, Some(label)));
+    let tiny = Tiny::new(&["a", "b"], &[("train", &train), ("unlabelled", &[(8, None), (9, None)])]);
     let report = report(&tiny);
-    assert_eq!(
-        (report.samples(), report.unlabelled(), report.labelled_per_class("train")),
-        (9, 2, Some((3, 4)))
-    );
+    assert_eq!((report.samples(), report.unlabelled()), (9, 2));
+    assert_eq!(report.labelled_per_class("train"), Some((3, 4)));
     assert_eq!(report.warnings, []);
-    let short = &tiny.open().fingerprint()[..12].to_owned();
-    assert_eq!(
-        report.to_string(),
-        format!(
-            "data: {short}\n9 samples: train 7, unlabelled 2\n2 classes, labelled images per class: train 3 to 4; 2 unlabelled"
-        )
-    );
+    let expected =
+        "9 samples: train 7, unlabelled 2\n2 classes, labelled images per class: train 3 to 4; 2 unlabelled";
+    assert_eq!(report.to_string(), format!("data: {}\n{expected}", &tiny.open().fingerprint()[..12]));
 }
 
 #[test]
@@ -54,6 +33,7 @@ fn dataset_mistakes_are_warned_of() {
     let train = [(1, Some(0)), (2, Some(0)), (3, Some(0)), (4, Some(1)), (4, Some(2)), (5, None), (5, None)];
     let test = [(2, Some(0)), (3, Some(0)), (9, Some(0))];
     let tiny = Tiny::new(&["Cat", "cat ", "dog"], &[("train", &train), ("test", &test)]);
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
     let few = |subset: &str, examples: &[(&str, u64)]| DataWarning::FewImages {
         subset: subset.into(),
         classes: examples.len() as u64,
@@ -62,25 +42,19 @@ fn dataset_mistakes_are_warned_of() {
     assert_eq!(
         report(&tiny).warnings,
         [
-            DataWarning::AlikeNames { names: vec!["Cat".into(), "cat ".into()] },
+            DataWarning::SimilarNames { names: vec!["Cat".into(), "cat ".into()] },
             few("train", &[("cat ", 1), ("dog", 1)]),
             DataWarning::SomeUnlabelled { subset: "train".into(), without: 2, with: 5 },
             few("test", &[("cat ", 0), ("dog", 0)]),
             DataWarning::SameInTwoSubsets {
                 contents: 2,
-                examples: vec![("train[1]".into(), "test[0]".into()), ("train[2]".into(), "test[1]".into())],
+                examples: vec![pair("train[1]", "test[0]"), pair("train[2]", "test[1]")],
             },
-            DataWarning::SameUnderTwoLabels {
-                contents: 1,
-                examples: vec![("train[3]".into(), "train[4]".into())],
-            },
+            DataWarning::SameUnderTwoLabels { contents: 1, examples: vec![pair("train[3]", "train[4]")] },
         ]
     );
-    let unlabelled = Tiny::new(&["a"], &[("train", &[(1, None), (1, None)])]);
-    assert_eq!(
-        report(&unlabelled).warnings,
-        [DataWarning::NoLabels, DataWarning::OneClass { name: "a".into() }]
-    );
+    let unlabelled = report(&Tiny::new(&["a"], &[("train", &[(1, None), (1, None)])]));
+    assert_eq!(unlabelled.warnings, [DataWarning::NoLabels, DataWarning::OneClass { name: "a".into() }]);
 }
 
 #[test]
@@ -89,8 +63,8 @@ fn the_same_checksum_is_not_the_same_content() {
     let (a, b) = collision();
     assert_ne!(a, b);
     let root = tempfile::tempdir().unwrap();
-    let mut builder =
-        ManifestBuilder::new(&root.path().join("prepared"), vec!["x".into()], Encoding::File).unwrap();
+    let target = root.path().join("prepared");
+    let mut builder = ManifestBuilder::new(&target, vec!["x".into()], Encoding::File).unwrap();
     for (name, bytes) in [("train", a), ("test", b)] {
         std::fs::write(root.path().join(name), bytes).unwrap();
         builder.subset(name);
@@ -98,12 +72,10 @@ fn the_same_checksum_is_not_the_same_content() {
         builder.sample(part, 0, &bytes, None).unwrap();
     }
     builder.finish().unwrap();
-    let dataset = Dataset::open(&root.path().join("prepared"), root.path()).unwrap();
+    let dataset = Dataset::open(&target, root.path()).unwrap();
     assert_eq!(dataset.record(0).unwrap().checksum, dataset.record(1).unwrap().checksum);
-    assert_eq!(
-        Report::new(&dataset, Vec::new()).unwrap().warnings,
-        [DataWarning::NoLabels, DataWarning::OneClass { name: "x".into() }]
-    );
+    let report = Report::new(&dataset, Vec::new()).unwrap();
+    assert_eq!(report.warnings, [DataWarning::NoLabels, DataWarning::OneClass { name: "x".into() }]);
 }
 
 /// Two different messages of five bytes with one CRC-32C: the generator, bits reflected, as a message.
@@ -127,11 +99,8 @@ fn unreadable_files_are_listed_and_not_all_printed() {
     let broken = |n| DataError::new(format!("{n}.jpg"), FormatProblem::Format("no JPEG".into()));
     let report = Report::new(&tiny.open(), (0..22).map(broken).collect()).unwrap();
     let text = report.to_string();
-    assert!(
-        text.contains("22 files or folders were left out:")
-            && text.contains("\n  19.jpg: no JPEG\n  … and 2 more"),
-        "{text}"
-    );
+    assert!(text.contains("22 files or folders were left out:"), "{text}");
+    assert!(text.contains("\n  19.jpg: no JPEG\n  … and 2 more"), "{text}");
     assert!(!text.contains("20.jpg") && report.unreadable.len() == 22);
 }
 

@@ -5,11 +5,11 @@ use std::fs;
 
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
-use calmix_data::split::{HoldOut, LabelSplit, Rule, Short, SplitPlan};
+use calmix_data::split::{HoldOut, LabelSplit, Rule, Shortfall, SplitPlan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::tiny::Tiny;
+use super::tiny::{Subset, Tiny};
 
 fn plan(seed: u64, rule: Rule) -> SplitPlan {
     SplitPlan { rule, ..SplitPlan::new(Seed(seed), "train") }
@@ -17,6 +17,11 @@ fn plan(seed: u64, rule: Rule) -> SplitPlan {
 
 fn per_class(labels: u64) -> Rule {
     Rule::PerClass { labels }
+}
+
+/// A plan that draws some labels of each class, and holds a share of them out.
+fn held_out(seed: u64, labels: u64, share: f64) -> SplitPlan {
+    SplitPlan { validation: HoldOut::Share(share), ..plan(seed, per_class(labels)) }
 }
 
 fn names_of(dataset: &Dataset, ids: &[u64]) -> Vec<String> {
@@ -27,9 +32,7 @@ fn names_of(dataset: &Dataset, ids: &[u64]) -> Vec<String> {
 fn split_of_a_seed_never_changes() {
     let tiny = Tiny::with_counts(&["a", "b", "c"], &[20, 20, 20]);
     let dataset = tiny.open();
-    let split =
-        LabelSplit::draw(&dataset, SplitPlan { validation: HoldOut::Share(0.25), ..plan(7, per_class(4)) })
-            .unwrap();
+    let split = LabelSplit::draw(&dataset, held_out(7, 4, 0.25)).unwrap();
     assert_eq!((split.labelled(), split.validation()), (PINNED.0.as_slice(), PINNED.1.as_slice()));
     let other = LabelSplit::draw(&dataset, plan(8, per_class(4))).unwrap();
     assert_ne!(other.labelled(), split.labelled());
@@ -63,17 +66,13 @@ fn small_classes_give_all_labels() {
     let split = LabelSplit::draw(&dataset, plan(0, per_class(3))).unwrap();
     let counts = split.counts(&dataset).unwrap();
     assert_eq!(counts.per_class, [1, 2, 0, 3]);
-    let short = |class: &str, given| Short { class: class.into(), wanted: 3, given };
+    let short = |class: &str, given| Shortfall { class: class.into(), wanted: 3, given };
     assert_eq!(split.short(), [short("one", 1), short("two", 2), short("none", 0)]);
     let all = LabelSplit::draw(&dataset, plan(0, per_class(u64::MAX))).unwrap();
     assert_eq!(all.labelled().len(), 33);
     assert!(all.unlabelled(&dataset).unwrap().is_empty());
     let single = Tiny::with_counts(&["only"], &[1]);
-    let split = LabelSplit::draw(
-        &single.open(),
-        SplitPlan { validation: HoldOut::Share(0.9), ..plan(0, per_class(1)) },
-    )
-    .unwrap();
+    let split = LabelSplit::draw(&single.open(), held_out(0, 1, 0.9)).unwrap();
     assert_eq!((split.labelled(), split.validation()), ([0].as_slice(), [].as_slice()));
 }
 
@@ -82,7 +81,7 @@ fn unlabelled_set_includes_labelled_on_request_only() {
     let tiny = Tiny::with_counts(&["a", "b"], &[10, 10]);
     let dataset = tiny.open();
     for include_labelled in [false, true] {
-        let plan = SplitPlan { include_labelled, validation: HoldOut::Share(0.5), ..plan(5, per_class(4)) };
+        let plan = SplitPlan { include_labelled, ..held_out(5, 4, 0.5) };
         let split = LabelSplit::draw(&dataset, plan).unwrap();
         let set = split.unlabelled(&dataset).unwrap();
         let counts = split.counts(&dataset).unwrap();
@@ -98,8 +97,7 @@ fn unlabelled_set_includes_labelled_on_request_only() {
 fn unlabelled_samples_come_from_other_subsets_as_well() {
     let labelled: Vec<_> = (0..6).map(|n| (n, Some(u32::from(n % 2)))).collect();
     let extra: Vec<_> = (10..14).map(|n| (n, None)).collect();
-    let subsets =
-        [("train", labelled.as_slice()), ("test", &labelled[..2]), ("unlabelled", extra.as_slice())];
+    let subsets: [Subset<'_>; 3] = [("train", &labelled), ("test", &labelled[..2]), ("unlabelled", &extra)];
     let tiny = Tiny::new(&["a", "b"], &subsets);
     let dataset = tiny.open();
     let both = vec!["unlabelled".into(), "train".into(), "train".into()];
@@ -109,32 +107,28 @@ fn unlabelled_samples_come_from_other_subsets_as_well() {
     let expected: BTreeSet<u64> = (0..6).chain(8..12).filter(|id| !split.labelled().contains(id)).collect();
     assert_eq!((ids, set.len()), (expected, 8));
     for wrong in [vec!["nowhere".to_owned()], vec![String::new()]] {
-        assert!(
-            LabelSplit::draw(&dataset, SplitPlan { unlabelled: wrong.clone(), ..plan(0, per_class(1)) })
-                .is_err()
-        );
-        assert!(LabelSplit::draw(&dataset, SplitPlan { labelled: wrong, ..plan(0, per_class(1)) }).is_err());
+        let unlabelled = SplitPlan { unlabelled: wrong.clone(), ..plan(0, per_class(1)) };
+        for plan in [unlabelled, SplitPlan { labelled: wrong, ..plan(0, per_class(1)) }] {
+            LabelSplit::draw(&dataset, plan).unwrap_err();
+        }
     }
     let none = SplitPlan { labelled: vec!["unlabelled".into()], ..plan(0, per_class(1)) };
-    assert!(
-        LabelSplit::draw(&dataset, none)
-            .unwrap_err()
-            .to_string()
-            .contains("no sample of unlabelled has a label")
-    );
+    let error = LabelSplit::draw(&dataset, none).unwrap_err().to_string();
+    assert!(error.contains("no sample of unlabelled has a label"), "{error}");
+}
+
+/// Three labelled samples and one without a label to train on, and one to test on.
+fn with_test() -> Tiny {
+    let train = [(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))];
+    Tiny::new(&["a", "b"], &[("train", &train), ("test", &[(4, Some(0))])])
 }
 
 #[test]
 fn given_list_of_labels_is_kept_or_refused() {
-    let tiny = Tiny::new(
-        &["a", "b"],
-        &[("train", &[(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))]), ("test", &[(4, Some(0))])],
-    );
+    let tiny = with_test();
     let dataset = tiny.open();
-    let given = |ids: &[u64], validation| {
-        let validation = HoldOut::Share(validation);
-        LabelSplit::given(&dataset, SplitPlan { validation, ..plan(1, per_class(9)) }, ids.to_vec())
-    };
+    let given =
+        |ids: &[u64], validation| LabelSplit::given(&dataset, held_out(1, 9, validation), ids.to_vec());
     let split = given(&[3, 0, 1], 0.0).unwrap();
     assert_eq!((split.labelled(), split.plan().rule), ([0, 1, 3].as_slice(), Rule::Given));
     let held = given(&[3, 0, 1], 0.34).unwrap();
@@ -154,29 +148,22 @@ fn split_plans_out_of_range_are_refused() {
     for rule in shares.into_iter().chain([per_class(0), Rule::Total { labels: 0 }]) {
         assert!(LabelSplit::draw(&dataset, plan(0, rule)).is_err(), "{rule:?}");
     }
-    for validation in [1.0, -0.1, f64::NAN].map(HoldOut::Share) {
-        assert!(LabelSplit::draw(&dataset, SplitPlan { validation, ..plan(0, per_class(1)) }).is_err());
+    for share in [1.0, -0.1, f64::NAN] {
+        assert!(LabelSplit::draw(&dataset, held_out(0, 1, share)).is_err());
     }
 }
 
 #[test]
 fn split_file_is_read_strictly() {
-    let tiny = Tiny::new(
-        &["a", "b"],
-        &[("train", &[(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))]), ("test", &[(4, Some(0))])],
-    );
+    let tiny = with_test();
     let dataset = tiny.open();
-    let split =
-        LabelSplit::draw(&dataset, SplitPlan { validation: HoldOut::Share(0.4), ..plan(1, per_class(2)) })
-            .unwrap();
+    let split = LabelSplit::draw(&dataset, held_out(1, 2, 0.4)).unwrap();
     assert_eq!((split.labelled().len(), split.validation().len()), (2, 1));
     let path = tiny.root.path().join("split.json");
     split.write(&path).unwrap();
     split.write(&path).unwrap();
     assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), split);
-    let left: Vec<_> =
-        fs::read_dir(tiny.root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 4, "no temporary file is left: {left:?}");
+    assert_eq!(fs::read_dir(tiny.root.path()).unwrap().count(), 4, "a temporary file is left");
 
     let whole = fs::read(&path).unwrap();
     for length in 0..whole.len() - 1 {
@@ -223,8 +210,7 @@ fn split_file_is_read_strictly() {
 fn listed_pool_is_read_strictly() {
     let tiny = Tiny::with_counts(&["a", "b"], &[10, 10]);
     let dataset = tiny.open();
-    let drawn = SplitPlan { validation: HoldOut::Share(0.5), ..plan(5, per_class(4)) };
-    let split = LabelSplit::draw(&dataset, drawn).unwrap();
+    let split = LabelSplit::draw(&dataset, held_out(5, 4, 0.5)).unwrap();
     let all = split.unlabelled(&dataset).unwrap();
     let free: Vec<u64> = (0..all.len()).filter_map(|position| all.id(position)).collect();
     let path = tiny.root.path().join("split.json");
@@ -244,19 +230,10 @@ fn listed_pool_is_read_strictly() {
     assert_ne!(listed.hash().unwrap(), split.hash().unwrap());
     listed.write(&path).unwrap();
     assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), listed);
-    let wrong = [
-        json!([]),
-        json!(null),
-        json!("all"),
-        json!([free[1], 0]),
-        json!([free[1], -1]),
-        json!([free[1], u64::MAX]),
-        json!([0.5]),
-        json!([20]),
-        json!([split.labelled()[0]]),
-        json!([split.validation()[0]]),
-    ];
-    for pool in wrong {
+    let (labelled, validation) = (split.labelled()[0], split.validation()[0]);
+    let lists =
+        json!([[], [free[1], 0], [free[1], -1], [free[1], u64::MAX], [0.5], [20], [labelled], [validation]]);
+    for pool in lists.as_array().unwrap().iter().chain(&[json!(null), json!("all")]) {
         assert!(with(pool.clone()).is_err(), "{pool}");
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -49,22 +50,46 @@ impl Tiny {
     }
 
     pub(crate) fn open(&self) -> Dataset {
-        Dataset::open(&self.prepared(), self.root.path()).unwrap()
+        self.try_open().unwrap()
+    }
+
+    pub(crate) fn try_open(&self) -> Result<Dataset, DataError> {
+        Dataset::open(&self.prepared(), self.root.path())
+    }
+
+    /// Why the dataset cannot be opened.
+    pub(crate) fn refusal(&self) -> String {
+        self.try_open().unwrap_err().to_string()
     }
 
     pub(crate) fn prepared(&self) -> PathBuf {
         self.root.path().join("prepared")
     }
 
+    pub(crate) fn header(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.file("manifest.json")).unwrap()).unwrap()
+    }
+
+    pub(crate) fn write_header(&self, header: &Value) {
+        fs::write(self.file("manifest.json"), header.to_string()).unwrap();
+    }
+
+    /// Changes the table of samples, and writes its new hash into the header.
+    pub(crate) fn change_samples(&self, change: impl FnOnce(&mut [u8])) {
+        let mut table = fs::read(self.file("samples.bin")).unwrap();
+        change(&mut table);
+        fs::write(self.file("samples.bin"), table).unwrap();
+        self.rehash();
+    }
+
     /// Writes the hashes of the tables as they are now into the header.
     pub(crate) fn rehash(&self) {
-        let mut header: Value =
-            serde_json::from_slice(&fs::read(self.file("manifest.json")).unwrap()).unwrap();
+        let mut header = self.header();
         for table in ["samples", "parts", "names"] {
             let bytes = fs::read(self.file(&format!("{table}.bin"))).unwrap();
             header["tables"][table] = blake3::hash(&bytes).to_hex().as_str().into();
         }
-        fs::write(self.file("manifest.json"), header.to_string()).unwrap();
+        self.write_header(&header);
     }
 
     /// A file of the prepared folder.

@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::same::prepared;
+use super::same::prepared;
 
 /// The vectors in this file, in groups by their first number, with labels in a list of this text.
 fn groups_of(name: &str, vectors: &[u8], labels: Option<&str>) -> Result<Vec<(f32, Option<u32>)>, DataError> {
@@ -58,21 +58,21 @@ fn group_column_of_the_list_is_read() {
 
 #[test]
 fn unusable_groups_name_their_line() {
-    let refused = |vectors: &str, list: Option<&str>| {
-        groups_of("own.csv", vectors.as_bytes(), list).unwrap_err().to_string()
-    };
-    let own = refused("x_0,x_1,group,label\n0,1,p,cat\n1,1,NaN,dog\n", None);
-    assert!(
-        own.contains("own.csv, line 3: the group is \"NaN\", which may stand for a missing value"),
-        "{own}"
-    );
-    let vectors = "x_0,x_1\n0,1\n1,1\n";
-    let list = refused(vectors, Some("label,group\ncat,\ndog,-1\n"));
-    assert!(list.contains("labels.csv, line 3: the group is \"-1\""), "{list}");
-    let twice = refused(vectors, Some("label,group,GROUP\ncat,a,b\ndog,a,b\n"));
-    assert!(twice.contains("labels.csv, line 1: `group` and `GROUP` both name the group"), "{twice}");
-    let long = refused(vectors, Some(&format!("label,group\ncat,{}\ndog,\n", "x".repeat(2_000))));
-    assert!(long.contains("labels.csv, line 2: the name of the group has 2000 bytes"), "{long}");
+    let own = b"x_0,x_1,group,label\n0,1,p,cat\n1,1,NaN,dog\n";
+    let own = groups_of("own.csv", own, None).unwrap_err().to_string();
+    assert!(own.contains("own.csv, line 3: the group is \"NaN\", which may stand for a missing"), "{own}");
+    let long = format!("label,group\ncat,{}\ndog,\n", "x".repeat(2_000));
+    for (list, expected) in [
+        ("label,group\ncat,\ndog,-1\n", "labels.csv, line 3: the group is \"-1\""),
+        (
+            "label,group,GROUP\ncat,a,b\ndog,a,b\n",
+            "labels.csv, line 1: `group` and `GROUP` both name the group",
+        ),
+        (&long, "labels.csv, line 2: the name of the group has 2000 bytes"),
+    ] {
+        let error = groups_of("own.csv", b"x_0,x_1\n0,1\n1,1\n", Some(list)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 /// Three vectors of two numbers in Parquet, with labels and a column of groups.
@@ -115,10 +115,7 @@ fn group_column_of_parquet_is_read() {
         column.typed::<FloatType>().write_batch(&[0.5, 0.5], Some(&[1, 0, 1]), None).unwrap();
     });
     let error = groups_of("v.parquet", &float, None).unwrap_err().to_string();
-    assert!(
-        error.contains("v.parquet: the column `group` names the groups, but holds neither text"),
-        "{error}"
-    );
+    assert!(error.contains("v.parquet: the column `group` names the groups, but holds neither"), "{error}");
     let missing = parquet("optional int64 group;", |column| {
         column.typed::<Int64Type>().write_batch(&[3, -1], Some(&[1, 0, 1]), None).unwrap();
     });

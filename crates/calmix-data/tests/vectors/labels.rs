@@ -8,7 +8,7 @@ use calmix_data::source::vectors;
 use calmix_formats::labels::columns::LabelColumns;
 use calmix_formats::vectors::VectorOptions;
 
-use crate::same::{golden, prepared};
+use super::same::{golden, prepared};
 
 /// A subset and its number of rows.
 type Count = (String, u64);
@@ -113,10 +113,7 @@ fn surplus_lines_never_shift_labels() {
             "49 lines of labels after the header for 50 rows of vectors: row 49",
         ),
         (format!("label\n{}", lines.join("\n")), "needs a line end of its own"),
-        (
-            format!("label\n{all}\n"),
-            "51 lines of labels after the header for 50 rows of vectors: line 52 is the first",
-        ),
+        (format!("label\n{all}\n"), "51 lines of labels after the header for 50 rows of vectors: line 52 is"),
         (format!("label\n{all}\n\n"), "remove the last 2 empty lines"),
         (format!("label\n{all}cat\n"), "line 52 is the first without a row"),
         // As many surplus lines as empty ones, which were skipped once.
@@ -145,14 +142,11 @@ fn missing_values_are_not_classes() {
     let folder = tempfile::tempdir().unwrap();
     let labels = folder.path().join("labels.csv");
     fs::write(&labels, format!("id,label\n{}", "0,a\n1,None\n2,a\n3,None\n4,a\n5,None\n")).unwrap();
-    let (dataset, warnings) =
-        prepared(&golden("f4.npy"), Some(&labels), &folder.path().join("prepared")).unwrap();
+    let target = folder.path().join("prepared");
+    let (dataset, warnings) = prepared(&golden("f4.npy"), Some(&labels), &target).unwrap();
     assert_eq!(dataset.classes(), ["None", "a"]);
     let all = warnings.join("\n");
-    assert!(
-        all.contains("3 samples have the class `None`; if it means that the label is missing, leave"),
-        "{all}"
-    );
+    assert!(all.contains("3 samples have the class `None`; if it means that the label is missing"), "{all}");
 }
 
 #[test]
@@ -213,8 +207,6 @@ fn duplicates_zeros_and_constant_columns_are_reported() {
     }
     fs::write(&path, "x0,x1,x2,label\n1,2,5,a\n3,2,5,b\n").unwrap();
     let (_, warnings) = prepared(&path, None, &folder.path().join("again")).unwrap();
-    assert!(
-        warnings.join("\n").contains("2 of 3 columns have the same number in all samples"),
-        "{warnings:?}"
-    );
+    let all = warnings.join("\n");
+    assert!(all.contains("2 of 3 columns have the same number in all samples"), "{all}");
 }

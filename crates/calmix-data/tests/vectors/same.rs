@@ -43,46 +43,27 @@ fn label(row: u64) -> Option<&'static str> {
 fn every_format_gives_the_same_dataset() {
     let folder = tempfile::tempdir().unwrap();
     let labels = golden("labels.npy");
-    let files = [
-        ("f2.npy", Some(labels.as_path())),
-        ("f4.npy", Some(&labels)),
-        ("f8.npy", Some(&labels)),
-        ("stored.npz", None),
-        ("deflated.npz", None),
-        ("f16.safetensors", None),
-        ("bf16.safetensors", None),
-        ("f32.safetensors", None),
-        ("f64.safetensors", None),
-        ("snappy.parquet", None),
-        ("zstd.parquet", None),
-        ("nested.parquet", None),
-        ("datasets.parquet", None),
-        ("parts", None),
-        ("clip", None),
-        ("lightly.csv", None),
-    ];
+    let files = "f2.npy f4.npy f8.npy stored.npz deflated.npz f16.safetensors bf16.safetensors f32.safetensors \
+                 f64.safetensors snappy.parquet zstd.parquet nested.parquet datasets.parquet parts clip lightly.csv";
     let mut fingerprints = Vec::new();
-    for (name, labels) in files {
+    for name in files.split(' ') {
+        let labels = name.ends_with(".npy").then_some(labels.as_path());
         let target = folder.path().join(name);
         let (dataset, warnings) = prepared(&golden(name), labels, &target).unwrap();
         assert!(warnings.is_empty(), "{name}: {warnings:?}");
         assert_eq!(dataset.classes(), ["2", "4", "5", "10", "30"], "{name}");
         assert!(matches!(dataset.header().encoding, Encoding::Vectors { width: 8, views: 1, .. }));
         let mut ids = dataset.subset("train").unwrap();
-        for row in
-            (0..50).filter(|&row| label(row).is_some()).chain((0..50).filter(|row| label(*row).is_none()))
-        {
+        let (labelled, unlabelled): (Vec<_>, Vec<_>) = (0..50).partition(|&row| label(row).is_some());
+        for row in labelled.into_iter().chain(unlabelled) {
             if ids.is_empty() {
                 ids = dataset.subset("unlabelled").unwrap();
             }
             let id = ids.next().unwrap();
             let mut numbers = Vec::new();
             dataset.vector(id, &mut numbers).unwrap();
-            assert_eq!(
-                numbers,
-                (0..8).map(|column| number(row, column)).collect::<Vec<_>>(),
-                "{name}, row {row}"
-            );
+            let expected: Vec<f32> = (0..8).map(|column| number(row, column)).collect();
+            assert_eq!(numbers, expected, "{name}, row {row}");
             let class = dataset.label(id).unwrap().map(|class| dataset.classes()[class as usize].as_str());
             assert_eq!(class, label(row), "{name}, row {row}");
             let expected = match name {
@@ -107,17 +88,8 @@ fn every_format_gives_the_same_dataset() {
 
 #[test]
 fn blocks_begin_at_any_row() {
-    for name in [
-        "f2.npy",
-        "deflated.npz",
-        "bf16.safetensors",
-        "snappy.parquet",
-        "zstd.parquet",
-        "datasets.parquet",
-        "parts",
-        "clip",
-        "lightly.csv",
-    ] {
+    let files = "f2.npy deflated.npz bf16.safetensors snappy.parquet zstd.parquet datasets.parquet parts clip lightly.csv";
+    for name in files.split(' ') {
         let source = VectorSource::open(&golden(name), &VectorOptions::default()).unwrap();
         assert_eq!((source.rows(), source.views(), source.width()), (50, 1, 8), "{name}");
         let all: Vec<VectorBlock> = source.blocks(0, 1000).map(Result::unwrap).collect();

@@ -13,13 +13,11 @@ pub(super) struct ErrorBuffer {
     pub(super) capacity: usize,
 }
 
-/// A store of c10d.
 #[repr(C)]
 pub(super) struct CalmixStore {
     _private: [u8; 0],
 }
 
-/// A process group of c10d.
 #[repr(C)]
 pub(super) struct CalmixGroup {
     _private: [u8; 0],

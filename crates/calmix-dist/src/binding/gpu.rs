@@ -1,4 +1,6 @@
-//! The functions of `shim/gpu.h`.
+//! Properties of GPUs that libtorch has and `tch` does not expose: the functions of `shim/gpu.h`.
+//!
+//! Tests only check that the flags are set; no machine available to the project has a GPU.
 
 use std::ffi::c_int;
 
@@ -20,19 +22,43 @@ unsafe extern "C" {
     fn calmix_gpu_flags() -> GpuFlags;
 }
 
-pub(crate) fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
+impl GpuFlags {
+    /// Sets the flags for the whole process.
+    pub fn set(self) {
+        // SAFETY: it sets flags of libtorch's context and throws nothing.
+        unsafe { calmix_gpu_set_flags(self) }
+    }
+
+    /// Returns the flags of this process.
+    pub fn current() -> Self {
+        // SAFETY: as above, it only reads.
+        unsafe { calmix_gpu_flags() }
+    }
+}
+
+/// Returns the compute capability of a GPU, such as (8, 0) for an A100; `None` if CUDA's runtime is not available.
+pub fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
     let (gpu, mut major, mut minor) = (c_int::try_from(gpu).ok()?, 0, 0);
     // SAFETY: both pointers are valid for writes during the call.
-    let known = unsafe { calmix_gpu_capability(gpu, &raw mut major, &raw mut minor) };
-    Some((u32::try_from(major).ok()?, u32::try_from(minor).ok()?)).filter(|_| known)
+    let is_available = unsafe { calmix_gpu_capability(gpu, &raw mut major, &raw mut minor) };
+    Some((u32::try_from(major).ok()?, u32::try_from(minor).ok()?)).filter(|_| is_available)
 }
 
-pub(crate) fn set_gpu_flags(flags: GpuFlags) {
-    // SAFETY: it sets flags of libtorch's context and throws nothing.
-    unsafe { calmix_gpu_set_flags(flags) }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-pub(crate) fn gpu_flags() -> GpuFlags {
-    // SAFETY: as above, it only reads.
-    unsafe { calmix_gpu_flags() }
+    #[test]
+    fn flags_are_kept() {
+        for (benchmark, deterministic, tf32) in [(true, false, true), (false, true, false)] {
+            let flags = GpuFlags { benchmark, deterministic, tf32 };
+            flags.set();
+            assert_eq!(GpuFlags::current(), flags);
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_has_no_capability() {
+        assert_eq!(compute_capability(4095), None);
+    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tch::Tensor;
 
-use super::ffi::{self, CalmixGroup, ErrorBuffer};
-use super::{C10dError, PeerWatch, Store, c_string, call, milliseconds};
+use super::ffi::{self, CalmixGroup, CalmixWatch, ErrorBuffer};
+use super::{C10dError, Store, c_string, call, milliseconds};
 
 /// Connections to all peers. Dropping it closes them, which makes the peers' operations fail.
 pub(crate) struct C10dGroup(NonNull<CalmixGroup>);
@@ -59,7 +59,7 @@ impl C10dGroup {
         let (peer, mut watch) = (c_int(peer)?, ptr::null_mut());
         // SAFETY: the group is alive; `watch` is valid for writes.
         call(|error| unsafe { ffi::calmix_watch(self.0.as_ptr(), peer, &raw mut watch, error) })?;
-        NonNull::new(watch).map(PeerWatch::new).ok_or_else(|| C10dError::new("c10d returned no receive"))
+        NonNull::new(watch).map(PeerWatch).ok_or_else(|| C10dError::new("c10d returned no receive"))
     }
 
     fn made(
@@ -155,4 +155,32 @@ fn as_const(tensor: &Tensor) -> *const c_void {
 
 pub(super) fn c_int(number: usize) -> Result<std::ffi::c_int, C10dError> {
     std::ffi::c_int::try_from(number).map_err(|_| C10dError::new("there are too many processes"))
+}
+
+/// The connection to a peer, watched. It keeps the connections of its group open, so it has to go before the group.
+pub(crate) struct PeerWatch(NonNull<CalmixWatch>);
+
+// SAFETY: one thread waits while another stops it; Gloo's buffer locks around both, and nothing else is called.
+unsafe impl Send for PeerWatch {}
+// SAFETY: as above.
+unsafe impl Sync for PeerWatch {}
+
+impl PeerWatch {
+    /// Returns after [`stop`](Self::stop), and fails when the connection closes.
+    pub(crate) fn wait(&self) -> Result<(), C10dError> {
+        // SAFETY: it is alive until it is dropped.
+        call(|error| unsafe { ffi::calmix_watch_wait(self.0.as_ptr(), error) })
+    }
+
+    pub(crate) fn stop(&self) {
+        // SAFETY: as above.
+        unsafe { ffi::calmix_watch_stop(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for PeerWatch {
+    fn drop(&mut self) {
+        // SAFETY: the shim made it with `new`, and it is freed once; no thread waits, because a waiting thread holds it too.
+        unsafe { ffi::calmix_watch_free(self.0.as_ptr()) }
+    }
 }

@@ -7,12 +7,8 @@ use crate::error::{DistError, Operation};
 
 impl ProcessGroup {
     /// All-gathers one message from every rank, in order of rank. The messages may differ in length.
-    ///
-    /// # Errors
-    ///
-    /// When a process is missing.
-    pub fn all_gather_bytes(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
-        let copies = vec![own; self.size];
+    pub fn all_gather_bytes(&self, local: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
+        let copies = vec![local; self.size];
         self.exchange(Operation::AllGatherBytes, &copies)
     }
 
@@ -22,11 +18,11 @@ impl ProcessGroup {
     /// # Errors
     ///
     /// When a process is missing, or sends another length.
-    pub fn all_gather_fixed(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
+    pub fn all_gather_fixed(&self, local: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
         if self.size == 1 {
-            return Ok(vec![own.to_vec()]);
+            return Ok(vec![local.to_vec()]);
         }
-        let gathered = self.all_gather(&Tensor::f_from_slice(own)?)?;
+        let gathered = self.all_gather(&Tensor::f_from_slice(local)?)?;
         gathered.iter().map(|bytes| Ok(Vec::try_from(bytes)?)).collect()
     }
 
@@ -49,14 +45,10 @@ impl ProcessGroup {
     }
 
     /// Gathers one message from every rank, in order of rank, on rank `to`. The other ranks receive an empty list.
-    ///
-    /// # Errors
-    ///
-    /// When a process is missing.
-    pub fn gather_bytes(&self, to: usize, own: Vec<u8>) -> Result<Vec<Vec<u8>>, DistError> {
+    pub fn gather_bytes(&self, to: usize, local: Vec<u8>) -> Result<Vec<Vec<u8>>, DistError> {
         let mut messages = vec![Vec::new(); self.size];
         if let Some(message) = messages.get_mut(to) {
-            *message = own;
+            *message = local;
         }
         let received = self.all_to_all_bytes(&messages)?;
         Ok(if self.rank == to { received } else { Vec::new() })
@@ -96,25 +88,26 @@ impl ProcessGroup {
         Ok(pieces.map(Option::unwrap_or_default).collect())
     }
 
-    /// Broadcasts the bytes of rank `from`. The group ignores `own` on the other ranks.
+    /// Broadcasts the bytes of rank `from`. The group ignores `local` on the other ranks.
     ///
     /// # Errors
     ///
     /// When there is no such rank, or when a process is missing.
-    pub fn broadcast_bytes(&self, from: usize, own: &[u8]) -> Result<Vec<u8>, DistError> {
-        let operation = Operation::BroadcastBytes;
-        let mut length = Tensor::f_from_slice(&[own.len() as i64])?;
-        self.broadcast_as(operation, from, &mut length)?;
+    pub fn broadcast_bytes(&self, from: usize, local: &[u8]) -> Result<Vec<u8>, DistError> {
+        let mut length = Tensor::f_from_slice(&[local.len() as i64])?;
+        self.broadcast(from, &mut length)?;
         if self.rank == from {
-            self.broadcast_as(operation, from, &mut Tensor::f_from_slice(own)?)?;
-            return Ok(own.to_vec());
+            self.broadcast(from, &mut Tensor::f_from_slice(local)?)?;
+            return Ok(local.to_vec());
         }
         let length = length.f_int64_value(&[0])?;
         if length < 0 {
-            return Err(self.argument(operation, format!("rank {from} announces {length} bytes")));
+            return Err(
+                self.argument(Operation::BroadcastBytes, format!("rank {from} announces {length} bytes"))
+            );
         }
         let mut bytes = Tensor::f_zeros([length], (Kind::Uint8, Device::Cpu))?;
-        self.broadcast_as(operation, from, &mut bytes)?;
+        self.broadcast(from, &mut bytes)?;
         Ok(Vec::<u8>::try_from(&bytes)?)
     }
 }

@@ -175,7 +175,6 @@ impl Rendezvous<'_> {
         Ok(ours)
     }
 
-    /// Connects to all ranks.
     fn connect(self) -> Result<ProcessGroup, DistError> {
         let NetworkAddress { address, interface, device, .. } = &self.network;
         let patience = (self.timeout / 10).min(Duration::from_millis(450));

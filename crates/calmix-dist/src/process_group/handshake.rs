@@ -14,7 +14,7 @@ use crate::binding::{C10dError, Store};
 use crate::liveness::{acknowledge, missing_ranks};
 
 /// How long a rank waits for a key before it checks that the round is still the current one.
-const SLICE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Under this key rank 0 publishes its nonce.
 const ROUND: &str = "round";
@@ -35,7 +35,6 @@ pub(super) struct Handshake<'a> {
     pub(super) left: &'a dyn Fn() -> Duration,
 }
 
-/// How a handshake ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Met {
     /// All ranks are here; their keys go below this prefix.
@@ -49,7 +48,6 @@ pub(super) enum Met {
 /// The result of waiting for a key of a round.
 enum Waited {
     Set,
-    /// The round is over.
     Over,
     /// Rank 0 has begun another round.
     Stale,
@@ -78,7 +76,7 @@ impl Handshake<'_> {
         }
         for (rank, answered) in others.clone().zip(&mut answers) {
             loop {
-                match round.wait(&confirmed(rank, answered), SLICE) {
+                match round.wait(&confirmed(rank, answered), POLL_INTERVAL) {
                     Ok(()) => break,
                     Err(error) if !error.timed_out => return Err(error),
                     Err(_) if (self.left)().is_zero() => return Ok(self.give_up(&round, vec![rank])),
@@ -94,7 +92,7 @@ impl Handshake<'_> {
         Ok(Met::All(nonce.to_owned()))
     }
 
-    fn follow(&self, own: &str) -> Result<Met, C10dError> {
+    fn follow(&self, own_nonce: &str) -> Result<Met, C10dError> {
         // The result if rank 0 begins no round other than the known ones.
         let (mut assessment, mut known) = (Met::Missing(vec![0]), None);
         while let Some((nonce, round)) = self.next_round(known.as_deref())? {
@@ -106,16 +104,16 @@ impl Handshake<'_> {
                 // It belongs to an earlier start.
                 continue;
             }
-            round.set(&answer(self.rank), own)?;
-            let mut waited = self.wait(&round, &nonce, &acknowledgement(self.rank, own))?;
+            round.set(&answer(self.rank), own_nonce)?;
+            let mut waited = self.wait(&round, &nonce, &acknowledgement(self.rank, own_nonce))?;
             let acknowledged = matches!(waited, Waited::Set);
             if acknowledged {
-                round.set(&confirmed(self.rank, own), "")?;
+                round.set(&confirmed(self.rank, own_nonce), "")?;
                 waited = self.wait(&round, &nonce, OUTCOME)?;
             }
             match waited {
                 Waited::Set | Waited::Over => {
-                    assessment = self.assessment(&round, &nonce, own)?;
+                    assessment = self.assessment(&round, &nonce, own_nonce)?;
                     if acknowledged || self.hosted_by_first {
                         return Ok(assessment);
                     }
@@ -128,11 +126,11 @@ impl Handshake<'_> {
     }
 
     /// What the outcome of a round is for this rank.
-    fn assessment(&self, round: &Store, nonce: &str, own: &str) -> Result<Met, C10dError> {
+    fn assessment(&self, round: &Store, nonce: &str, own_nonce: &str) -> Result<Met, C10dError> {
         if round.get(OUTCOME)? != ALL {
             return Ok(self.give_up(round, self.unanswered(round)?));
         }
-        let member = round.get(&member(self.rank))? == own;
+        let member = round.get(&member(self.rank))? == own_nonce;
         Ok(if member { Met::All(nonce.to_owned()) } else { Met::Taken })
     }
 
@@ -140,13 +138,13 @@ impl Handshake<'_> {
     fn next_round(&self, known: Option<&str>) -> Result<Option<(String, Store)>, C10dError> {
         loop {
             let left = (self.left)();
-            match self.store.wait(ROUND, left.min(SLICE)) {
+            match self.store.wait(ROUND, left.min(POLL_INTERVAL)) {
                 Ok(()) => {
                     let nonce = self.store.get(ROUND)?;
                     if known != Some(nonce.as_str()) {
                         return self.store.prefixed(&nonce).map(|round| Some((nonce, round)));
                     }
-                    std::thread::sleep(left.min(SLICE));
+                    std::thread::sleep(left.min(POLL_INTERVAL));
                 }
                 Err(error) if !error.timed_out => return Err(error),
                 Err(_) => {}
@@ -161,7 +159,7 @@ impl Handshake<'_> {
     fn wait(&self, round: &Store, nonce: &str, key: &str) -> Result<Waited, C10dError> {
         loop {
             let left = (self.left)();
-            match round.wait(key, left.min(SLICE)) {
+            match round.wait(key, left.min(POLL_INTERVAL)) {
                 Ok(()) => return Ok(Waited::Set),
                 Err(error) if !error.timed_out => return Err(error),
                 Err(_) if self.store.get(ROUND)? != nonce => return Ok(Waited::Stale),

@@ -1,4 +1,4 @@
-//! The sum over the logical shards of a batch, with the same bits on any number of processes: see [`tree`].
+//! The sum over the gradients of the micro-batches of a batch, with the same bits on any number of processes: see [`tree`].
 
 use std::ops::Range;
 
@@ -11,54 +11,50 @@ use crate::tree::{self, PartialSums, held, stretch};
 const SUM: Operation = Operation::TreeSum;
 
 impl ProcessGroup {
-    /// Adds `all` shards along the tree of [`tree`], of which `shards` are this rank's; every rank receives the sum.
-    ///
-    /// # Errors
-    ///
-    /// As [`finish_sum`](Self::finish_sum).
-    pub fn tree_sum(&self, all: usize, shards: Vec<Tensor>) -> Result<Tensor, DistError> {
+    /// Adds `all` terms along the tree of [`tree`], of which `terms` are this rank's; every rank receives the sum.
+    pub fn tree_sum(&self, all: usize, terms: Vec<Tensor>) -> Result<Tensor, DistError> {
         let mut sums = self.begin_sum(all);
-        for shard in shards {
-            self.add_to_sum(&mut sums, shard)?;
+        for term in terms {
+            self.add_to_sum(&mut sums, term)?;
         }
         self.finish_sum(sums)
     }
 
-    /// Begins a sum of `all` shards, to which every rank adds those that it [holds](held), in their order.
+    /// Begins a sum of `all` terms, to which every rank adds those that it [holds](held), in their order.
     pub fn begin_sum(&self, all: usize) -> PartialSums<Tensor> {
         PartialSums::new(all, held(all, self.rank, self.size).start)
     }
 
-    /// Adds the next shard of this rank, a vector, and consumes it: a sum reuses the memory of its first shard.
+    /// Adds the next term of this rank, a vector, and consumes it: a sum reuses the memory of its first term.
     ///
     /// # Errors
     ///
-    /// When the shard is not a vector, or differs in length from the shards before it.
-    pub fn add_to_sum(&self, sums: &mut PartialSums<Tensor>, shard: Tensor) -> Result<(), DistError> {
+    /// When the term is not a vector, or differs in length from the terms before it.
+    pub fn add_to_sum(&self, sums: &mut PartialSums<Tensor>, term: Tensor) -> Result<(), DistError> {
         let _guard = tch::no_grad_guard();
-        let shape = shard.size();
+        let shape = term.size();
         let [length] = *shape else {
-            return Err(self.argument(SUM, format!("a shard has the shape {shape:?}, expected a vector")));
+            return Err(self.argument(SUM, format!("a term has the shape {shape:?}, expected a vector")));
         };
         if let Some(other) = sums.subtrees().first().map(|(_, sum)| sum.size()).filter(|size| *size != shape)
         {
-            let what = format!("one shard has {length} numbers, but another has the shape {other:?}");
+            let what = format!("one term has {length} numbers, but another has the shape {other:?}");
             return Err(self.argument(SUM, what));
         }
-        Ok(sums.push(shard, |mut a, b| a.f_add_(&b))?)
+        Ok(sums.push(term, |mut a, b| a.f_add_(&b))?)
     }
 
     /// Adds the partial sums of all ranks; every rank receives the sum.
     ///
     /// # Errors
     ///
-    /// When this rank has not added the shards that it holds, or when a process is missing.
+    /// When this rank has not added the terms that it holds, or when a process is missing.
     pub fn finish_sum(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
         let _guard = tch::no_grad_guard();
-        let total = sums.shards();
-        let mut sums = self.own_sums(sums)?;
+        let total = sums.terms();
+        let mut sums = self.local_sums(sums)?;
         let Some(length) = sums.first().map(|sum| sum.numel() as i64) else {
-            return Err(self.argument(SUM, "there are no shards to add up"));
+            return Err(self.argument(SUM, "there are no terms to add up"));
         };
         if self.size == 1 {
             return sums.pop().ok_or_else(|| self.argument(SUM, "the tree has no root"));
@@ -66,28 +62,24 @@ impl ProcessGroup {
         let copies = self.scatter(total, length, &sums)?;
         let lengths: Vec<i64> =
             (0..self.size).map(|rank| length_of(&stretch(length, rank, self.size))).collect();
-        let own = vec![lengths.get(self.rank).copied().unwrap_or_default(); self.size];
+        let receive = vec![lengths.get(self.rank).copied().unwrap_or_default(); self.size];
         // The sums that were sent are not needed any more: the result reuses their memory.
         let mut whole = match sums.into_iter().next() {
             Some(sum) if sum.is_contiguous() => sum,
             _ => Tensor::f_empty([length], (copies.kind(), copies.device()))?,
         };
-        self.all_to_all_into(SUM, &mut whole, &copies, &own, &lengths)?;
+        self.all_to_all_into(SUM, &mut whole, &copies, &receive, &lengths)?;
         Ok(whole)
     }
 
     /// Adds the partial sums of all ranks by c10d's all-reduce, which sends less between hosts; every rank receives the sum.
     ///
     /// Its bits are the same on every rank, but depend on their number and on c10d's algorithm.
-    ///
-    /// # Errors
-    ///
-    /// As [`finish_sum`](Self::finish_sum).
     pub fn all_reduce_sums(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
         let _guard = tch::no_grad_guard();
-        let mut sums = self.own_sums(sums)?.into_iter();
+        let mut sums = self.local_sums(sums)?.into_iter();
         let Some(mut whole) = sums.next() else {
-            return Err(self.argument(SUM, "there are no shards to add up"));
+            return Err(self.argument(SUM, "there are no terms to add up"));
         };
         for sum in sums {
             let _ = whole.f_add_(&sum)?;
@@ -96,12 +88,12 @@ impl ProcessGroup {
         Ok(whole)
     }
 
-    /// What this rank has added up, in the order of its shards.
-    fn own_sums(&self, sums: PartialSums<Tensor>) -> Result<Vec<Tensor>, DistError> {
-        let total = sums.shards();
-        // The others know how much this rank sends from the shards that it holds.
+    /// What this rank has added up, in the order of its terms.
+    fn local_sums(&self, sums: PartialSums<Tensor>) -> Result<Vec<Tensor>, DistError> {
+        let total = sums.terms();
+        // The others know how much this rank sends from the terms that it holds.
         if !sums.has_all(&held(total, self.rank, self.size)) {
-            return Err(self.argument(SUM, format!("these are not this rank's shards of {total}")));
+            return Err(self.argument(SUM, format!("these are not this rank's terms of {total}")));
         }
         Ok(sums.into_subtrees().into_iter().map(|(_, sum)| sum).collect())
     }
@@ -113,9 +105,10 @@ impl ProcessGroup {
             (0..self.size).map(|rank| tree::subtrees(total, &held(total, rank, self.size))).collect();
         let stretches: Vec<Range<i64>> =
             (0..self.size).map(|rank| stretch(length, rank, self.size)).collect();
-        let own = length_of(&stretch(length, self.rank, self.size));
+        let local = length_of(&stretch(length, self.rank, self.size));
         let send_counts: Vec<i64> = stretches.iter().map(|s| length_of(s) * sums.len() as i64).collect();
-        let receive_counts: Vec<i64> = subtrees.iter().map(|theirs| own * theirs.len() as i64).collect();
+        let receive_counts: Vec<i64> =
+            subtrees.iter().map(|subtrees| local * subtrees.len() as i64).collect();
         // A single sum already has the stretches in order of rank.
         let send = if let [sum] = sums {
             sum.shallow_clone()
@@ -127,30 +120,30 @@ impl ProcessGroup {
         let received = self.all_to_all_as(SUM, &send, &send_counts, &receive_counts)?;
         let subtrees: Vec<Range<usize>> = subtrees.into_iter().flatten().collect();
         let sum = if is_complete(&subtrees) {
-            add_levels(&received, subtrees.len() as i64, own)?
+            add_levels(&received, subtrees.len() as i64, local)?
         } else {
             let leaves = (subtrees.into_iter().enumerate())
-                .map(|(at, subtree)| Ok((subtree, received.f_narrow(0, at as i64 * own, own)?)));
+                .map(|(at, subtree)| Ok((subtree, received.f_narrow(0, at as i64 * local, local)?)));
             self.add_up(total, leaves.collect::<Result<_, DistError>>()?)?
         };
         // The sum lies at the start of `received`, which is at least as long as the copies.
         let size = self.size as i64;
-        let copies = received.f_narrow(0, 0, size * own)?;
-        let others = copies.f_narrow(0, own, (size - 1) * own)?.f_view([size - 1, own])?;
+        let copies = received.f_narrow(0, 0, size * local)?;
+        let others = copies.f_narrow(0, local, (size - 1) * local)?.f_view([size - 1, local])?;
         others.shallow_clone().f_copy_(&sum)?;
         Ok(copies)
     }
 
-    fn add_up(&self, shards: usize, leaves: Vec<(Range<usize>, Tensor)>) -> Result<Tensor, DistError> {
-        let sum = tree::fold(shards, leaves, |mut a, b| a.f_add_(&b))?;
-        sum.ok_or_else(|| self.argument(SUM, "the shards do not cover the tree"))
+    fn add_up(&self, terms: usize, leaves: Vec<(Range<usize>, Tensor)>) -> Result<Tensor, DistError> {
+        let sum = tree::fold(terms, leaves, |mut a, b| a.f_add_(&b))?;
+        sum.ok_or_else(|| self.argument(SUM, "the terms do not cover the tree"))
     }
 }
 
 /// Whether subtrees that cover a tree are all on one level of a complete one.
 fn is_complete(subtrees: &[Range<usize>]) -> bool {
-    let shards = subtrees.first().map_or(0, Range::len);
-    subtrees.len().is_power_of_two() && subtrees.iter().all(|subtree| subtree.len() == shards)
+    let terms = subtrees.first().map_or(0, Range::len);
+    subtrees.len().is_power_of_two() && subtrees.iter().all(|subtree| subtree.len() == terms)
 }
 
 /// Adds `rows` vectors along a complete tree into the first: one operation for each level, where a GPU would otherwise start

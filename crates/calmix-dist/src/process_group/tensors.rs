@@ -24,20 +24,8 @@ impl ProcessGroup {
     }
 
     /// Broadcasts the tensor of rank `from`, in place. All tensors have the same shape and kind.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such rank, or when a process is missing; then `tensor` may hold anything.
-    pub fn broadcast(&self, from: usize, tensor: &mut Tensor) -> Result<(), DistError> {
-        self.broadcast_as(Operation::Broadcast, from, tensor)
-    }
-
-    pub(super) fn broadcast_as(
-        &self,
-        operation: Operation,
-        from: usize,
-        tensor: &mut Tensor,
-    ) -> Result<(), DistError> {
+    pub(super) fn broadcast(&self, from: usize, tensor: &mut Tensor) -> Result<(), DistError> {
+        let operation = Operation::BroadcastBytes;
         if from >= self.size {
             return Err(self.argument(operation, format!("there is no rank {from} among {}", self.size)));
         }
@@ -49,20 +37,16 @@ impl ProcessGroup {
     }
 
     /// All-gathers the tensors of all ranks, in order of rank. All have the same shape and kind.
-    ///
-    /// # Errors
-    ///
-    /// When a process is missing.
     pub fn all_gather(&self, tensor: &Tensor) -> Result<Vec<Tensor>, DistError> {
         let (each, shape) = (tensor.numel() as i64, tensor.size());
-        let own = tensor.f_detach()?.f_reshape([-1])?.f_contiguous()?;
+        let local = tensor.f_detach()?.f_reshape([-1])?.f_contiguous()?;
         if self.size == 1 || each == 0 {
-            return (0..self.size).map(|_| Ok(own.f_reshape(&*shape)?)).collect();
+            return (0..self.size).map(|_| Ok(local.f_reshape(&*shape)?)).collect();
         }
         let mut whole = Tensor::f_empty([each * self.size as i64], (tensor.kind(), tensor.device()))?;
         let sent = traffic::all_gather(bytes_of(tensor, each), self.size as u64);
         self.run(Operation::AllGather, sent, Some(tensor.device()), |group, stop| {
-            group.all_gather(&mut whole, &own, stop)
+            group.all_gather(&mut whole, &local, stop)
         })?;
         (0..self.size as i64)
             .map(|rank| Ok(whole.f_narrow(0, rank * each, each)?.f_reshape(&*shape)?))
@@ -118,11 +102,11 @@ impl ProcessGroup {
             output.f_copy_(&send.f_detach()?)?;
             return Ok(());
         }
-        let own = send.f_detach()?.f_contiguous()?;
+        let send_all = send.f_detach()?.f_contiguous()?;
         let pieces: Vec<u64> = send_counts.iter().map(|count| bytes_of(send, *count)).collect();
         let sent = traffic::all_to_all(&pieces, self.rank);
         self.run(operation, sent, Some(send.device()), |group, stop| {
-            group.all_to_all(output, &own, receive_counts, send_counts, stop)
+            group.all_to_all(output, &send_all, receive_counts, send_counts, stop)
         })
     }
 

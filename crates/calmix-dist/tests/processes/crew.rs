@@ -62,7 +62,7 @@ impl Crew {
 }
 
 /// The arguments that make the test binary a rank.
-pub(crate) const ENTRY: [&str; 4] = ["--exact", "rank::entry", "--ignored", "--nocapture"];
+pub(crate) const ENTRY: [&str; 4] = ["--exact", "processes::rank::entry", "--ignored", "--nocapture"];
 
 pub(crate) fn program() -> PathBuf {
     std::env::current_exe().unwrap()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::crew::{Crew, Member, Noticed, now};
+use super::crew::{Crew, Member, Noticed, now};
 
 fn all_going(members: &mut [Member]) {
     for member in members {

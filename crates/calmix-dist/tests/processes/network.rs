@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use calmix_testkit::hosts::Hosts;
 
-use crate::crew::{Crew, Member};
+use super::crew::{Crew, Member};
 
 #[test]
 fn processes_on_two_hosts_find_each_other() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::crew::Crew;
+use super::crew::Crew;
 
 const PATIENT: Duration = Duration::from_mins(1);
 
@@ -17,12 +17,12 @@ fn operations_give_correct_results() {
 }
 
 /// The bits of a sum, and the most that a process sent for it.
-fn sum(shards: usize, length: u64, size: usize) -> (String, u64) {
-    result_of("sum", shards, length, size)
+fn sum(terms: usize, length: u64, size: usize) -> (String, u64) {
+    result_of("sum", terms, length, size)
 }
 
-fn result_of(operation: &str, shards: usize, length: u64, size: usize) -> (String, u64) {
-    let results = Crew::new(size, PATIENT).results(&format!("{operation} {shards} {length}"));
+fn result_of(operation: &str, terms: usize, length: u64, size: usize) -> (String, u64) {
+    let results = Crew::new(size, PATIENT).results(&format!("{operation} {terms} {length}"));
     let told: Vec<(&str, u64)> = results
         .iter()
         .map(|result| result.split_once(' ').map(|(bits, sent)| (bits, sent.parse().unwrap())).unwrap())
@@ -33,13 +33,13 @@ fn result_of(operation: &str, shards: usize, length: u64, size: usize) -> (Strin
 
 #[test]
 fn tree_sum_bits_do_not_depend_on_processes() {
-    for shards in [4, 8] {
-        let (alone, nothing) = sum(shards, 1000, 1);
+    for terms in [4, 8] {
+        let (alone, nothing) = sum(terms, 1000, 1);
         assert_eq!(nothing, 0);
         for size in [2, 4] {
-            let (bits, sent) = sum(shards, 1000, size);
-            assert_eq!(bits, alone, "{shards} shards on {size}");
-            assert_eq!(sent, 2 * 4 * 1000 * (size as u64 - 1) / size as u64, "{shards} shards on {size}");
+            let (bits, sent) = sum(terms, 1000, size);
+            assert_eq!(bits, alone, "{terms} terms on {size}");
+            assert_eq!(sent, 2 * 4 * 1000 * (size as u64 - 1) / size as u64, "{terms} terms on {size}");
         }
     }
 }
@@ -56,11 +56,11 @@ fn tree_sum_bits_with_uneven_lengths() {
 }
 
 #[test]
-fn tree_sum_bits_on_processes_that_do_not_divide_the_shards() {
-    for (shards, sizes) in [(4, [3, 3]), (5, [2, 4]), (7, [3, 4])] {
-        let (alone, _) = sum(shards, 100, 1);
+fn tree_sum_bits_on_processes_that_do_not_divide_the_terms() {
+    for (terms, sizes) in [(4, [3, 3]), (5, [2, 4]), (7, [3, 4])] {
+        let (alone, _) = sum(terms, 100, 1);
         for size in sizes {
-            assert_eq!(sum(shards, 100, size).0, alone, "{shards} shards on {size}");
+            assert_eq!(sum(terms, 100, size).0, alone, "{terms} terms on {size}");
         }
     }
 }

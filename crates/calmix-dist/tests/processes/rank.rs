@@ -6,7 +6,7 @@ use calmix_dist::tree::held;
 use calmix_dist::{DistError, LaunchInfo, ProcessGroup};
 use tch::{Device, Kind, Tensor};
 
-use crate::crew::now;
+use super::crew::now;
 
 /// Run by the tests as a process of its own, with a task in the environment.
 #[test]
@@ -60,9 +60,6 @@ fn every_operation(group: &ProcessGroup) -> String {
     assert_eq!(floats(&whole), [n, n, 1.0, n, n, 1.0]);
 
     for from in 0..size {
-        let mut tensor = Tensor::from_slice(&[rank, 7 * rank]);
-        group.broadcast(from as usize, &mut tensor).unwrap();
-        assert_eq!(Vec::<i64>::try_from(tensor).unwrap(), [from, 7 * from]);
         let bytes = vec![rank as u8; rank as usize];
         assert_eq!(group.broadcast_bytes(from as usize, &bytes).unwrap(), vec![from as u8; from as usize]);
     }
@@ -124,7 +121,7 @@ fn refusals(group: &ProcessGroup) {
         assert!(matches!(outcome, Err(DistError::Argument { .. })), "{outcome:?}");
     };
     let (two, ones) = (Tensor::from_slice(&[1.0_f32, 2.0]), vec![1_i64; size]);
-    refused(group.broadcast(size, &mut two.copy()));
+    refused(group.broadcast_bytes(size, &[]).map(drop));
     refused(group.all_to_all(&two.reshape([1, 2]), &ones, &ones).map(drop));
     refused(group.all_to_all(&two, &[1], &[]).map(drop));
     refused(group.all_to_all_bytes(&vec![vec![]; size + 1]).map(drop));
@@ -136,11 +133,11 @@ fn refusals(group: &ProcessGroup) {
     refused(group.subgroup("many", 0..size + 1).map(drop));
 }
 
-/// A sum over shards whose bits depend on the order; returns a hash of its bits, and the bytes that this rank sent for
+/// A sum over terms whose bits depend on the order; returns a hash of its bits, and the bytes that this rank sent for
 /// it.
-fn sum(group: &ProcessGroup, shards: usize, length: i64) -> String {
+fn sum(group: &ProcessGroup, terms: usize, length: i64) -> String {
     let before = group.sent();
-    let sum = group.tree_sum(shards, own_shards(group, shards, length)).unwrap();
+    let sum = group.tree_sum(terms, terms_of_rank(group, terms, length)).unwrap();
     assert_eq!(sum.size(), [length]);
     let sent = group.sent() - before;
     group.barrier().unwrap();
@@ -148,29 +145,29 @@ fn sum(group: &ProcessGroup, shards: usize, length: i64) -> String {
 }
 
 /// The same sum by all-reduce, which is near that along the tree; returns the same.
-fn all_reduce(group: &ProcessGroup, shards: usize, length: i64) -> String {
-    let mut sums = group.begin_sum(shards);
-    for shard in own_shards(group, shards, length) {
-        group.add_to_sum(&mut sums, shard).unwrap();
+fn all_reduce(group: &ProcessGroup, terms: usize, length: i64) -> String {
+    let mut sums = group.begin_sum(terms);
+    for term in terms_of_rank(group, terms, length) {
+        group.add_to_sum(&mut sums, term).unwrap();
     }
     let before = group.sent();
     let sum = group.all_reduce_sums(sums).unwrap();
     let sent = group.sent() - before;
-    let tree = group.tree_sum(shards, own_shards(group, shards, length)).unwrap();
+    let tree = group.tree_sum(terms, terms_of_rank(group, terms, length)).unwrap();
     assert!(sum.allclose(&tree, 1e-5, 1e-4, false));
-    let missing = group.begin_sum(shards);
+    let missing = group.begin_sum(terms);
     assert!(matches!(group.all_reduce_sums(missing), Err(DistError::Argument { .. })));
     group.barrier().unwrap();
     format!("{:x} {sent}", hash_of(&sum))
 }
 
-/// The shards of this rank, whose sum has other bits in another order.
-fn own_shards(group: &ProcessGroup, shards: usize, length: i64) -> Vec<Tensor> {
+/// The terms of this rank, whose sum has other bits in another order.
+fn terms_of_rank(group: &ProcessGroup, terms: usize, length: i64) -> Vec<Tensor> {
     let at: Vec<f32> = (0..length).map(|at| at as f32).collect();
-    let shard = |shard: usize| {
-        (Tensor::from_slice(&at) * (shard as f64 + 0.7)).sin() * 10_f64.powi(shard as i32 % 5 - 2)
+    let term = |term: usize| {
+        (Tensor::from_slice(&at) * (term as f64 + 0.7)).sin() * 10_f64.powi(term as i32 % 5 - 2)
     };
-    held(shards, group.rank(), group.size()).map(shard).collect()
+    held(terms, group.rank(), group.size()).map(term).collect()
 }
 
 fn hash_of(sum: &Tensor) -> u64 {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use calmix_testkit::tier;
 
-use crate::crew::{ENTRY, free_port, program};
+use super::crew::{ENTRY, free_port, program};
 
 /// The output of ranks started by `torchrun` with these options.
 fn torchrun(task: &str, options: &[&str]) -> Option<String> {

@@ -1,20 +1,20 @@
-//! The terms of a shard's loss, by their kinds, in f32. Over all shards of a group they add up to the group's.
+//! The terms of a micro-batch's loss, by their kinds, in f32. Over all micro-batches of a group they add up to the group's.
 
 use calmix_core::loss::LossKind;
 use calmix_core::method::smoothing::Smoothing;
+use calmix_core::micro_batching::Partition;
 use calmix_core::mixup::MixLoss;
 use calmix_core::pseudo::PseudoLabels;
-use calmix_core::sharding::Partition;
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
+use crate::micro_batch_plan::MicroBatchPlan;
 use crate::scalar::guarded;
-use crate::shard_plan::ShardPlan;
 
-/// The inputs of a shard's terms.
+/// The inputs of a micro-batch's terms.
 #[derive(Debug)]
-pub(crate) struct ShardOutput<'a> {
+pub(crate) struct MicroBatchOutput<'a> {
     pub(crate) labels: &'a [u32],
-    pub(crate) plan: &'a ShardPlan,
+    pub(crate) plan: &'a MicroBatchPlan,
     /// Logits of the base pass, and of the second one if the released code runs it.
     pub(crate) passes: Vec<BaseLogits<'a>>,
     /// Logits of the mixtures, if any.
@@ -29,7 +29,7 @@ pub(crate) struct BaseLogits<'a> {
     pub(crate) pseudo: &'a PseudoLabels,
 }
 
-/// The inputs that the terms of all shards share.
+/// The inputs that the terms of all micro-batches share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) smoothing: Smoothing,
@@ -38,31 +38,30 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    /// A term of a shard.
-    pub(crate) fn term(self, kind: LossKind, shard: &ShardOutput<'_>) -> Result<Tensor, TchError> {
+    pub(crate) fn term(self, kind: LossKind, output: &MicroBatchOutput<'_>) -> Result<Tensor, TchError> {
         let of_passes = |term: &dyn Fn(&BaseLogits<'_>) -> Result<Tensor, TchError>| {
-            let mut terms = shard.passes.iter().map(term);
+            let mut terms = output.passes.iter().map(term);
             let first = terms.next().unwrap_or_else(|| self.zero())?;
             terms.try_fold(first, |sum, term| sum.f_add(&term?))
         };
         match kind {
-            LossKind::Labelled => of_passes(&|pass| self.labelled(pass, shard.labels)),
+            LossKind::Labelled => of_passes(&|pass| self.labelled(pass, output.labels)),
             LossKind::Unlabelled => of_passes(&|pass| self.unlabelled(pass)),
             LossKind::Fairness => of_passes(&|pass| self.fairness(pass)),
             LossKind::LogitDistance { margin } => of_passes(&|pass| self.logit_distance(pass, margin)),
-            LossKind::Mixup(loss) => match &shard.mixed {
-                Some(logits) => self.mixup(loss, logits, shard.plan),
+            LossKind::Mixup(loss) => match &output.mixed {
+                Some(logits) => self.mixup(loss, logits, output.plan),
                 None => self.zero(),
             },
         }
     }
 
-    /// L_L: the mean over the labelled rows of the group, as far as they are in the shard.
+    /// L_L: the mean over the labelled rows of the group, as far as they are in the micro-batch.
     fn labelled(self, pass: &BaseLogits<'_>, labels: &[u32]) -> Result<Tensor, TchError> {
         let rows = hard_cross_entropy(&pass.labelled, &self.indices(labels)?, self.smoothing)?;
-        let (here, all) = (labels.len(), self.partition.labelled);
+        let (local, all) = (labels.len(), self.partition.labelled);
         let mean = rows.f_mean(Kind::Float)?;
-        if here == all { Ok(mean) } else { guarded(|| mean.f_mul_scalar(here as f64 / all as f64)) }
+        if local == all { Ok(mean) } else { guarded(|| mean.f_mul_scalar(local as f64 / all as f64)) }
     }
 
     /// L_U: the weighted sum over the unlabelled rows, divided by the number of them in the group.
@@ -78,7 +77,7 @@ impl Terms<'_> {
     }
 
     /// L_mix: the weight of each mixture in the group is part of the plan.
-    fn mixup(self, loss: MixLoss, logits: &Tensor, plan: &ShardPlan) -> Result<Tensor, TchError> {
+    fn mixup(self, loss: MixLoss, logits: &Tensor, plan: &MicroBatchPlan) -> Result<Tensor, TchError> {
         let targets = Tensor::f_from_slice(&plan.targets)?
             .f_to_device(self.device)?
             .f_view([plan.mixes.len() as i64, -1])?;
@@ -90,7 +89,7 @@ impl Terms<'_> {
         losses.f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(self.device)?)
     }
 
-    /// FreeMatch's fairness of the shard, divided by the number of shards of the group; zero if no row is selected.
+    /// FreeMatch's fairness of the micro-batch, divided by the number of micro-batches of the group; zero if no row is selected.
     fn fairness(self, pass: &BaseLogits<'_>) -> Result<Tensor, TchError> {
         let PseudoLabels { weights, fairness_target, .. } = pass.pseudo;
         let selected: Vec<i64> = (0..).zip(weights).filter(|&(_, &w)| w > 0.0).map(|(row, _)| row).collect();
@@ -100,10 +99,10 @@ impl Terms<'_> {
         let selected = Tensor::f_from_slice(&selected)?.f_to_device(self.device)?;
         let target = Tensor::f_from_slice(fairness_target)?.f_to_device(self.device)?;
         let fairness = fairness(&pass.strong.f_index_select(0, &selected)?, &target)?;
-        guarded(|| fairness.f_div_scalar(self.shards_of_group()))
+        guarded(|| fairness.f_div_scalar(self.micro_batches_of_group()))
     }
 
-    /// The logit distance of the shard, divided by the number of shards of the group; zero if no row is selected.
+    /// The logit distance of the micro-batch, divided by the number of micro-batches of the group; zero if no row is selected.
     fn logit_distance(self, pass: &BaseLogits<'_>, margin: f64) -> Result<Tensor, TchError> {
         let PseudoLabels { labels, weights, .. } = pass.pseudo;
         if labels.is_empty() {
@@ -117,11 +116,11 @@ impl Terms<'_> {
         let all = selected.f_sum(Kind::Float)?;
         let divisor = all.f_where_self(&guarded(|| all.f_gt(0.0))?, &all.f_ones_like()?)?;
         let mean = rows.f_dot(&selected)?.f_div(&divisor)?;
-        guarded(|| mean.f_div_scalar(self.shards_of_group()))
+        guarded(|| mean.f_div_scalar(self.micro_batches_of_group()))
     }
 
-    fn shards_of_group(self) -> f64 {
-        f64::from(self.partition.sharding.shards.get())
+    fn micro_batches_of_group(self) -> f64 {
+        f64::from(self.partition.micro_batching.micro_batches.get())
     }
 
     fn indices(self, labels: &[u32]) -> Result<Tensor, TchError> {
@@ -139,13 +138,13 @@ fn hard_cross_entropy(logits: &Tensor, labels: &Tensor, smoothing: Smoothing) ->
     let classes = logits.size().last().copied().unwrap_or(0);
     let (on, off) = smoothing.on_off(classes as usize);
     let log_p = logits.f_log_softmax(1, Kind::Float)?;
-    let own = log_p.f_gather(1, &labels.f_unsqueeze(1)?, false)?.f_squeeze_dim(1)?;
+    let chosen = log_p.f_gather(1, &labels.f_unsqueeze(1)?, false)?.f_squeeze_dim(1)?;
     if off == 0.0 {
-        return own.f_neg();
+        return chosen.f_neg();
     }
     // Every class has `off`; the row's own has `on`.
     let all = log_p.f_sum_dim_intlist(1, false, Kind::Float)?;
-    guarded(|| own.f_mul_scalar(off - on))?.f_sub(&guarded(|| all.f_mul_scalar(off))?)
+    guarded(|| chosen.f_mul_scalar(off - on))?.f_sub(&guarded(|| all.f_mul_scalar(off))?)
 }
 
 /// H(y, p) of each row for a distribution over the classes.
@@ -163,11 +162,11 @@ fn fairness(logits: &Tensor, target: &Tensor) -> Result<Tensor, TchError> {
     let p = logits.f_softmax(1, Kind::Float)?;
     let labels = p.f_argmax(1, false)?.f_one_hot(classes)?;
     let histogram = labels.f_to_kind(Kind::Float)?.f_mean_dim(0, false, Kind::Float)?;
-    let there = guarded(|| histogram.f_gt(0.0))?;
-    let scale = histogram.f_reciprocal()?.f_where_self(&there, &histogram)?;
+    let is_present = guarded(|| histogram.f_gt(0.0))?;
+    let scale = histogram.f_reciprocal()?.f_where_self(&is_present, &histogram)?;
     let scaled = p.f_mean_dim(0, false, Kind::Float)?.f_mul(&scale)?;
     let q = scaled.f_div(&scaled.f_sum(Kind::Float)?)?;
-    guarded(|| q.f_add_scalar(FLOOR))?.f_log()?.f_mul(target)?.f_mul(&there)?.f_sum(Kind::Float)
+    guarded(|| q.f_add_scalar(FLOOR))?.f_log()?.f_mul(target)?.f_mul(&is_present)?.f_sum(Kind::Float)
 }
 
 /// The mean over the classes of `max(0, max_j z_j − z_c − margin)` of each row.
@@ -191,9 +190,9 @@ fn binary_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, Tch
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::micro_batching::MicroBatching;
     use calmix_core::pseudo::FreeState;
     use calmix_core::rng::{Domain, Seed, Stream};
-    use calmix_core::sharding::Sharding;
     use calmix_core::softmax::argmax;
 
     use super::*;
@@ -300,7 +299,7 @@ mod tests {
             let fairness_target = FreeState { threshold: 0.5, marginal, histogram }.fairness_target();
 
             let pseudo = PseudoLabels { labels, weights, fairness_target };
-            let plan = ShardPlan::default();
+            let plan = MicroBatchPlan::default();
             let terms = Terms {
                 smoothing: Smoothing::None,
                 partition: &Partition::whole(0, rows),
@@ -319,8 +318,8 @@ mod tests {
                     strong: strong.shallow_clone(),
                     pseudo: &pseudo,
                 };
-                let shard = ShardOutput { labels: &[], plan: &plan, passes: vec![pass], mixed: None };
-                let term = terms.term(kind, &shard).unwrap();
+                let output = MicroBatchOutput { labels: &[], plan: &plan, passes: vec![pass], mixed: None };
+                let term = terms.term(kind, &output).unwrap();
                 let found = if term.requires_grad() {
                     let gradients = Tensor::run_backward(&[&term], &[&strong], false, false);
                     Vec::<f32>::try_from(&gradients[0].reshape([-1])).unwrap()
@@ -344,20 +343,20 @@ mod tests {
     }
 
     #[test]
-    fn a_term_of_a_mean_is_averaged_over_the_shards_of_a_group() {
+    fn a_term_of_a_mean_is_averaged_over_the_micro_batches_of_a_group() {
         let pseudo = PseudoLabels {
             fairness_target: vec![0.5, 0.2, 0.3],
             ..PseudoLabels::new(vec![2, 0], vec![1.0; 2])
         };
-        let plan = ShardPlan::default();
+        let plan = MicroBatchPlan::default();
         let term = |partition: &Partition, kind| {
             let pass = BaseLogits { labelled: logits().narrow(0, 0, 0), strong: logits(), pseudo: &pseudo };
-            let shard = ShardOutput { labels: &[], plan: &plan, passes: vec![pass], mixed: None };
+            let output = MicroBatchOutput { labels: &[], plan: &plan, passes: vec![pass], mixed: None };
             let terms = Terms { smoothing: Smoothing::None, partition, device: Device::Cpu };
-            terms.term(kind, &shard).unwrap().double_value(&[])
+            terms.term(kind, &output).unwrap().double_value(&[])
         };
         let (one, mut four) = (Partition::whole(0, 2), Partition::whole(0, 2));
-        four.sharding = Sharding::new(2, 4);
+        four.micro_batching = MicroBatching::new(2, 4);
         for kind in [LossKind::Fairness, LossKind::LogitDistance { margin: 0.5 }] {
             assert!(term(&one, kind) != 0.0);
             assert!((term(&four, kind) - term(&one, kind) / 4.0).abs() < 1e-7);

@@ -13,7 +13,6 @@ use crate::scalar::guarded;
 pub(crate) struct Pass<'a> {
     /// The weights, in the precision of the pass.
     pub(crate) weights: &'a PassWeights,
-    /// Running means and variances.
     pub(crate) statistics: &'a RunningStatistics,
     /// How BatchNorm normalises, and whether it updates the running statistics.
     pub(crate) norm: BatchNormMode,

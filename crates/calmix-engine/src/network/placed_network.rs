@@ -6,7 +6,7 @@ use calmix_recipe::precision::Precision;
 use tch::{Kind, TchError, Tensor};
 
 use crate::error::EngineError;
-use crate::images::{Input, InputRows, Normaliser, Size};
+use crate::images::{Input, InputRows};
 use crate::network::parameters::{Flat, PassWeights};
 use crate::network::pass::{BatchNormMode, Pass};
 use crate::network::statistics::RunningStatistics;
@@ -22,7 +22,7 @@ const CPU_ROWS: usize = 64;
 /// widest take less.
 const PASS_BYTES: usize = 3 << 29;
 /// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
-const LIVE: usize = 4;
+const LIVE_ACTIVATIONS: usize = 4;
 
 /// How a network runs, and what it reads.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +53,7 @@ impl PlacedNetwork {
         let &Placement { model, precision, norm_momentum, .. } = placement;
         let device = device::torch(placement.device);
         let statistics = RunningStatistics::initial(network.layout(), device)?;
-        let normaliser = Normaliser::new(model.mean, model.std, device)?;
-        let input = Input { size: Size::of(&model), normaliser };
+        let input = Input::new(&model, device)?;
         let norm_eps = model.norm_eps;
         Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
     }
@@ -82,10 +81,9 @@ impl PlacedNetwork {
 
     /// Rows of an evaluation pass: always the same for this network, this size of images and this kind of device.
     fn pass_rows(&self) -> usize {
-        let most = if self.device.is_cuda() { GPU_ROWS } else { CPU_ROWS };
-        let size = self.input.size;
-        let numbers = size.height * size.width * self.network.channels_per_pixel();
-        (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, most)
+        let max_rows = if self.device.is_cuda() { GPU_ROWS } else { CPU_ROWS };
+        let numbers = self.input.side.pow(2) * self.network.channels_per_pixel();
+        (PASS_BYTES / (numbers * LIVE_ACTIVATIONS * size_of::<f32>()).max(1)).clamp(1, max_rows)
     }
 
     /// Evaluates rows in f32 with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that every
@@ -102,17 +100,17 @@ impl PlacedNetwork {
         let weights = parameters.weights(self.network.layout(), Kind::Float)?;
         let evaluation = self.pass(&weights, &self.statistics, BatchNormMode::Eval);
         let pass_rows = self.pass_rows();
-        for shown in pixels.chunks(pass_rows * each) {
-            let rows = shown.len() / each;
-            let filling = vec![0; (pass_rows - rows) * each];
-            let images = InputRows::upload(&[shown, &filling], &self.input, self.device)?;
+        for chunk in pixels.chunks(pass_rows * each) {
+            let rows = chunk.len() / each;
+            let padding = vec![0; (pass_rows - rows) * each];
+            let images = InputRows::upload(&[chunk, &padding], &self.input, self.device)?;
             let images = images.read(&self.input, 0, pass_rows)?;
-            let said = self.network.forward(&images.f_to_kind(Kind::Float)?, &evaluation)?;
+            let output = self.network.forward(&images.f_to_kind(Kind::Float)?, &evaluation)?;
             for (tensor, numbers) in
-                [(&said.logits, &mut outputs.logits), (&said.features, &mut outputs.features)]
+                [(&output.logits, &mut outputs.logits), (&output.features, &mut outputs.features)]
             {
-                let kept = tensor.f_narrow(0, 0, rows as i64)?.f_contiguous()?.f_view([-1])?;
-                numbers.extend(Vec::<f32>::try_from(kept)?);
+                let unpadded = tensor.f_narrow(0, 0, rows as i64)?.f_contiguous()?.f_view([-1])?;
+                numbers.extend(Vec::<f32>::try_from(unpadded)?);
             }
         }
         Ok(outputs)

@@ -9,7 +9,6 @@ use crate::network::{Layout, StatisticsId};
 pub(crate) struct RunningStatistics {
     /// Means of all layers, then variances.
     buffer: Tensor,
-    /// Of each layer.
     channels: Vec<i64>,
     views: Vec<(Tensor, Tensor)>,
     /// The number of updates: `num_batches_tracked` in PyTorch.
@@ -63,7 +62,7 @@ impl RunningStatistics {
     }
 
     /// Replaces the statistics by those of a step.
-    pub(crate) fn move_on(&mut self, numbers: &Tensor) -> Result<(), TchError> {
+    pub(crate) fn update(&mut self, numbers: &Tensor) -> Result<(), TchError> {
         self.buffer.f_copy_(numbers)?;
         self.batches += 1;
         Ok(())

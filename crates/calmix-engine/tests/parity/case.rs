@@ -1,8 +1,7 @@
 //! A run of the engine, recorded for PyTorch to repeat, and the comparison of both results.
 
-use std::fmt;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use calmix_core::loss::LossKind;
 use calmix_core::method::smoothing::Smoothing;
@@ -14,9 +13,9 @@ use calmix_engine::learn::StepOutput;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
-use crate::peer::Peer;
-use crate::run::{Rows, Run, Told};
-use crate::tensors::{self, Tensors, distance, furthest, norm};
+use super::peer::Peer;
+use super::tensors::{self, Tensors, distance, furthest, norm};
+use crate::run::{Rows, Run, StepRecord};
 
 /// The run to repeat.
 #[derive(Debug, Clone, Copy)]
@@ -40,20 +39,20 @@ pub(crate) struct Apart {
     /// Logits by the running statistics, after the last step.
     pub(crate) looked: f64,
     /// Parameters and statistics.
-    pub(crate) live: (f64, String),
+    pub(crate) weights: (f64, String),
     /// The average.
     pub(crate) ema: (f64, String),
     /// The momentum; after a single step without decay it is the gradient.
     pub(crate) momentum: (f64, String),
     /// Inputs and outputs of the engine.
-    pub(crate) told: Vec<Told>,
+    pub(crate) told: Vec<StepRecord>,
 }
 
 impl fmt::Display for Apart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { metrics, seen, looked, live, ema, momentum, .. } = self;
+        let Self { metrics, seen, looked, weights, ema, momentum, .. } = self;
         write!(f, "losses {metrics:.1e}, logits {seen:.1e} and {looked:.1e}")?;
-        [("live", live), ("average", ema), ("momentum", momentum)]
+        [("weights", weights), ("EMA", ema), ("momentum", momentum)]
             .iter()
             .try_for_each(|(what, (apart, tensor))| write!(f, ", {what} {apart:.1e} at {tensor}"))
     }
@@ -67,7 +66,7 @@ impl Apart {
             metrics: self.metrics.max(other.metrics),
             seen: self.seen.max(other.seen),
             looked: self.looked.max(other.looked),
-            live: larger(self.live, other.live),
+            weights: larger(self.weights, other.weights),
             ema: larger(self.ema, other.ema),
             momentum: larger(self.momentum, other.momentum),
             told: self.told,
@@ -75,7 +74,7 @@ impl Apart {
     }
 
     pub(crate) fn largest(&self) -> f64 {
-        let all = [self.metrics, self.seen, self.looked, self.live.0, self.ema.0, self.momentum.0];
+        let all = [self.metrics, self.seen, self.looked, self.weights.0, self.ema.0, self.momentum.0];
         all.into_iter().fold(0.0, f64::max)
     }
 }
@@ -92,7 +91,7 @@ impl Case {
     }
 
     /// Runs the case in the engine and writes its start, its batches and plans, and its end into a folder.
-    pub(crate) fn record(&self, folder: &Path) -> Vec<Told> {
+    pub(crate) fn record(&self, folder: &Path) -> Vec<StepRecord> {
         let mut run = Run::new(self.settings, self.method, self.rows);
         write_snapshot(&run, folder, "start");
         let told = run.steps(self.steps);
@@ -112,7 +111,7 @@ impl Case {
         let read = |name: &str| fs::read(folder.join(name)).expect("what replay.py wrote");
         let ours = run.engine.snapshot().expect("a snapshot");
         let theirs = EngineSnapshot {
-            live: read("live.safetensors"),
+            weights: read("live.safetensors"),
             ema: read("ema.safetensors"),
             momentum: read("momentum.safetensors"),
             loss_scale: ours.loss_scale,
@@ -122,16 +121,16 @@ impl Case {
         let logits = tensors::read(&read("logits.safetensors"));
         let seen: Vec<f32> = told.iter().flat_map(|told| told.logits.iter().copied()).collect();
         let first = told.first().expect("a step").views.x.clone();
-        let looked = run.engine.predict(&first, Weights::Live).expect("logits").logits;
+        let looked = run.engine.predict(&first, Weights::Trained).expect("logits").logits;
         // PyTorch counts passes, the engine steps.
         if self.method.base_loss == BaseLoss::Once {
-            assert_eq!(tensors::counts(&ours.live), tensors::counts(&theirs.live), "{}", self.name);
+            assert_eq!(tensors::counts(&ours.weights), tensors::counts(&theirs.weights), "{}", self.name);
         }
         let apart = Apart {
             metrics: metrics_apart(&self.method, &told, &read("metrics.json")),
             seen: logits_apart(&seen, &logits, "seen"),
             looked: logits_apart(&looked, &logits, "looked"),
-            live: apart(&ours.live, &theirs.live),
+            weights: apart(&ours.weights, &theirs.weights),
             ema: apart(&ours.ema, &theirs.ema),
             momentum: apart(&ours.momentum, &theirs.momentum),
             told,
@@ -140,10 +139,10 @@ impl Case {
         // The other way round: what PyTorch wrote is a snapshot, bit for bit.
         run.engine.restore(&theirs).expect("files of PyTorch");
         let back = run.engine.snapshot().expect("a snapshot");
-        assert_eq!(tensors::read(&back.live), tensors::read(&theirs.live), "{}", self.name);
+        assert_eq!(tensors::read(&back.weights), tensors::read(&theirs.weights), "{}", self.name);
         assert_eq!(tensors::read(&back.ema), tensors::read(&theirs.ema), "{}", self.name);
         assert_eq!(tensors::read(&back.momentum), tensors::read(&theirs.momentum), "{}", self.name);
-        let looked = run.engine.predict(&first, Weights::Live).expect("logits").logits;
+        let looked = run.engine.predict(&first, Weights::Trained).expect("logits").logits;
         // The same weights, so nothing but the rounding of one pass.
         let apart_with_theirs = logits_apart(&looked, &logits, "looked");
         assert!(apart_with_theirs < 1e-5, "{}: {apart_with_theirs:.1e} with the same weights", self.name);
@@ -151,7 +150,7 @@ impl Case {
         apart
     }
 
-    fn write(&self, folder: &Path, told: &[Told]) {
+    fn write(&self, folder: &Path, told: &[StepRecord]) {
         let Self { settings, method, .. } = self;
         let smoothing = match method.smoothing {
             Smoothing::None => 0.0,
@@ -185,7 +184,7 @@ impl Case {
         });
         fs::write(folder.join("case.json"), case.to_string()).expect("written");
         let side = settings.model.size as usize;
-        let views = told.iter().enumerate().flat_map(|(n, Told { views, .. })| {
+        let views = told.iter().enumerate().flat_map(|(n, StepRecord { views, .. })| {
             let views = [("x", &views.x), ("weak", &views.weak), ("strong", &views.strong)];
             views.map(|(view, pixels)| {
                 let shape = vec![pixels.len() / settings.model.image_bytes(), side, side, 3];
@@ -199,14 +198,14 @@ impl Case {
 
 fn write_snapshot(run: &Run, folder: &Path, when: &str) {
     let snapshot = run.engine.snapshot().expect("a snapshot");
-    for (part, file) in [("live", snapshot.live), ("ema", snapshot.ema), ("momentum", snapshot.momentum)] {
+    for (part, file) in [("live", snapshot.weights), ("ema", snapshot.ema), ("momentum", snapshot.momentum)] {
         fs::write(folder.join(format!("{when}.{part}.safetensors")), file).expect("written");
     }
 }
 
 /// A step's plan, for PyTorch: which rows are mixed, but neither targets nor weights, which it computes itself.
-fn planned(told: &Told) -> Value {
-    let Told { views, rate, plan, again, .. } = told;
+fn planned(told: &StepRecord) -> Value {
+    let StepRecord { views, rate, plan, again, .. } = told;
     let place = |row: Row| match row {
         Row::Labelled(i) => i,
         Row::Unlabelled(j) => views.ids.len() + j,
@@ -233,7 +232,7 @@ fn planned(told: &Told) -> Value {
     })
 }
 
-fn metrics_apart(method: &Method, told: &[Told], file: &[u8]) -> f64 {
+fn metrics_apart(method: &Method, told: &[StepRecord], file: &[u8]) -> f64 {
     let theirs: Vec<[f64; 7]> = serde_json::from_slice(file).expect("metrics");
     let terms = method.loss_terms();
     assert_eq!(theirs.len(), told.len());

@@ -7,9 +7,9 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::{BottleneckStride, FirstBlock};
 use calmix_testkit::tier;
 
-use crate::case::Case;
+use super::case::Case;
+use super::peer::Peer;
 use crate::methods::plain;
-use crate::peer::Peer;
 use crate::run::{Rows, settings};
 
 /// What one pass and its gradient may differ by, in f32, relative to each tensor.

@@ -15,9 +15,9 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::FirstBlock;
 use calmix_recipe::step_kind::StepKind;
 
-use crate::case::{Apart, Case};
+use super::case::{Apart, Case};
+use super::peer::Peer;
 use crate::methods::{calibratemix, every, fixmatch, flexmatch, freematch, plain, released, softmatch};
-use crate::peer::Peer;
 use crate::run::{Rows, settings};
 
 const ROWS: Rows = Rows { labelled: 8, unlabelled: 16 };

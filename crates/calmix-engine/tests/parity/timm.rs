@@ -17,9 +17,9 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::peer::python;
+use super::peer::python;
+use super::tensors::{Tensors, distance, norm, read};
 use crate::run::settings;
-use crate::tensors::{Tensors, distance, norm, read};
 
 const NETWORKS: [&str; 4] =
     ["tf_efficientnet_lite0", "tf_efficientnet_lite1", "tf_efficientnet_lite2", "resnet50"];
@@ -135,13 +135,13 @@ fn apart(question: &Question, answer: &Answer) -> f64 {
     let (weights, pixels) = (answer.weights(question), answer.pixels());
     let mut engine = question.engine(1000);
     let fresh = engine.snapshot().expect("a snapshot");
-    let whole = EngineSnapshot { live: weights.clone(), ema: weights.clone(), ..fresh };
+    let whole = EngineSnapshot { weights: weights.clone(), ema: weights.clone(), ..fresh };
     engine.restore(&whole).expect("timm's weights");
     let got = engine.predict(&pixels, Weights::Ema).expect("outputs");
     // The backbone alone, under a classifier of three classes.
     let mut backbone = question.engine(3);
     backbone.start_from(&weights).expect("timm's backbone");
-    let alone = backbone.predict(&pixels, Weights::Live).expect("outputs");
+    let alone = backbone.predict(&pixels, Weights::Trained).expect("outputs");
     assert_eq!(alone.logits.len(), 6);
     let pairs = [("logits", &got.logits), ("features", &got.features), ("features", &alone.features)];
     let apart = pairs.map(|(what, got)| {
@@ -198,7 +198,7 @@ fn photos_have_the_classes_that_timm_gives_them() {
     let mut engine = question.engine(1000);
     let fresh = engine.snapshot().expect("a snapshot");
     let file = answer.weights(&question);
-    engine.restore(&EngineSnapshot { live: file.clone(), ema: file, ..fresh }).expect("the weights");
+    engine.restore(&EngineSnapshot { weights: file.clone(), ema: file, ..fresh }).expect("the weights");
     let pixels = answer.pixels();
     let batches = pixels.chunks(50 * 224 * 224 * 3);
     let logits = batches.flat_map(|batch| engine.predict(batch, Weights::Ema).expect("outputs").logits);

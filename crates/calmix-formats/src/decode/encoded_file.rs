@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
-use calmix_io::sparse_file::is_hollow;
+use calmix_io::safe_open::hollow_problem;
 
 use super::problem::{DecodeLimits, DecodeProblem};
 use crate::error::FormatProblem;
@@ -42,11 +42,8 @@ impl EncodedFile {
         if found.len() > limits.bytes {
             return Err(DecodeProblem::Bytes(found.len()).into());
         }
-        if is_hollow(&file, &found) {
-            return Err(FormatProblem::Limit(format!(
-                "a sparse file: {} bytes, nearly all of them holes",
-                found.len()
-            )));
+        if let Some(problem) = hollow_problem(&file, &found) {
+            return Err(FormatProblem::Limit(problem));
         }
         let lease = ENCODED.lease(found.len());
         let mut bytes = Vec::new();

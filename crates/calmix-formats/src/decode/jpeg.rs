@@ -61,7 +61,7 @@ impl ImageFormat for Jpeg {
         }
         #[cfg(not(feature = "turbo"))]
         let _ = side;
-        plain(bytes, head, true)
+        decode_with_zune(bytes, head, true)
     }
 }
 
@@ -169,7 +169,7 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeProblem> {
 }
 
 /// By zune-jpeg; `vector` allows its vector instructions, which do not change a bit of the result.
-fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeProblem> {
+fn decode_with_zune(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeProblem> {
     let options = DecoderOptions::default()
         .set_strict_mode(false)
         .set_use_unsafe(vector)
@@ -204,8 +204,8 @@ mod tests {
             let bytes = golden.bytes(case.file);
             let head = Jpeg.head(bytes).unwrap();
             assert_eq!(
-                plain(bytes, head, true).unwrap(),
-                plain(bytes, head, false).unwrap(),
+                decode_with_zune(bytes, head, true).unwrap(),
+                decode_with_zune(bytes, head, false).unwrap(),
                 "{}",
                 case.name
             );

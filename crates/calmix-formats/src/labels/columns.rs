@@ -24,14 +24,14 @@ impl LabelColumns {
 }
 
 /// A column that a list must have.
-struct Wanted {
+struct ColumnRole {
     what: &'static str,
     option: &'static str,
     usual: &'static [&'static str],
 }
 
 // Compared without case, and without spaces, `_` and `-`.
-const IMAGE: Wanted = Wanted {
+const IMAGE: ColumnRole = ColumnRole {
     what: "names the image",
     option: "--path-column",
     usual: &[
@@ -50,14 +50,14 @@ const IMAGE: Wanted = Wanted {
 };
 /// Names of columns that identify a row, the first one that is there wins; then those of [`IMAGE`].
 const ID: [&str; 7] = ["id", "key", "sampleid", "row", "index", "filenames", "imagepaths"];
-const LABEL: Wanted = Wanted {
+const LABEL: ColumnRole = ColumnRole {
     what: "holds the label",
     option: "--label-column",
     usual: &["label", "labels", "labelname", "class", "classname", "category", "categoryname", "target"],
 };
 
-const EMBEDDED: Wanted =
-    Wanted { what: "holds the image", option: "--path-column", usual: &["image", "img"] };
+const EMBEDDED: ColumnRole =
+    ColumnRole { what: "holds the image", option: "--path-column", usual: &["image", "img"] };
 
 /// The column that identifies the rows of a table of vectors or of their labels, if there is one.
 ///
@@ -178,11 +178,11 @@ pub fn check_separator(
 }
 
 /// Whether a header names both columns by usual names.
-pub fn has_both(header: &StringRecord) -> bool {
+pub fn has_image_and_label(header: &StringRecord) -> bool {
     [IMAGE, LABEL].iter().all(|wanted| !usual(header, wanted).is_empty())
 }
 
-fn usual(header: &StringRecord, wanted: &Wanted) -> Vec<usize> {
+fn usual(header: &StringRecord, wanted: &ColumnRole) -> Vec<usize> {
     let is_usual = |name: &str| wanted.usual.contains(&simplified(name).as_str());
     (0..header.len()).filter(|&column| is_usual(&header[column])).collect()
 }
@@ -193,9 +193,9 @@ pub fn simplified(name: &str) -> String {
     name.to_lowercase()
 }
 
-fn find_one(header: &StringRecord, named: Option<&str>, wanted: &Wanted) -> Result<usize, FormatProblem> {
+fn find_one(header: &StringRecord, named: Option<&str>, wanted: &ColumnRole) -> Result<usize, FormatProblem> {
     let all = || header.iter().collect::<Vec<_>>().join(", ");
-    let Wanted { what, option, .. } = wanted;
+    let ColumnRole { what, option, .. } = wanted;
     if let Some(named) = named {
         let column = header.iter().position(|name| name.trim() == named);
         let what = format!("there is no column `{named}`; the columns are: {}", all());

@@ -5,17 +5,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use calmix_io::counted::counted;
 use calmix_io::safe_path;
+use calmix_io::text::counted;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
 use super::columns::{self, LabelColumns};
-use super::text::{class_of, group_of};
+use super::text::{parse_class, parse_group};
 use crate::csv_lines::LineCount;
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 
 /// Bytes of the longest list: ten million rows.
-const LONGEST: u64 = 1 << 30;
+const MAX_LIST_BYTES: u64 = 1 << 30;
 
 /// A list of labels.
 #[derive(Debug)]
@@ -44,12 +44,10 @@ impl LabelTable {
     /// If it cannot be read, contradicts itself, or names a file that does not exist.
     pub fn read(root: &Path, folder: &str, list: &str, columns: &LabelColumns) -> Result<Self, FormatError> {
         let path = root.join(folder).join(list);
-        let text = read_text(root, &path, LONGEST)?;
+        let text = read_text(root, &path, MAX_LIST_BYTES)?;
         let mut rows = Vec::new();
         read_rows(&text, &path, columns, |line, LabelRow { file, label, group }| {
-            let at = |text: String| {
-                FormatError::new(&path, FormatProblem::Content(text)).at(format!("line {line}"))
-            };
+            let at = |text: String| FormatError::content(&path, text).at(format!("line {line}"));
             let name = if folder.is_empty() { file.clone() } else { format!("{folder}/{file}") };
             let full = root.join(&name);
             if full.is_dir() {
@@ -72,7 +70,7 @@ pub fn has_labels(root: &Path, path: &Path) -> bool {
     let Ok(text) = read_text(root, path, START) else { return false };
     let mut record = StringRecord::new();
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_slice());
-    reader.read_record(&mut record).is_ok_and(|read| read && columns::has_both(&record))
+    reader.read_record(&mut record).is_ok_and(|read| read && columns::has_image_and_label(&record))
 }
 
 /// The list, without a byte order mark: all of it, or as much as [`has_labels`] needs.
@@ -81,11 +79,9 @@ fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, FormatEr
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(longest).read_to_end(&mut text));
     read.map_err(|error| FormatError::new(path, error))?;
-    if longest == LONGEST && text.len() as u64 == LONGEST {
-        let problem = FormatProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
-        return Err(
-            FormatError::new(path, problem).hint("split it into one list each for train, val and test")
-        );
+    if longest == MAX_LIST_BYTES && text.len() as u64 == MAX_LIST_BYTES {
+        return Err(FormatError::limit(path, format!("the list is larger than {MAX_LIST_BYTES} bytes"))
+            .hint("split it into one list each for train, val and test"));
     }
     Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
 }
@@ -104,8 +100,7 @@ fn read_rows(
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     while read_record(&mut reader, &mut record, path, &mut lines)? {
         let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
-        let at =
-            |text: String| FormatError::new(path, FormatProblem::Content(text)).at(format!("line {line}"));
+        let at = |text: String| FormatError::content(path, text).at(format!("line {line}"));
         let Some((columns::ListColumns { path: file, label, group }, fields)) = columns else {
             let at = |problem| FormatError::new(path, problem).at(format!("line {line}"));
             columns = Some((columns::find(&record, names, &at)?, record.len()));
@@ -133,15 +128,13 @@ fn read_rows(
             return Err(error.hint("keep one row per image"));
         }
         let wrong = |problem| FormatError::new(path, problem).at(format!("line {line}"));
-        let label = class_of(label).map_err(wrong)?;
-        let group = group_of(group).map_err(wrong)?.map(str::to_owned);
+        let label = parse_class(label).map_err(wrong)?;
+        let group = parse_group(group).map_err(wrong)?.map(str::to_owned);
         visit(line, LabelRow { file: file.to_owned(), label, group })?;
     }
     if seen.is_empty() {
-        let problem = FormatProblem::Content("the list has no rows".into());
-        return Err(
-            FormatError::new(path, problem).hint("write the header `file,label` and one line per image")
-        );
+        return Err(FormatError::content(path, "the list has no rows")
+            .hint("write the header `file,label` and one line per image"));
     }
     Ok(())
 }
@@ -156,8 +149,7 @@ fn read_record(
         let line = error.position().map(|place| lines.line_at(place.byte() as usize));
         let failed = match error.into_kind() {
             ErrorKind::Utf8 { .. } => {
-                let problem = FormatProblem::Format("not UTF-8".into());
-                FormatError::new(path, problem).hint("save the list as \"CSV UTF-8\"")
+                FormatError::format(path, "not UTF-8").hint("save the list as \"CSV UTF-8\"")
             }
             ErrorKind::Io(error) => FormatError::new(path, error),
             other => FormatError::new(path, io::Error::other(format!("{other:?}"))),

@@ -11,7 +11,7 @@ const MISSING: [&str; 6] = ["nan", "-nan", "<na>", "nat", "#n/a", "<null>"];
 const MAYBE_MISSING: [&str; 6] = ["na", "n/a", "none", "null", "nil", "missing"];
 
 /// The largest number of classes; a label beyond it is taken for a mistake.
-pub const MOST_CLASSES: u64 = 1 << 20;
+pub const MAX_CLASSES: u64 = 1 << 20;
 
 /// With at most this many classes, labels may be sparse: a subset of ImageNet under its original numbers.
 const FEW_CLASSES: u64 = 1_000;
@@ -23,9 +23,9 @@ pub const HINT: &str = "correct the label, or number the classes from 0 without 
 /// −1.
 ///
 /// # Errors
-/// As [`class_of`].
-pub fn label_of(text: &str) -> Result<Option<String>, FormatProblem> {
-    if text == "-1" { Ok(None) } else { class_of(text) }
+/// As [`parse_class`].
+pub fn parse_label(text: &str) -> Result<Option<String>, FormatProblem> {
+    if text == "-1" { Ok(None) } else { parse_class(text) }
 }
 
 /// The class that a label names; `None` if it is empty.
@@ -35,7 +35,7 @@ pub fn label_of(text: &str) -> Result<Option<String>, FormatProblem> {
 ///
 /// # Errors
 /// If the label stands for a missing value, or is too long for a class.
-pub fn class_of(text: &str) -> Result<Option<String>, FormatProblem> {
+pub fn parse_class(text: &str) -> Result<Option<String>, FormatProblem> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -65,7 +65,7 @@ pub fn may_be_missing(class: &str) -> bool {
 /// # Errors
 /// If the text stands for a missing value, or is longer than the name of a class may be. Read as groups, missing values would
 /// put all samples without a group into one.
-pub fn group_of(text: &str) -> Result<Option<&str>, FormatProblem> {
+pub fn parse_group(text: &str) -> Result<Option<&str>, FormatProblem> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -75,11 +75,11 @@ pub fn group_of(text: &str) -> Result<Option<&str>, FormatProblem> {
              or rename the group"
         )));
     }
-    if text.len() > class_names::MAX_BYTES {
+    if text.len() > class_names::MAX_NAME_BYTES {
         return Err(FormatProblem::Limit(format!(
             "the name of the group has {} bytes, expected at most {}",
             text.len(),
-            class_names::MAX_BYTES
+            class_names::MAX_NAME_BYTES
         )));
     }
     Ok(Some(text))
@@ -106,29 +106,29 @@ mod tests {
     #[test]
     fn missing_values_are_refused_and_words_are_classes() {
         for text in ["NaN", "nan", "NAN", "<NA>", "NaT", "#N/A"] {
-            let problem = label_of(text).unwrap_err().to_string();
+            let problem = parse_label(text).unwrap_err().to_string();
             assert!(problem.contains("leave it empty if the sample is unlabelled"), "{problem}");
         }
         for text in ["None", "NA", "null", "nano", "Nancy", "0", "-2", "nan bread"] {
-            assert_eq!(label_of(text).unwrap().as_deref(), Some(text));
+            assert_eq!(parse_label(text).unwrap().as_deref(), Some(text));
         }
         for text in ["", "-1"] {
-            assert_eq!(label_of(text).unwrap(), None, "{text:?}");
+            assert_eq!(parse_label(text).unwrap(), None, "{text:?}");
         }
-        assert!(label_of(&"x".repeat(class_names::MAX_BYTES + 1)).is_err());
+        assert!(parse_label(&"x".repeat(class_names::MAX_NAME_BYTES + 1)).is_err());
         assert!(may_be_missing("None") && !may_be_missing("cat"));
     }
 
     #[test]
     fn missing_group_is_refused() {
         for text in ["nan", "NaN", "<NA>", "-1", "#N/A"] {
-            let problem = group_of(text).unwrap_err().to_string();
+            let problem = parse_group(text).unwrap_err().to_string();
             assert!(problem.contains("leave it empty if the sample is a group of its own"), "{problem}");
         }
-        assert_eq!(group_of("").unwrap(), None);
+        assert_eq!(parse_group("").unwrap(), None);
         for text in ["0", "patient 7", "None", "-2"] {
-            assert_eq!(group_of(text).unwrap(), Some(text));
+            assert_eq!(parse_group(text).unwrap(), Some(text));
         }
-        group_of(&"x".repeat(class_names::MAX_BYTES + 1)).unwrap_err();
+        parse_group(&"x".repeat(class_names::MAX_NAME_BYTES + 1)).unwrap_err();
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::ZlibDecoder;
 
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 use crate::expansion;
 
 /// Types of elements.
@@ -89,12 +89,9 @@ impl Body {
             other => return Err(body.refused(format!("an element of type {other}, expected a matrix (14)"))),
         }
         if !expansion::is_plausible(u64::from(bytes), u64::from(head.bytes)) {
-            let problem = FormatProblem::Limit(format!(
-                "{bytes} compressed bytes that claim to unpack to {} bytes",
-                head.bytes
-            ));
+            let problem = format!("{bytes} compressed bytes that claim to unpack to {} bytes", head.bytes);
             let hint = "if you trust the file, save it uncompressed with save(…, '-v6')";
-            return Err(FormatError::new(&body.path, problem).at(body.location()).hint(hint));
+            return Err(FormatError::limit(&body.path, problem).at(body.location()).hint(hint));
         }
         body.left = u64::from(head.bytes);
         Ok(body)
@@ -192,7 +189,7 @@ impl Body {
     }
 
     pub(super) fn refused(&self, problem: impl Into<String>) -> FormatError {
-        let error = FormatError::new(&self.path, FormatProblem::Format(problem.into()));
+        let error = FormatError::format(&self.path, problem);
         error.at(self.location()).hint("download the file again")
     }
 

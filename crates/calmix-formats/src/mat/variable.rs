@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::body::{Body, ByteOrder, Element};
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 
 /// Types of elements inside a variable.
 const INT8: u32 = 1;
@@ -13,8 +13,8 @@ const UINT32: u32 = 6;
 const NUMERIC: std::ops::RangeInclusive<u32> = 6..=15;
 const COMPLEX: u32 = 0x0800;
 /// MATLAB's names have at most 63 letters.
-const LONGEST_NAME: u32 = 255;
-const MOST_DIMENSIONS: u32 = 32;
+const MAX_NAME_BYTES: u32 = 255;
+const MAX_DIMENSIONS: u32 = 32;
 
 /// How numbers are stored, which may be narrower than their class: MATLAB stores whole doubles as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,8 +103,8 @@ impl Variable {
 
         let shape = body.element()?;
         let count = shape.bytes / 4;
-        if shape.kind != INT32 || shape.bytes % 4 != 0 || !(2..=MOST_DIMENSIONS).contains(&count) {
-            return Err(body.refused(format!("expected 2 to {MOST_DIMENSIONS} dimensions of an array")));
+        if shape.kind != INT32 || shape.bytes % 4 != 0 || !(2..=MAX_DIMENSIONS).contains(&count) {
+            return Err(body.refused(format!("expected 2 to {MAX_DIMENSIONS} dimensions of an array")));
         }
         let mut dims = Vec::new();
         for _ in 0..count {
@@ -120,7 +120,7 @@ impl Variable {
         body.padding(&shape)?;
 
         let title = body.element()?;
-        if title.kind != INT8 || title.bytes > LONGEST_NAME {
+        if title.kind != INT8 || title.bytes > MAX_NAME_BYTES {
             return Err(body.refused("expected the name of an array"));
         }
         let mut name = vec![0; title.bytes as usize];
@@ -206,9 +206,8 @@ impl Variable {
     /// If it is not stored as bytes, has fewer left, or the file is damaged.
     pub fn bytes(&mut self, into: &mut [u8]) -> Result<(), FormatError> {
         if self.mat_type != MatType::U8 {
-            let problem =
-                FormatProblem::Content(format!("{} holds {:?}, not bytes", self.name, self.mat_type));
-            return Err(FormatError::new(&self.body.path, problem).at(self.location()));
+            let problem = format!("{} holds {:?}, not bytes", self.name, self.mat_type);
+            return Err(FormatError::content(&self.body.path, problem).at(self.location()));
         }
         self.take(into.len() as u64)?;
         self.body.read(into)

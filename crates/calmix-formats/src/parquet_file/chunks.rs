@@ -13,7 +13,7 @@ use crate::expansion;
 use crate::read_at::{ReadAt, ReadFrom};
 
 /// Bytes of the largest page, compressed or not; writers make pages of a megabyte.
-const LARGEST_PAGE: u64 = 256 << 20;
+const MAX_PAGE_BYTES: u64 = 256 << 20;
 
 /// A Parquet file.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl ChunkReader for Chunks {
         // The crate allocates what the header says before it decompresses.
         if let Some([unpacked, packed]) = page_lengths(&header)
             && start + 8 < self.file.length()
-            && (unpacked > LARGEST_PAGE || !expansion::is_plausible(packed, unpacked))
+            && (unpacked > MAX_PAGE_BYTES || !expansion::is_plausible(packed, unpacked))
         {
             return Err(too_large(unpacked));
         }
@@ -58,7 +58,7 @@ impl ChunkReader for Chunks {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        if length as u64 > LARGEST_PAGE {
+        if length as u64 > MAX_PAGE_BYTES {
             return Err(too_large(length as u64));
         }
         let end = start.checked_add(length as u64).filter(|&end| end <= self.file.length());
@@ -73,7 +73,7 @@ impl ChunkReader for Chunks {
 
 fn too_large(length: u64) -> ParquetError {
     ParquetError::General(format!(
-        "a page of {length} bytes: expected at most {LARGEST_PAGE}, and fewer if it is compressed to a hundredth"
+        "a page of {length} bytes: expected at most {MAX_PAGE_BYTES}, and fewer if it is compressed to a hundredth"
     ))
 }
 

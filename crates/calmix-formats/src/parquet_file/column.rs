@@ -2,7 +2,7 @@
 
 use parquet::basic::{ConvertedType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
@@ -11,7 +11,7 @@ use crate::error::FormatProblem;
 use crate::labels::columns::is_group;
 
 /// Bytes of the longest id or label: many rows can share one text of a dictionary.
-const LONGEST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 /// A column of a file, by its index among the leaves of the schema.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl Leaf {
 }
 
 /// Whether a column can hold ids, labels or groups: text, whole numbers, or numbers that pandas made of whole ones with gaps.
-pub fn holds_texts(description: &ColumnDescriptor) -> bool {
+pub fn can_hold_text(description: &ColumnDescriptor) -> bool {
     let is_text = match description.physical_type() {
         Type::INT32 | Type::INT64 | Type::DOUBLE => true,
         Type::BYTE_ARRAY => {
@@ -56,7 +56,7 @@ pub fn holds_texts(description: &ColumnDescriptor) -> bool {
 /// # Errors
 /// If there is such a column.
 pub fn check_group_column(metadata: &ParquetMetaData) -> std::result::Result<(), FormatProblem> {
-    let is_other = |leaf: &Leaf| is_group(leaf.root()) && !holds_texts(&leaf.description);
+    let is_other = |leaf: &Leaf| is_group(leaf.root()) && !can_hold_text(&leaf.description);
     let Some(other) = Leaf::all(metadata).find(is_other) else { return Ok(()) };
     Err(FormatProblem::Content(format!(
         "the column `{}` names the groups, but holds neither text nor whole numbers; convert it, or rename it if it holds \
@@ -94,55 +94,55 @@ impl TextColumn {
         Some(Self { values, present, is_unsigned })
     }
 
-    /// Appends the values of the next rows; `None` where there is none.
-    ///
-    /// # Errors
-    /// If the column is damaged, or a value is neither a short text nor a whole number.
-    pub fn read(&mut self, rows: usize, into: &mut Vec<Option<String>>) -> Result<()> {
+    /// Reads the values of the next rows; `None` where there is none. A value that is neither a short text nor a whole number is
+    /// an error.
+    pub fn read(&mut self, rows: usize) -> Result<Vec<Option<String>>> {
         let mut levels = Vec::new();
         let is_unsigned = self.is_unsigned;
-        let texts: Vec<Option<String>> = match &mut self.values {
+        let present: Vec<Option<String>> = match &mut self.values {
             Values::Int32(reader) => {
-                let mut values = Vec::new();
-                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
                 let text = |value: &i32| {
                     if is_unsigned { value.cast_unsigned().to_string() } else { value.to_string() }
                 };
-                values.iter().map(|value| Some(text(value))).collect()
+                values(reader, rows, &mut levels)?.iter().map(|value| Some(text(value))).collect()
             }
             Values::Int64(reader) => {
-                let mut values = Vec::new();
-                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
                 let text = |value: &i64| {
                     if is_unsigned { value.cast_unsigned().to_string() } else { value.to_string() }
                 };
-                values.iter().map(|value| Some(text(value))).collect()
+                values(reader, rows, &mut levels)?.iter().map(|value| Some(text(value))).collect()
             }
             Values::Double(reader) => {
-                let mut values = Vec::new();
-                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-                values.iter().map(|&value| whole(value)).collect::<Result<_>>()?
+                values(reader, rows, &mut levels)?.into_iter().map(whole).collect::<Result<_>>()?
             }
             Values::Bytes(reader) => {
-                let mut values = Vec::new();
-                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-                values.iter().map(|value| text(value).map(Some)).collect::<Result<_>>()?
+                let bytes = values(reader, rows, &mut levels)?;
+                bytes.iter().map(|value| text(value).map(Some)).collect::<Result<_>>()?
             }
         };
-        let mut texts = texts.into_iter();
-        let first = into.len();
-        if self.present == 0 {
-            into.extend(texts.by_ref());
+        let mut present = present.into_iter();
+        let texts: Vec<Option<String>> = if self.present == 0 {
+            present.by_ref().collect()
         } else {
-            into.extend(
-                levels.iter().map(|&level| if level == self.present { texts.next().flatten() } else { None }),
-            );
+            let text = |&level: &i16| if level == self.present { present.next().flatten() } else { None };
+            levels.iter().map(text).collect()
+        };
+        if texts.len() == rows && present.len() == 0 {
+            return Ok(texts);
         }
-        if into.len() - first == rows && texts.len() == 0 {
-            return Ok(());
-        }
-        Err(ParquetError::General(format!("{} values for {rows} rows", into.len() - first)))
+        Err(ParquetError::General(format!("{} values for {rows} rows", texts.len())))
     }
+}
+
+/// Reads the values that are present in the next rows, and the definition level of every row.
+fn values<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    levels: &mut Vec<i16>,
+) -> Result<Vec<T::T>> {
+    let mut values = Vec::new();
+    reader.read_records(rows, Some(levels), None, &mut values)?;
+    Ok(values)
 }
 
 /// A whole number that pandas stored as a floating-point number, because others are missing.
@@ -157,9 +157,9 @@ fn whole(value: f64) -> Result<Option<String>> {
 }
 
 fn text(value: &ByteArray) -> Result<String> {
-    if value.len() > LONGEST {
+    if value.len() > MAX_TEXT_BYTES {
         return Err(ParquetError::General(format!(
-            "a text of {} bytes, expected at most {LONGEST}",
+            "a text of {} bytes, expected at most {MAX_TEXT_BYTES}",
             value.len()
         )));
     }

@@ -67,7 +67,7 @@ impl FoundClasses {
             Some((known, _)) if *known == names => {}
             Some((_, other)) => {
                 let problem = format!("it has other class names, or in another order, than {other}");
-                let error = FormatError::new(&file.path, FormatProblem::Content(problem));
+                let error = FormatError::content(&file.path, problem);
                 return Err(error.hint("keep datasets with different classes in different folders"));
             }
         }

@@ -18,7 +18,7 @@ use crate::parquet_file::{Leaf, ParquetFile, check_group_column};
 const KEY: &str = "huggingface";
 
 /// Bytes of the longest metadata that are read: enough for a million classes.
-const LONGEST: usize = 16 << 20;
+const MAX_METADATA_BYTES: usize = 16 << 20;
 
 /// The columns that are read.
 #[derive(Debug)]
@@ -134,8 +134,11 @@ fn is_whole(leaf: &Leaf) -> bool {
 }
 
 fn names_in(text: &str, label: &str) -> Result<Option<Vec<String>>, FormatProblem> {
-    if text.len() > LONGEST {
-        return Err(FormatProblem::Limit(format!("{} bytes, expected at most {LONGEST}", text.len())));
+    if text.len() > MAX_METADATA_BYTES {
+        return Err(FormatProblem::Limit(format!(
+            "{} bytes, expected at most {MAX_METADATA_BYTES}",
+            text.len()
+        )));
     }
     let format = |error: serde_json::Error| FormatProblem::Format(error.to_string());
     let metadata: Value = serde_json::from_str(text).map_err(format)?;

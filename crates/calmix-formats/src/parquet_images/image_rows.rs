@@ -5,9 +5,9 @@ use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result};
 
 use super::image_columns::ImageColumns;
-use crate::error::{FormatError, FormatProblem};
-use crate::labels::text::{MOST_CLASSES, group_of, label_of};
-use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
+use crate::error::FormatError;
+use crate::labels::text::{MAX_CLASSES, parse_group, parse_label};
+use crate::parquet_file::{Leaf, ParquetFile, TextColumn, catch_panics, changed_type};
 
 /// Rows that are read in order.
 pub struct ImageRows<'a> {
@@ -63,27 +63,28 @@ impl<'a> ImageRows<'a> {
             if self.next_group == file.metadata.num_row_groups() {
                 return Ok(None);
             }
-            let group = guarded(|| RowGroup::open(file, columns, self.next_group, has_images));
+            let group = catch_panics(|| RowGroup::open(file, columns, self.next_group, has_images));
             self.group = Some(group.map_err(|error| at(file.damaged(&error)))?);
             self.next_group += 1;
         }
         let Some(group) = &mut self.group else { return Ok(None) };
-        let (image, label, group) = guarded(|| group.read()).map_err(|error| at(file.damaged(&error)))?;
-        let wrong = |problem: String| at(FormatError::new(&file.path, FormatProblem::Content(problem)));
+        let (image, label, group) =
+            catch_panics(|| group.read()).map_err(|error| at(file.damaged(&error)))?;
+        let wrong = |problem: String| at(FormatError::content(&file.path, problem));
         if has_images && image.is_none() {
             let hint = "remove the row, or write the file with the images in it: `dataset.to_parquet(…)` of \
                         Hugging Face's datasets";
             return Err(wrong("there is no image in it".into()).hint(hint));
         }
-        let label = label_of(label.as_deref().unwrap_or_default());
+        let label = parse_label(label.as_deref().unwrap_or_default());
         let label = label.map_err(|problem| at(FormatError::new(&file.path, problem)))?.map(|text| {
-            let number = text.parse::<u32>().ok().filter(|&number| u64::from(number) < MOST_CLASSES);
+            let number = text.parse::<u32>().ok().filter(|&number| u64::from(number) < MAX_CLASSES);
             number.ok_or_else(|| {
-                wrong(format!("the label is {text}, expected less than {MOST_CLASSES}, or -1 for none"))
+                wrong(format!("the label is {text}, expected less than {MAX_CLASSES}, or -1 for none"))
                     .hint("correct the label")
             })
         });
-        let group = group_of(group.as_deref().unwrap_or_default());
+        let group = parse_group(group.as_deref().unwrap_or_default());
         let group = group.map_err(|problem| at(FormatError::new(&file.path, problem)))?.map(str::to_owned);
         self.next_row += 1;
         Ok(Some(ImageRow { number, image, label: label.transpose()?, group }))
@@ -104,16 +105,14 @@ impl RowGroup {
     fn read(&mut self) -> Result<(Option<ByteArray>, Option<String>, Option<String>)> {
         self.rows_left -= 1;
         let image = self.image.as_mut().map(ImageColumn::read).transpose()?.flatten();
-        let mut labels = Vec::new();
-        if let Some(label) = &mut self.label {
-            label.read(1, &mut labels)?;
-        }
-        let mut groups = Vec::new();
-        if let Some(group) = &mut self.group {
-            group.read(1, &mut groups)?;
-        }
-        Ok((image, labels.pop().flatten(), groups.pop().flatten()))
+        Ok((image, next_text(&mut self.label)?, next_text(&mut self.group)?))
     }
+}
+
+/// Reads the text of the next row, if there is such a column.
+fn next_text(column: &mut Option<TextColumn>) -> Result<Option<String>> {
+    let Some(column) = column else { return Ok(None) };
+    Ok(column.read(1)?.pop().flatten())
 }
 
 /// The images of a row group.

@@ -13,7 +13,7 @@ use crate::read_at::{ReadAt, ReadFrom};
 pub(super) enum ArrayData {
     /// In a file, between two positions.
     InFile { file: Arc<ReadAt>, start: u64, end: u64 },
-    /// In an archive, after so many bytes of a header.
+    /// In an archive, after a header of this many bytes.
     Zipped { entry: ZipEntry, header: u64 },
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::array_data::ArrayData;
 use super::array_labels::{ArrayLabels, LabelStream};
 use super::parquet::ParquetTable;
-use super::rows::{RowStream, VectorBlock, VectorRows};
+use super::vector_source::{RowStream, VectorBlock, VectorRows};
 use crate::element_type::ElementType;
 use crate::error::FormatError;
 use crate::read_at::read_error;
@@ -23,7 +23,7 @@ pub(super) struct VectorArray {
 #[derive(Debug)]
 pub(super) struct ArrayFormat {
     pub(super) arrays: Vec<VectorArray>,
-    pub(super) number: ElementType,
+    pub(super) element_type: ElementType,
     /// Numbers of a row.
     pub(super) numbers: usize,
     pub(super) labels: Option<ArrayLabels>,
@@ -75,7 +75,7 @@ struct OpenArray<'a> {
 
 impl RowStream for ArrayStream<'_> {
     fn read(&mut self, rows: usize, into: &mut VectorBlock) -> Result<(), FormatError> {
-        let row_bytes = self.format.numbers * self.format.number.bytes();
+        let row_bytes = self.format.numbers * self.format.element_type.bytes();
         let mut left = rows as u64;
         while left > 0 {
             let Some(open) = self.opened()? else { break };
@@ -84,7 +84,7 @@ impl RowStream for ArrayStream<'_> {
             bytes.resize(rows as usize * row_bytes, 0);
             let Some(open) = &mut self.open else { break };
             open.from.read_exact(&mut bytes).map_err(|error| read_error(&open.array.path, error))?;
-            self.format.number.append(&bytes, &mut into.vectors);
+            self.format.element_type.append(&bytes, &mut into.vectors);
             open.rows_left -= rows;
             left -= rows;
             self.bytes = bytes;
@@ -101,7 +101,7 @@ impl<'a> ArrayStream<'a> {
     fn opened(&mut self) -> Result<Option<&OpenArray<'a>>, FormatError> {
         if self.open.as_ref().is_none_or(|open| open.rows_left == 0) {
             let [array, rest @ ..] = self.arrays else { return Ok(None) };
-            let row_bytes = (self.format.numbers * self.format.number.bytes()) as u64;
+            let row_bytes = (self.format.numbers * self.format.element_type.bytes()) as u64;
             let from = array.data.reader(self.skipped * row_bytes);
             let from = from.map_err(|error| read_error(&array.path, error))?;
             self.open = Some(OpenArray { array, from, rows_left: array.rows - self.skipped });

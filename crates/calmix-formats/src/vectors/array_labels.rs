@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::array_data::ArrayData;
 use crate::error::{FormatError, FormatProblem};
-use crate::labels::text::label_of;
-use crate::npy::NpyItem;
+use crate::labels::text::parse_label;
+use crate::npy::NpyType;
 use crate::read_at::read_error;
 
 /// The names of arrays that hold labels.
-pub(super) const NAMES: [&str; 4] = ["labels", "label", "y", "targets"];
+pub(super) const LABEL_NAMES: [&str; 4] = ["labels", "label", "y", "targets"];
 
 /// An array of labels.
 #[derive(Debug)]
 pub struct ArrayLabels {
     path: PathBuf,
     data: ArrayData,
-    item: NpyItem,
+    item: NpyType,
 }
 
 /// Labels that are read in order.
 pub struct LabelStream {
     path: PathBuf,
     from: Box<dyn Read + Send>,
-    item: NpyItem,
+    item: NpyType,
     row: u64,
 }
 
@@ -33,12 +33,12 @@ impl ArrayLabels {
     pub(super) fn new(
         path: &Path,
         data: ArrayData,
-        item: NpyItem,
+        item: NpyType,
         shape: &[u64],
         rows: u64,
     ) -> Result<Self, FormatError> {
-        let wrong = |problem: String| FormatError::new(path, FormatProblem::Content(problem));
-        if matches!(item, NpyItem::Float(_)) {
+        let wrong = |problem: String| FormatError::content(path, problem);
+        if matches!(item, NpyType::Float(_)) {
             let hint = "save them as whole numbers, -1 for no label: `labels.astype('int64')`";
             return Err(wrong("its labels are floating-point numbers".into()).hint(hint));
         }
@@ -72,12 +72,12 @@ impl LabelStream {
             self.from.read_exact(&mut item).map_err(|error| read_error(&self.path, error))?;
             let wrong = |problem| FormatError::new(&self.path, problem).at(format!("row {}", self.row));
             let label = match self.item {
-                NpyItem::Text { .. } => {
+                NpyType::Text { .. } => {
                     text(&item).ok_or_else(|| wrong(FormatProblem::Format("the label is not text".into())))?
                 }
-                whole => whole.whole(&item).to_string(),
+                int => int.int(&item).to_string(),
             };
-            into.push(label_of(&label).map_err(wrong)?);
+            into.push(parse_label(&label).map_err(wrong)?);
             self.row += 1;
         }
         Ok(())

@@ -9,14 +9,14 @@ use super::parquet::ParquetTable;
 use super::place::VectorPlace;
 use super::shape::VectorShape;
 use super::vector_source::{VectorFile, VectorSource};
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 use crate::listing::contents;
 
 const VECTORS: &str = "img_emb";
 const METADATA: &str = "metadata";
 
 /// Whether a folder is one of clip-retrieval.
-pub(super) fn is_one(folder: &Path) -> bool {
+pub(super) fn is_clip_folder(folder: &Path) -> bool {
     folder.join(VECTORS).is_dir()
 }
 
@@ -29,30 +29,28 @@ pub(super) fn open(place: &VectorPlace, options: &VectorOptions) -> Result<Vecto
     let mut all = None;
     for (_, name) in &parts {
         let npy = NpyFile::open(place, name)?;
-        let (mut shape, number) = npy.vectors()?;
+        let (mut shape, element_type) = npy.vectors()?;
         let file = npy.vector_file(name, shape.rows);
         if let Some((sum, first)) = all {
             let sum: VectorShape = sum;
-            if (sum.views, sum.width, first) != (shape.views, shape.width, number) {
-                let problem = FormatProblem::Content(format!(
-                    "its vectors have {} × {} numbers of type {number:?}, those of {} have {} × {} of type {first:?}",
+            if (sum.views, sum.width, first) != (shape.views, shape.width, element_type) {
+                return Err(FormatError::content(&file.path, format!(
+                    "its vectors have {} × {} numbers of type {element_type:?}, those of {} have {} × {} of type {first:?}",
                     shape.views, shape.width, parts[0].1, sum.views, sum.width
-                ));
-                return Err(FormatError::new(&file.path, problem).hint("compute all parts with one model"));
+                )).hint("compute all parts with one model"));
             }
             shape.rows += sum.rows;
         }
         arrays.push(npy.into_array(file.rows));
         files.push(file);
-        all = Some((shape, number));
+        all = Some((shape, element_type));
     }
-    let Some((shape, number)) = all else {
-        let problem = FormatProblem::Content("there is no img_emb_*.npy in it".into());
-        return Err(FormatError::new(folder, problem));
+    let Some((shape, element_type)) = all else {
+        return Err(FormatError::content(folder, "there is no img_emb_*.npy in it"));
     };
     let metadata = metadata(place, options, &parts, &files)?;
-    let format = ArrayFormat { arrays, number, numbers: shape.numbers(), labels: None, metadata };
-    Ok(VectorSource::new(shape, files, Some(number), format))
+    let format = ArrayFormat { arrays, element_type, numbers: shape.numbers(), labels: None, metadata };
+    Ok(VectorSource::new(shape, files, Some(element_type), format))
 }
 
 /// The ids and labels, if there is a folder of them: a file for each array, with as many rows.
@@ -69,7 +67,7 @@ fn metadata(
     let numbers = |parts: &[(u64, String)]| parts.iter().map(|(number, _)| *number).collect::<Vec<_>>();
     if numbers(&tables) != numbers(parts) {
         let problem = format!("{} files of metadata for {} files of vectors", tables.len(), parts.len());
-        let error = FormatError::new(place.folder.join(METADATA), FormatProblem::Content(problem));
+        let error = FormatError::content(place.folder.join(METADATA), problem);
         return Err(error.hint("each img_emb_N.npy needs its metadata_N.parquet"));
     }
     let names: Vec<String> = tables.into_iter().map(|(_, name)| name).collect();
@@ -77,18 +75,17 @@ fn metadata(
     for (file, rows) in files.iter().zip(table.rows_of_files()) {
         if file.rows != rows {
             let problem = format!("{} vectors, but its metadata have {rows} rows", file.rows);
-            return Err(FormatError::new(&file.path, FormatProblem::Content(problem))
-                .hint("run clip-retrieval again"));
+            return Err(FormatError::content(&file.path, problem).hint("run clip-retrieval again"));
         }
     }
     Ok(Some(table))
 }
 
 /// The files `FOLDER_N` of a folder, by their numbers.
-fn numbered(place: &VectorPlace, folder: &str, ending: &str) -> Result<Vec<(u64, String)>, FormatError> {
+fn numbered(place: &VectorPlace, folder: &str, extension: &str) -> Result<Vec<(u64, String)>, FormatError> {
     let files = contents(&place.folder, folder)?.files;
     let number = |name: &str| {
-        let name = name.strip_prefix(folder)?.strip_prefix('_')?.strip_suffix(ending)?;
+        let name = name.strip_prefix(folder)?.strip_prefix('_')?.strip_suffix(extension)?;
         name.parse::<u64>().ok()
     };
     let mut parts: Vec<(u64, String)> =

@@ -11,17 +11,15 @@ use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
 
 use super::options::{VectorOptions, choose};
 use super::place::VectorPlace;
-use super::rows::{RowStream, VectorBlock, VectorRows, skip};
-use super::shape::{MOST_NUMBERS, VectorShape};
-use super::vector_format::VectorFormat;
-use super::vector_source::{VectorFile, VectorSource};
+use super::shape::{MAX_ROW_VALUES, VectorShape};
+use super::vector_source::{RowStream, VectorBlock, VectorFile, VectorRows, VectorSource, skip};
 use crate::error::{FormatError, FormatProblem};
 use crate::labels::columns::{check_separator, group_column, id_column, label_column};
-use crate::labels::text::{group_of, label_of};
+use crate::labels::text::{parse_group, parse_label};
 use crate::read_at::{ReadAt, ReadFrom};
 
 /// Bytes of the longest line.
-const LONGEST_LINE: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// A CSV file whose header was read, and whose rows were counted.
 #[derive(Debug)]
@@ -42,51 +40,35 @@ struct CsvColumns {
     group: Option<usize>,
 }
 
-/// A CSV file with a column for each number.
-pub(super) struct Csv;
-
-impl VectorFormat for Csv {
-    fn ending(&self) -> Option<&'static str> {
-        Some("csv")
+/// Opens a CSV file with a column for each number, and counts its rows.
+pub(super) fn open(
+    place: &VectorPlace,
+    name: &str,
+    options: &VectorOptions,
+) -> Result<VectorSource, FormatError> {
+    let file = Arc::new(place.open(name)?);
+    let path = file.path().to_owned();
+    let mut lines = CsvLines::new(&path, &file);
+    let mut record = StringRecord::new();
+    let at = |problem| FormatError::new(&path, problem).at("line 1");
+    if !lines.read(&mut record)? {
+        return Err(FormatError::content(&path, "the file is empty"));
     }
-
-    fn matches(&self, _start: &[u8], place: &VectorPlace) -> bool {
-        place.has_ending(&["csv"])
+    check_separator(&record, &at)?;
+    let columns = CsvColumns::find(&record, options).map_err(at)?;
+    let is_other = |column: &usize| {
+        ![columns.id, columns.group].contains(&Some(*column)) && !columns.numbers.contains(column)
+    };
+    let others = (0..record.len()).filter(is_other).map(|column| record[column].trim().to_owned()).collect();
+    let mut rows = 0;
+    while lines.read(&mut record)? {
+        rows += 1;
     }
-
-    /// Opens a CSV file and counts its rows.
-    fn open(
-        &self,
-        place: &VectorPlace,
-        name: &str,
-        options: &VectorOptions,
-    ) -> Result<VectorSource, FormatError> {
-        let file = Arc::new(place.open(name)?);
-        let path = file.path().to_owned();
-        let mut lines = CsvLines::new(&path, &file);
-        let mut record = StringRecord::new();
-        let at = |problem| FormatError::new(&path, problem).at("line 1");
-        if !lines.read(&mut record)? {
-            return Err(FormatError::new(&path, FormatProblem::Content("the file is empty".into())));
-        }
-        check_separator(&record, &at)?;
-        let columns = CsvColumns::find(&record, options).map_err(at)?;
-        let is_other = |column: &usize| {
-            ![columns.id, columns.group].contains(&Some(*column)) && !columns.numbers.contains(column)
-        };
-        let others =
-            (0..record.len()).filter(is_other).map(|column| record[column].trim().to_owned()).collect();
-        let mut rows = 0;
-        while lines.read(&mut record)? {
-            rows += 1;
-        }
-        let shape = VectorShape::new(rows, 1, columns.numbers.len() as u64);
-        let shape = shape.map_err(|problem| FormatError::new(&path, problem))?;
-        let relative = name.to_owned();
-        let files = vec![VectorFile { path: path.clone(), relative, length: file.length(), rows, start: 0 }];
-        let source = VectorSource::new(shape, files, None, CsvTable { path, file, shape, columns });
-        Ok(source.with_label_columns(others))
-    }
+    let shape = VectorShape::new(rows, 1, columns.numbers.len() as u64);
+    let shape = shape.map_err(|problem| FormatError::new(&path, problem))?;
+    let files = vec![VectorFile::new(&file, name, rows, 0)];
+    let source = VectorSource::new(shape, files, None, CsvTable { path, file, shape, columns });
+    Ok(source.with_label_columns(others))
 }
 
 impl CsvColumns {
@@ -111,9 +93,9 @@ impl CsvColumns {
         let chosen = choose(&names, options.vector_column.as_deref(), "groups of columns")?;
         let numbers: Vec<usize> =
             groups.into_values().nth(chosen).unwrap_or_default().into_values().collect();
-        if numbers.len() as u64 > MOST_NUMBERS {
+        if numbers.len() as u64 > MAX_ROW_VALUES {
             return Err(FormatProblem::Limit(format!(
-                "{} columns, expected at most {MOST_NUMBERS}",
+                "{} columns, expected at most {MAX_ROW_VALUES}",
                 numbers.len()
             )));
         }
@@ -148,8 +130,8 @@ impl RowStream for CsvStream<'_> {
         let CsvColumns { numbers, id, label, group } = &self.table.columns;
         for _ in 0..rows {
             if !self.lines.read(&mut self.record)? {
-                let problem = FormatProblem::Changed("the file became shorter while it was read".into());
-                return Err(FormatError::new(&self.table.path, problem));
+                let problem = "the file became shorter while it was read";
+                return Err(FormatError::changed(&self.table.path, problem));
             }
             let record = &self.record;
             let wrong = |problem| {
@@ -163,19 +145,18 @@ impl RowStream for CsvStream<'_> {
                     let problem = format!("number {index} is {text:?}, which is not a number");
                     let line = record.position().map_or(0, csv::Position::line);
                     let row = into.first + (into.vectors.len() / numbers.len()) as u64;
-                    FormatError::new(&self.table.path, FormatProblem::Content(problem))
-                        .at(format!("line {line}, row {row}"))
+                    FormatError::content(&self.table.path, problem).at(format!("line {line}, row {row}"))
                 })?);
             }
             if let Some(id) = id {
                 into.ids.get_or_insert_default().push(record.get(*id).unwrap_or_default().to_owned());
             }
             if let Some(label) = label {
-                let label = label_of(record.get(*label).unwrap_or_default().trim());
+                let label = parse_label(record.get(*label).unwrap_or_default().trim());
                 into.labels.get_or_insert_default().push(label.map_err(wrong)?);
             }
             if let Some(group) = group {
-                let group = group_of(record.get(*group).unwrap_or_default().trim()).map_err(wrong)?;
+                let group = parse_group(record.get(*group).unwrap_or_default().trim()).map_err(wrong)?;
                 into.groups.get_or_insert_default().push(group.map(str::to_owned));
             }
         }
@@ -200,7 +181,7 @@ struct LimitedReader {
 impl CsvLines {
     /// Reads from the start of a file, without its byte order mark. `path` names it in errors.
     pub fn new(path: &Path, file: &Arc<ReadAt>) -> Self {
-        let from = BufReader::with_capacity(1 << 16, ReadFrom::new(file, 0, file.length()));
+        let from = BufReader::with_capacity(1 << 16, ReadFrom::full(file));
         let left = Arc::new(AtomicU64::new(0));
         let from = LimitedReader { from, left: Arc::clone(&left), at_start: true };
         let reader = ReaderBuilder::new().has_headers(false).from_reader(from);
@@ -212,11 +193,10 @@ impl CsvLines {
     /// # Errors
     /// If the record is damaged, too long, or has another number of fields than the first.
     pub fn read(&mut self, record: &mut StringRecord) -> Result<bool, FormatError> {
-        self.left.store(LONGEST_LINE, Ordering::Relaxed);
+        self.left.store(MAX_LINE_BYTES, Ordering::Relaxed);
         self.reader.read_record(record).map_err(|error| {
             let line = error.position().map(csv::Position::line);
-            let wrong =
-                |problem: &str| FormatError::new(&self.path, FormatProblem::Format(problem.to_owned()));
+            let wrong = |problem: &str| FormatError::format(&self.path, problem);
             let failed = match error.into_kind() {
                 ErrorKind::Utf8 { .. } => wrong("not UTF-8").hint("save the table as \"CSV UTF-8\""),
                 ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -246,7 +226,7 @@ impl Read for LimitedReader {
         }
         let left = self.left.load(Ordering::Relaxed).checked_sub(count as u64);
         let left = left.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("a line of more than {LONGEST_LINE} bytes"))
+            io::Error::new(io::ErrorKind::InvalidData, format!("a line of more than {MAX_LINE_BYTES} bytes"))
         })?;
         self.left.store(left, Ordering::Relaxed);
         Ok(count)

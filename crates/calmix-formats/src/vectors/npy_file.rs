@@ -9,11 +9,10 @@ use super::array_labels::ArrayLabels;
 use super::options::VectorOptions;
 use super::place::VectorPlace;
 use super::shape::VectorShape;
-use super::vector_format::VectorFormat;
 use super::vector_source::{VectorFile, VectorSource};
 use crate::element_type::ElementType;
 use crate::error::{FormatError, FormatProblem};
-use crate::npy::{NpyHeader, NpyItem, is_npy};
+use crate::npy::{NpyHeader, NpyType};
 use crate::read_at::{ReadAt, ReadFrom};
 
 /// A file whose header was read, and whose length matches it.
@@ -24,32 +23,14 @@ pub struct NpyFile {
     header: NpyHeader,
 }
 
-/// A file of one array.
-pub(super) struct Npy;
-
-impl VectorFormat for Npy {
-    fn ending(&self) -> Option<&'static str> {
-        Some("npy")
-    }
-
-    fn matches(&self, start: &[u8], _place: &VectorPlace) -> bool {
-        is_npy(start)
-    }
-
-    /// Opens a file of vectors.
-    fn open(
-        &self,
-        place: &VectorPlace,
-        name: &str,
-        _options: &VectorOptions,
-    ) -> Result<VectorSource, FormatError> {
-        let npy = NpyFile::open(place, name)?;
-        let (shape, number) = npy.vectors()?;
-        let file = npy.vector_file(name, shape.rows);
-        let arrays = vec![npy.into_array(shape.rows)];
-        let format = ArrayFormat { arrays, number, numbers: shape.numbers(), labels: None, metadata: None };
-        Ok(VectorSource::new(shape, vec![file], Some(number), format))
-    }
+/// Opens a file of one array of vectors.
+pub(super) fn open(place: &VectorPlace, name: &str, _: &VectorOptions) -> Result<VectorSource, FormatError> {
+    let npy = NpyFile::open(place, name)?;
+    let (shape, element_type) = npy.vectors()?;
+    let file = npy.vector_file(name, shape.rows);
+    let arrays = vec![npy.into_array(shape.rows)];
+    let format = ArrayFormat { arrays, element_type, numbers: shape.numbers(), labels: None, metadata: None };
+    Ok(VectorSource::new(shape, vec![file], Some(element_type), format))
 }
 
 impl NpyFile {
@@ -60,7 +41,7 @@ impl NpyFile {
     pub fn open(place: &VectorPlace, name: &str) -> Result<Self, FormatError> {
         let file = Arc::new(place.open(name)?);
         let path = file.path().to_owned();
-        let header = NpyHeader::read(&mut ReadFrom::new(&file, 0, file.length()))
+        let header = NpyHeader::read(&mut ReadFrom::full(&file))
             .map_err(|problem| FormatError::new(&path, problem))?;
         let expected = header.data_bytes().and_then(|bytes| bytes.checked_add(header.start));
         if expected != Some(file.length()) {
@@ -70,7 +51,7 @@ impl NpyFile {
                 file.length(),
                 header.item.bytes()
             );
-            return Err(FormatError::new(&path, FormatProblem::Format(problem)).hint("write it again"));
+            return Err(FormatError::format(&path, problem).hint("write it again"));
         }
         Ok(Self { path, file, header })
     }
@@ -78,22 +59,15 @@ impl NpyFile {
     /// The size and the numbers of an array of vectors.
     pub(super) fn vectors(&self) -> Result<(VectorShape, ElementType), FormatError> {
         let wrong = |problem| FormatError::new(&self.path, problem);
-        let NpyItem::Float(number) = self.header.item else {
+        let NpyType::Float(element_type) = self.header.item else {
             let problem = FormatProblem::Content("its numbers are not floating-point numbers".into());
             return Err(wrong(problem).hint("save `.astype('float32')` of the array"));
         };
-        Ok((VectorShape::of_array(&self.header.shape).map_err(wrong)?, number))
+        Ok((VectorShape::from_dimensions(&self.header.shape).map_err(wrong)?, element_type))
     }
 
     pub(super) fn vector_file(&self, name: &str, rows: u64) -> VectorFile {
-        let length = self.file.length();
-        VectorFile {
-            path: self.path.clone(),
-            relative: name.to_owned(),
-            length,
-            rows,
-            start: self.header.start,
-        }
+        VectorFile::new(&self.file, name, rows, self.header.start)
     }
 
     pub(super) fn into_array(self, rows: u64) -> VectorArray {

@@ -9,20 +9,19 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::array_data::{ArrayData, ZipEntry};
 use super::array_format::{ArrayFormat, VectorArray};
-use super::array_labels::{ArrayLabels, NAMES};
+use super::array_labels::{ArrayLabels, LABEL_NAMES};
 use super::options::{VectorOptions, choose};
 use super::pickle;
 use super::place::VectorPlace;
 use super::shape::VectorShape;
-use super::vector_format::VectorFormat;
 use super::vector_source::{VectorFile, VectorSource};
 use crate::error::{FormatError, FormatProblem};
 use crate::expansion::is_plausible_for_vectors;
-use crate::npy::{NpyHeader, NpyItem};
+use crate::npy::{NpyHeader, NpyType};
 use crate::read_at::{ReadAt, ReadFrom};
 
 /// The most arrays of an archive.
-const MOST_ARRAYS: usize = 10_000;
+const MAX_ARRAYS: usize = 10_000;
 
 struct NamedArray {
     name: String,
@@ -30,76 +29,53 @@ struct NamedArray {
     entry: ZipEntry,
 }
 
-/// An archive of arrays.
-pub(super) struct Npz;
-
-impl VectorFormat for Npz {
-    fn ending(&self) -> Option<&'static str> {
-        Some("npz")
-    }
-
-    fn matches(&self, start: &[u8], _place: &VectorPlace) -> bool {
-        start.starts_with(b"PK")
-    }
-
-    /// Opens an archive with one array of vectors, and possibly one of labels.
-    fn open(
-        &self,
-        place: &VectorPlace,
-        name: &str,
-        options: &VectorOptions,
-    ) -> Result<VectorSource, FormatError> {
-        let file = Arc::new(place.open(name)?);
-        let path = file.path().to_owned();
-        let wrong = |problem: FormatProblem| FormatError::new(&path, problem);
-        let mut arrays = arrays(&file)?;
-        let is_vectors = |array: &NamedArray| {
-            matches!(array.header.item, NpyItem::Float(_)) && array.header.shape.len() >= 2
-        };
-        let labels = NAMES.iter().find_map(|name| arrays.iter().position(|array| array.name == *name));
-        let labels = labels.map(|index| arrays.swap_remove(index));
-        arrays.retain(is_vectors);
-        // `swap_remove` changes the order.
-        arrays.sort_by(|a, b| a.name.cmp(&b.name));
-        let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
-        let chosen = choose(&names, options.vector_column.as_deref(), "arrays").map_err(wrong)?;
-        let NamedArray { header, entry, .. } = arrays.swap_remove(chosen);
-        let shape = VectorShape::of_array(&header.shape).map_err(wrong)?;
-        let NpyItem::Float(number) = header.item else {
-            return Err(wrong(FormatProblem::Content("its numbers are not floating-point numbers".into())));
-        };
-        let labels = labels.map(|NamedArray { header, entry, .. }| {
-            let data = ArrayData::Zipped { entry, header: header.start };
-            ArrayLabels::new(&path, data, header.item, &header.shape, shape.rows)
-        });
-        let labels = labels.transpose()?;
-        let relative = name.to_owned();
-        let files = vec![VectorFile {
-            path: path.clone(),
-            relative,
-            length: file.length(),
-            rows: shape.rows,
-            start: 0,
-        }];
+/// Opens an archive with one array of vectors, and possibly one of labels.
+pub(super) fn open(
+    place: &VectorPlace,
+    name: &str,
+    options: &VectorOptions,
+) -> Result<VectorSource, FormatError> {
+    let file = Arc::new(place.open(name)?);
+    let path = file.path().to_owned();
+    let wrong = |problem: FormatProblem| FormatError::new(&path, problem);
+    let mut arrays = arrays(&file)?;
+    let is_vectors =
+        |array: &NamedArray| matches!(array.header.item, NpyType::Float(_)) && array.header.shape.len() >= 2;
+    let labels = LABEL_NAMES.iter().find_map(|name| arrays.iter().position(|array| array.name == *name));
+    let labels = labels.map(|index| arrays.swap_remove(index));
+    arrays.retain(is_vectors);
+    // `swap_remove` changes the order.
+    arrays.sort_by(|a, b| a.name.cmp(&b.name));
+    let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
+    let chosen = choose(&names, options.vector_column.as_deref(), "arrays").map_err(wrong)?;
+    let NamedArray { header, entry, .. } = arrays.swap_remove(chosen);
+    let shape = VectorShape::from_dimensions(&header.shape).map_err(wrong)?;
+    let NpyType::Float(element_type) = header.item else {
+        return Err(wrong(FormatProblem::Content("its numbers are not floating-point numbers".into())));
+    };
+    let labels = labels.map(|NamedArray { header, entry, .. }| {
         let data = ArrayData::Zipped { entry, header: header.start };
-        let arrays = vec![VectorArray { path, data, rows: shape.rows }];
-        let format = ArrayFormat { arrays, number, numbers: shape.numbers(), labels, metadata: None };
-        Ok(VectorSource::new(shape, files, None, format))
-    }
+        ArrayLabels::new(&path, data, header.item, &header.shape, shape.rows)
+    });
+    let labels = labels.transpose()?;
+    let files = vec![VectorFile::new(&file, name, shape.rows, 0)];
+    let data = ArrayData::Zipped { entry, header: header.start };
+    let arrays = vec![VectorArray { path, data, rows: shape.rows }];
+    let format = ArrayFormat { arrays, element_type, numbers: shape.numbers(), labels, metadata: None };
+    Ok(VectorSource::new(shape, files, None, format))
 }
 
 /// The arrays of an archive whose headers can be read; others may be anything, such as pickled objects.
 fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
     let path = file.path();
     let damaged = |error: zip::result::ZipError| {
-        FormatError::new(path, FormatProblem::Format(format!("not a whole zip archive: {error}")))
-            .hint("write it again")
+        FormatError::format(path, format!("not a whole zip archive: {error}")).hint("write it again")
     };
-    let directory = BufReader::new(ReadFrom::whole(file));
+    let directory = BufReader::new(ReadFrom::full(file));
     let mut archive = ZipArchive::new(directory).map_err(damaged)?;
-    if archive.len() > MOST_ARRAYS {
-        let problem = format!("{} arrays, expected at most {MOST_ARRAYS}", archive.len());
-        return Err(FormatError::new(path, FormatProblem::Limit(problem)));
+    if archive.len() > MAX_ARRAYS {
+        let problem = format!("{} arrays, expected at most {MAX_ARRAYS}", archive.len());
+        return Err(FormatError::limit(path, problem));
     }
     let mut arrays = Vec::new();
     let mut refused = None;
@@ -115,8 +91,8 @@ fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
             // Named like this without the crate's own decoder.
             CompressionMethod::DEFLATE => true,
             other => {
-                let problem = FormatProblem::Format(format!("it is compressed by {other}"));
-                let error = FormatError::new(path, problem).at(format!("array {name}"));
+                let problem = format!("it is compressed by {other}");
+                let error = FormatError::format(path, problem).at(format!("array {name}"));
                 return Err(error.hint("write it with numpy.savez_compressed"));
             }
         };
@@ -133,7 +109,7 @@ fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
             Err(problem) => {
                 let error = FormatError::new(path, problem).at(format!("array {name}"));
                 // Without its labels, the dataset would be another one.
-                if NAMES.contains(&name) {
+                if LABEL_NAMES.contains(&name) {
                     return Err(error);
                 }
                 refused = Some(error);

@@ -14,13 +14,11 @@ use parquet::file::metadata::ParquetMetaData;
 use self::row_stream::ParquetStream;
 pub(super) use self::schema::parts;
 use self::schema::{Columns, TablePart};
-pub use self::texts::ParquetTexts;
+pub use self::texts::ParquetTextColumn;
 use super::options::VectorOptions;
 use super::place::VectorPlace;
-use super::rows::{RowStream, VectorRows, skip};
 use super::shape::VectorShape;
-use super::vector_format::VectorFormat;
-use super::vector_source::{VectorFile, VectorSource};
+use super::vector_source::{RowStream, VectorFile, VectorRows, VectorSource, skip};
 use crate::error::{FormatError, FormatProblem};
 use crate::expansion::is_plausible_for_vectors;
 use crate::parquet_file::ParquetFile;
@@ -32,28 +30,6 @@ pub(crate) struct ParquetTable {
     parts: Vec<TablePart>,
     /// The size of the vectors; views and width are 0 if only ids and labels are read.
     shape: VectorShape,
-}
-
-/// Parquet: a column of vectors.
-pub(super) struct Parquet;
-
-impl VectorFormat for Parquet {
-    fn ending(&self) -> Option<&'static str> {
-        Some("parquet")
-    }
-
-    fn matches(&self, start: &[u8], _place: &VectorPlace) -> bool {
-        start.starts_with(b"PAR1")
-    }
-
-    fn open(
-        &self,
-        place: &VectorPlace,
-        name: &str,
-        options: &VectorOptions,
-    ) -> Result<VectorSource, FormatError> {
-        open(place, &[name.to_owned()], options)
-    }
 }
 
 /// Opens these files.
@@ -72,7 +48,7 @@ pub(super) fn open(
     if !is_plausible_for_vectors(bytes, table.shape.unpacked_bytes()) {
         let problem =
             format!("{bytes} bytes that expand to {}: probably an attack", table.shape.unpacked_bytes());
-        return Err(FormatError::new(first, FormatProblem::Limit(problem)));
+        return Err(FormatError::limit(first, problem));
     }
     let file = |TablePart { file, .. }: &TablePart| VectorFile {
         path: file.path.clone(),
@@ -119,7 +95,7 @@ impl ParquetTable {
             {
                 let problem =
                     format!("it has other columns of ids, labels or groups than {}", first.file.relative);
-                return Err(FormatError::new(&file.path, FormatProblem::Content(problem)));
+                return Err(FormatError::content(&file.path, problem));
             }
             rows = rows.saturating_add(file.rows);
             parts.push(TablePart { file, columns });
@@ -136,7 +112,7 @@ impl ParquetTable {
     fn first_vector(&self) -> Result<(u64, u64), FormatError> {
         let Some(part) = self.parts.iter().find(|part| part.file.rows > 0) else {
             let path = self.parts.first().map_or(Path::new(""), |part| &part.file.path);
-            return Err(FormatError::new(path, FormatProblem::Content("there are no rows in it".into())));
+            return Err(FormatError::content(path, "there are no rows in it"));
         };
         row_stream::first_vector(part)
     }

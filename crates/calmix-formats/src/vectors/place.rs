@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
 use crate::read_at::ReadAt;
 
 /// A folder, or one file in a folder; links are followed.
@@ -25,10 +25,8 @@ impl VectorPlace {
             return Ok(Self { folder: real, file: None });
         }
         let name = real.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-        let name = name.ok_or_else(|| {
-            let problem = FormatProblem::Content("its name is not UTF-8".into());
-            FormatError::new(path, problem).hint("rename it")
-        })?;
+        let name =
+            name.ok_or_else(|| FormatError::content(path, "its name is not UTF-8").hint("rename it"))?;
         let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
         Ok(Self { folder, file: Some(name) })
     }
@@ -41,10 +39,10 @@ impl VectorPlace {
         ReadAt::open(&self.folder, name)
     }
 
-    /// Whether the name of the file ends in one of these, in any case.
-    pub fn has_ending(&self, endings: &[&str]) -> bool {
-        let ending = self.file.as_ref().and_then(|name| Path::new(name).extension());
-        let ending = ending.map(|ending| ending.to_string_lossy().to_lowercase());
-        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+    /// Returns whether the file has one of these extensions, in any case.
+    pub fn has_extension(&self, extensions: &[&str]) -> bool {
+        let extension = self.file.as_ref().and_then(|name| Path::new(name).extension());
+        let extension = extension.map(|extension| extension.to_string_lossy().to_lowercase());
+        extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
     }
 }

@@ -5,7 +5,7 @@ use calmix_core::lanes;
 use crate::error::FormatProblem;
 
 /// The most numbers of a row: every model's vectors are far shorter, and a few rows always fit into memory.
-pub const MOST_NUMBERS: u64 = 1 << 20;
+pub const MAX_ROW_VALUES: u64 = 1 << 20;
 
 /// The greatest length. Vectors are centred, so two of them are subtracted, and the difference must have a length as an `f32`.
 const MAX_LENGTH: f64 = f32::MAX as f64 / 2.0;
@@ -20,7 +20,7 @@ pub(crate) struct VectorShape {
 
 impl VectorShape {
     /// The size by the dimensions of an array: rows × width, or rows × views × width.
-    pub(crate) fn of_array(dimensions: &[u64]) -> Result<Self, FormatProblem> {
+    pub(crate) fn from_dimensions(dimensions: &[u64]) -> Result<Self, FormatProblem> {
         match *dimensions {
             [rows, width] => Self::new(rows, 1, width),
             [rows, views, width] => Self::new(rows, views, width),
@@ -39,11 +39,11 @@ impl VectorShape {
             return Err(FormatProblem::Content("there are no vectors in it".into()));
         }
         match views.checked_mul(width) {
-            Some(numbers) if numbers <= MOST_NUMBERS => {
+            Some(numbers) if numbers <= MAX_ROW_VALUES => {
                 Ok(Self { rows, views: views as usize, width: width as usize })
             }
             _ => {
-                let problem = format!("{views} × {width} numbers per row, expected at most {MOST_NUMBERS}");
+                let problem = format!("{views} × {width} numbers per row, expected at most {MAX_ROW_VALUES}");
                 Err(FormatProblem::Limit(problem))
             }
         }

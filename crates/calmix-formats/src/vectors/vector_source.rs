@@ -1,11 +1,54 @@
 //! The rows of vectors of one source, in blocks, with the place of each.
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use super::rows::{LARGEST_BLOCK, RowStream, VectorBlock, VectorRows};
 use super::shape::{VectorShape, too_long};
 use crate::element_type::ElementType;
-use crate::error::{FormatError, FormatProblem};
+use crate::error::FormatError;
+use crate::read_at::ReadAt;
+
+/// Bytes of the largest block, as `f64`.
+const MAX_BLOCK_BYTES: usize = 32 << 20;
+
+/// Consecutive rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VectorBlock {
+    /// The number of the first row.
+    pub first: u64,
+    /// The numbers, row by row, `views` × `width` each.
+    pub vectors: Vec<f32>,
+    /// The id of each row, if the file has ids.
+    pub ids: Option<Vec<String>>,
+    /// The label of each row, if the file has labels; `None` for an unlabelled row.
+    pub labels: Option<Vec<Option<String>>>,
+    /// The name of the group of each row, if the file has groups; `None` for a row without one.
+    pub groups: Option<Vec<Option<String>>>,
+}
+
+/// The files of a source, opened and checked.
+pub(crate) trait VectorRows: Debug + Send + Sync {
+    /// Begins to read at a row.
+    fn stream(&self, first: u64) -> Result<Box<dyn RowStream + '_>, FormatError>;
+}
+
+/// Rows that are read in order.
+pub(crate) trait RowStream {
+    /// Appends the next rows. There are as many: the caller knows how many the source has.
+    fn read(&mut self, rows: usize, into: &mut VectorBlock) -> Result<(), FormatError>;
+}
+
+/// Reads and drops rows, for formats in which no row can be found without those before it.
+pub(super) fn skip(stream: &mut dyn RowStream, shape: VectorShape, rows: u64) -> Result<(), FormatError> {
+    let at_once = (MAX_BLOCK_BYTES / (8 * shape.numbers().max(1))).clamp(1, 4096) as u64;
+    let mut left = rows;
+    while left > 0 {
+        let rows = left.min(at_once);
+        stream.read(rows as usize, &mut VectorBlock::default())?;
+        left -= rows;
+    }
+    Ok(())
+}
 
 /// Rows of vectors, open for reading.
 #[derive(Debug)]
@@ -32,6 +75,13 @@ pub struct VectorFile {
     pub rows: u64,
     /// Where the first row begins; 0 if rows are not in place.
     pub start: u64,
+}
+
+impl VectorFile {
+    /// A file that is opened by its name below the folder of the source.
+    pub(super) fn new(file: &ReadAt, name: &str, rows: u64, start: u64) -> Self {
+        Self { path: file.path().to_owned(), relative: name.to_owned(), length: file.length(), rows, start }
+    }
 }
 
 impl VectorSource {
@@ -99,7 +149,7 @@ impl VectorSource {
     }
 
     fn all_blocks(&self, first: u64, rows_per_block: usize) -> VectorBlocks<'_> {
-        let most = LARGEST_BLOCK / (8 * self.shape.numbers());
+        let most = MAX_BLOCK_BYTES / (8 * self.shape.numbers());
         let rows_per_block = rows_per_block.clamp(1, most.max(1));
         VectorBlocks { source: self, stream: None, next: first, rows_per_block, is_finite: false }
     }
@@ -139,14 +189,14 @@ impl VectorBlocks<'_> {
         if block.vectors.len() != rows * numbers {
             let (path, row) = self.source.location(self.next);
             let problem = format!("{} numbers in {rows} rows of {numbers}", block.vectors.len());
-            return Err(FormatError::new(path, FormatProblem::Format(problem)).at(format!("row {row}")));
+            return Err(FormatError::format(path, problem).at(format!("row {row}")));
         }
         let is_bad = |number: &f32| self.is_finite && !number.is_finite();
         if let Some(bad) = block.vectors.iter().position(is_bad) {
             let (path, row) = self.source.location(self.next + (bad / numbers) as u64);
             let number = block.vectors.get(bad).copied().unwrap_or_default();
             let problem = format!("the number in column {} is {number}, which is not finite", bad % numbers);
-            return Err(FormatError::new(path, FormatProblem::Content(problem))
+            return Err(FormatError::content(path, problem)
                 .at(format!("row {row}"))
                 .hint("remove the row, or compute its vector again"));
         }
@@ -154,7 +204,7 @@ impl VectorBlocks<'_> {
         let mut views = block.vectors.chunks_exact(width).enumerate().filter(|_| self.is_finite);
         if let Some((view, problem)) = views.find_map(|(view, vector)| Some((view, too_long(vector)?))) {
             let (path, row) = self.source.location(self.next + (view / self.source.shape.views) as u64);
-            return Err(FormatError::new(path, FormatProblem::Content(problem))
+            return Err(FormatError::content(path, problem)
                 .at(format!("row {row}"))
                 .hint("remove the row, or divide all vectors by the same number"));
         }

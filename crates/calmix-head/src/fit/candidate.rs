@@ -2,18 +2,18 @@
 
 use calmix_core::mixup::Pairing;
 use calmix_core::pseudo::Base;
-use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::margins::SampleMargins;
 
 use crate::error::HeadError;
 use crate::gaussian_mixture::{GaussianMixture, gaussian_mixture};
-use crate::logistic_regression::{LEAST_GAIN, STRENGTHS, logistic_regression};
+use crate::logistic_regression::{MIN_GAIN, STRENGTHS, logistic_regression};
 use crate::network::Head;
 use crate::progress::FitProgress;
 use crate::samples::{HeadSamples, TrainingRows};
 use crate::settings::{Candidates, HeadSettings};
 use crate::training::{TrainedHead, train_checked};
 
-/// Which head it is.
+/// The kinds of heads that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidate {
     /// The head of the settings.
@@ -31,13 +31,13 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    /// Whether it is trained on the labels alone.
+    /// Returns whether it is trained on the labels alone.
     pub fn is_labels_alone(self) -> bool {
         matches!(self, Self::LabelsAlone | Self::LogisticRegression)
     }
 }
 
-/// How a head is trained.
+/// The training of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Training {
     Steps(Box<HeadSettings>),
@@ -45,14 +45,14 @@ pub(crate) enum Training {
     GaussianMixture(GaussianMixture),
 }
 
-/// The heads to train for some settings. [`Candidate::LrEm`] is not among them: it is made of others.
+/// Returns the heads to train. [`Candidate::LrEm`] is not among them: it is made of others.
 pub(crate) fn candidates(settings: &HeadSettings, has_unlabelled: bool) -> Vec<(Candidate, Training)> {
-    let own = (Candidate::Settings, Training::Steps(Box::new(*settings)));
+    let configured = (Candidate::Settings, Training::Steps(Box::new(*settings)));
     match settings.candidates {
         Candidates::Method => {
             let is_alone = settings.method.base == Base::Supervised && settings.method.mixup().is_none();
             let alone = (Candidate::LabelsAlone, Training::Steps(Box::new(labels_alone(settings))));
-            if settings.labels_alone && !is_alone { vec![own, alone] } else { vec![own] }
+            if settings.labels_alone && !is_alone { vec![configured, alone] } else { vec![configured] }
         }
         Candidates::OneVector => {
             let mut candidates = vec![(Candidate::LogisticRegression, Training::LogisticRegression)];
@@ -77,7 +77,7 @@ fn labels_alone(settings: &HeadSettings) -> HeadSettings {
 }
 
 impl Training {
-    /// The same without a log, for the head of a fold.
+    /// Returns the same training without a log, for the head of a fold.
     pub(crate) fn without_log(&self) -> Self {
         match self {
             Self::Steps(settings) => Self::Steps(Box::new(HeadSettings { log_every: 0, ..**settings })),
@@ -85,7 +85,7 @@ impl Training {
         }
     }
 
-    /// The steps that it counts in the progress of a fit.
+    /// Returns the steps that it counts in the progress of a fit.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::Steps(settings) => settings.steps,
@@ -93,7 +93,7 @@ impl Training {
         }
     }
 
-    /// The heads of some rows: one for each C of logistic regression, else a single one.
+    /// Trains on some rows: one head for each C of logistic regression, otherwise a single one.
     pub(crate) fn heads(
         &self,
         samples: HeadSamples<'_>,
@@ -102,7 +102,7 @@ impl Training {
     ) -> Result<Vec<TrainedHead>, HeadError> {
         let heads = match self {
             Self::Steps(settings) => return Ok(vec![train_checked(samples, rows, settings, progress)?]),
-            Self::LogisticRegression => logistic_regression(samples, rows, &STRENGTHS, LEAST_GAIN, progress)?,
+            Self::LogisticRegression => logistic_regression(samples, rows, &STRENGTHS, MIN_GAIN, progress)?,
             Self::GaussianMixture(settings) => vec![gaussian_mixture(samples, rows, *settings, progress)?],
         };
         progress.step();
@@ -111,8 +111,8 @@ impl Training {
 }
 
 impl TrainedHead {
-    /// A head that was not trained step by step: it has no log, and is its own average.
+    /// Wraps a head that was not trained step by step: it has no log, and its weights are its moving average.
     pub(crate) fn without_steps(head: Head) -> Self {
-        Self { live: head.clone(), average: head, log: Vec::new(), margins: SampleMargins::default() }
+        Self { weights: head.clone(), ema: head, log: Vec::new(), margins: SampleMargins::default() }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::calibrator::CalibratorKind;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
 use calmix_metrics::groups::group_means;
@@ -21,9 +21,9 @@ use crate::training::TrainedHead;
 /// A head with its calibrator and its predictions for labels that it was trained without.
 #[derive(Debug, Clone)]
 pub struct FittedHead {
-    /// Which head it is.
+    /// The kind of head.
     pub candidate: Candidate,
-    /// The head.
+    /// The trained head.
     pub trained: TrainedHead,
     /// The predictions for the validation samples, or those of the heads of folds for the labels, by ascending id.
     pub predictions: Predictions,
@@ -45,27 +45,28 @@ impl FittedHead {
     ) -> Result<Self, HeadError> {
         let stop = || progress.check_stop().is_err();
         let labels = predictions.group_count();
-        let least = least_labels();
+        let min_labels = min_labels();
         let calibrator;
         let nll;
-        if labels < least {
+        if labels < min_labels {
             let training_labels = TrainingLabels::TooFew;
-            let why = Uncalibrated { held_out: labels as u64, least: least as u64, training_labels };
-            calibrator = Fitted::Nothing(why);
+            let reason =
+                Uncalibrated { held_out: labels as u64, min_labels: min_labels as u64, training_labels };
+            calibrator = Fitted::Uncalibrated(reason);
             nll = nll_of_rows(predictions.matrix()?, &predictions.labels, 1.0)?;
         } else if predictions.split == EvalSet::Validation {
-            let fitted = FittedCalibrator::fit_unless(&predictions, FittedOn::ValidationSplit, &stop)?;
-            nll = fitted.cross_fit_unless(&predictions, &stop)?.nll;
-            calibrator = Fitted::Map(Box::new(fitted));
+            let fitted = FittedCalibrator::fit(&predictions, FittedOn::ValidationSplit, &stop)?;
+            nll = fitted.cross_fit(&predictions, &stop)?.nll;
+            calibrator = Fitted::Calibrator(Box::new(fitted));
         } else {
-            let (fitted, cross_fit) = FittedCalibrator::cross_fitted_out_of_fold(&predictions, &stop)?;
+            let (fitted, cross_fit) = FittedCalibrator::fit_out_of_fold(&predictions, &stop)?;
             nll = cross_fit.nll;
-            calibrator = Fitted::Map(Box::new(fitted));
+            calibrator = Fitted::Calibrator(Box::new(fitted));
         }
         Ok(Self { candidate, trained, predictions, calibrator, nll, unseen })
     }
 
-    /// The average of two linear heads, each at the temperature of its own calibrator.
+    /// Averages two linear heads, each at the temperature of its calibrator.
     pub(crate) fn average(
         candidate: Candidate,
         first: &Self,
@@ -73,7 +74,7 @@ impl FittedHead {
         progress: &FitProgress<'_>,
     ) -> Result<Self, HeadError> {
         let temperatures = [first.temperature(), second.temperature()];
-        let [head, other] = [&first.trained.average, &second.trained.average];
+        let [head, other] = [&first.trained.ema, &second.trained.ema];
         let numbers = average(head.numbers(), other.numbers(), temperatures);
         let trained = TrainedHead::without_steps(Head::new(head.shape(), numbers)?);
         let logits = average(&first.predictions.logits, &second.predictions.logits, temperatures);
@@ -84,40 +85,40 @@ impl FittedHead {
         Self::new(candidate, trained, Predictions { logits, ..first.predictions.clone() }, unseen, progress)
     }
 
-    /// The temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels are all
-    /// predicted right it is the lowest that is allowed, and an average at that temperature is sure of everything.
+    /// Returns the temperature of its calibrator; 1 if it has none. The most likely temperature would not do: if the few labels
+    /// are all predicted right it is the lowest that is allowed, and an average at that temperature is sure of everything.
     fn temperature(&self) -> f64 {
-        let temperature = self.calibrator.map().and_then(FittedCalibrator::temperature);
+        let temperature = self.calibrator.calibrator().and_then(FittedCalibrator::temperature);
         temperature.map_or(1.0, Temperature::value)
     }
 
-    /// The mean NLL of the labels that it was trained without, each group counting once; `None` if there are none.
+    /// Returns the mean NLL of the labels that it was trained without, each group counting once; `None` if there are none.
     pub fn mean_nll(&self) -> Option<f64> {
         mean(&self.nll_of_groups())
     }
 
-    /// The mean NLL of each group of these labels.
+    /// Returns the mean NLL of each group of these labels.
     pub(crate) fn nll_of_groups(&self) -> Vec<f64> {
         group_means(&self.nll, &self.predictions.groups)
     }
 }
 
-/// The average of two classifiers: the mean of two rows of numbers, each divided by its temperature.
+/// Averages two rows of numbers, each divided by its temperature.
 ///
-/// Of logits it is the mean of the log-probabilities, up to a number that all classes share; of the weights of two linear
-/// heads it is the head of these logits.
+/// For logits, this averages the log-probabilities, up to a number that all classes share; for the weights of two linear heads,
+/// the result is the head with these logits.
 fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
     let [first_scale, second_scale] = temperatures.map(|temperature| 0.5 / temperature);
     let pairs = first.iter().zip(second);
     pairs.map(|(&a, &b)| (f64::from(a) * first_scale + f64::from(b) * second_scale) as f32).collect()
 }
 
-/// The least number of labels that a calibrator is fitted on.
-pub(crate) fn least_labels() -> usize {
-    CalibratorKind::Temperature.least_labels()
+/// The smallest number of labels that a calibrator is fitted on.
+pub(crate) fn min_labels() -> usize {
+    CalibratorKind::Temperature.min_labels()
 }
 
-/// The mean; `None` of no numbers.
+/// Returns the mean; `None` without numbers.
 pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
@@ -125,7 +126,7 @@ pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
 /// The logits of rows by a head that was trained without them.
 pub(crate) type FoldLogits = BTreeMap<usize, Vec<f32>>;
 
-/// The predictions of the heads of folds for the labels whose class they know, by ascending id.
+/// Returns the predictions of the heads of folds for the labels whose class they know, by ascending id.
 pub(crate) fn out_of_fold(
     samples: &HeadSamples<'_>,
     rows: FoldLogits,
@@ -142,7 +143,7 @@ pub(crate) fn out_of_fold(
     predictions
 }
 
-/// What the heads of folds predict for the labels whose class they cannot know, by ascending id.
+/// Returns the predictions of the heads of folds for the labels whose class they cannot know, by ascending id.
 pub(crate) fn unseen_labels(
     samples: &HeadSamples<'_>,
     rows: &FoldLogits,
@@ -157,7 +158,7 @@ pub(crate) fn unseen_labels(
     labels
 }
 
-/// The predictions of a head for the validation samples.
+/// Predicts the validation samples.
 pub(crate) fn predictions_of(
     samples: &HeadSamples<'_>,
     validation: ValidationSamples<'_>,

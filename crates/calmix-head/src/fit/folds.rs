@@ -18,7 +18,7 @@ pub(crate) struct Folds {
 
 /// Deals the labelled rows into folds, each class spread over as many as it has groups for, and no group divided. There are no
 /// folds if every class is in a single one: no head of a fold could know the class of what it predicts.
-pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, wanted: usize, seed: Seed) -> Folds {
+pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, count: usize, seed: Seed) -> Folds {
     let groups = labelled_groups(samples, rows);
     let mut classes: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
     for (place, group) in groups.iter().enumerate() {
@@ -28,7 +28,7 @@ pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, wanted: usiz
     }
     let (single, several): (Vec<_>, Vec<_>) = classes.into_values().partition(|groups| groups.len() == 1);
     let mut fold_of: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut places = (0..wanted).cycle();
+    let mut places = (0..count).cycle();
     // The single ones come last, so that they do not change where the others are.
     for of_class in several.into_iter().chain(single) {
         // A group of several classes was dealt with the first of them.
@@ -38,7 +38,7 @@ pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, wanted: usiz
         members.sort_by_cached_key(|&group| seed.stream(Domain::Fold, 0, key(group)).next_u64());
         fold_of.extend(members.into_iter().zip(&mut places));
     }
-    let mut folds = vec![Vec::new(); wanted];
+    let mut folds = vec![Vec::new(); count];
     for (group, fold) in fold_of {
         folds[fold].extend(&groups[group]);
     }
@@ -53,7 +53,7 @@ pub(crate) fn folds(samples: &HeadSamples<'_>, rows: &TrainingRows, wanted: usiz
     Folds { rows: folds, unseen }
 }
 
-/// The labelled rows of each group, in the order of their first row.
+/// Returns the labelled rows of each group, in the order of their first row.
 fn labelled_groups(samples: &HeadSamples<'_>, rows: &TrainingRows) -> Vec<Vec<usize>> {
     let labelled: Vec<usize> =
         rows.labelled.iter().copied().filter(|&row| samples.label(row).is_some()).collect();
@@ -63,13 +63,13 @@ fn labelled_groups(samples: &HeadSamples<'_>, rows: &TrainingRows) -> Vec<Vec<us
         for row in rows.iter_mut() {
             *row = labelled[*row];
         }
-        // A group is known by its lowest row, in whatever order the rows are named.
+        // A group is identified by its lowest row, whatever the order of the rows.
         rows.sort_unstable();
     }
     of_groups
 }
 
-/// The rows whose class has no label outside their fold.
+/// Returns the rows whose class has no label outside their fold.
 fn unseen(samples: &HeadSamples<'_>, folds: &[Vec<usize>]) -> BTreeSet<usize> {
     let mut folds_of_class: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
     for (fold, rows) in folds.iter().enumerate() {
@@ -91,7 +91,7 @@ mod tests {
     use crate::sample_vectors::SampleVectors;
 
     /// Folds of samples with these labels and groups, at several seeds.
-    fn dealt(labels: &[u32], groups: &[u32], wanted: usize) -> Vec<Folds> {
+    fn dealt(labels: &[u32], groups: &[u32], count: usize) -> Vec<Folds> {
         let ids: Vec<u64> = (0..labels.len() as u64).map(|id| 10 * id).collect();
         let numbers = vec![1.0; labels.len()];
         let classes: Vec<String> =
@@ -107,7 +107,7 @@ mod tests {
             groups,
         };
         let rows = TrainingRows { labelled: (0..labels.len()).collect(), unlabelled: Vec::new() };
-        (0..20).map(|seed| folds(&samples, &rows, wanted, Seed(seed))).collect()
+        (0..20).map(|seed| folds(&samples, &rows, count, Seed(seed))).collect()
     }
 
     fn fold_of(folds: &Folds, row: usize) -> usize {

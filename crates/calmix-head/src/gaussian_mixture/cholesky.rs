@@ -33,17 +33,17 @@ impl Cholesky {
         let Self { lower, width } = self;
         let mut x = right.to_vec();
         for i in 0..*width {
-            let known: f64 = (0..i).map(|k| lower[i * width + k] * x[k]).sum();
-            x[i] = (x[i] - known) / lower[i * width + i];
+            let solved: f64 = (0..i).map(|k| lower[i * width + k] * x[k]).sum();
+            x[i] = (x[i] - solved) / lower[i * width + i];
         }
         for i in (0..*width).rev() {
-            let known: f64 = (i + 1..*width).map(|k| lower[k * width + i] * x[k]).sum();
-            x[i] = (x[i] - known) / lower[i * width + i];
+            let solved: f64 = (i + 1..*width).map(|k| lower[k * width + i] * x[k]).sum();
+            x[i] = (x[i] - solved) / lower[i * width + i];
         }
         x
     }
 
-    /// The logarithm of the determinant of the matrix.
+    /// Returns the logarithm of the determinant of the matrix.
     pub(crate) fn log_determinant(&self) -> f64 {
         (0..self.width).map(|i| 2.0 * libm::log(self.lower[i * self.width + i])).sum()
     }
@@ -58,9 +58,9 @@ mod tests {
         let matrix = [4.0, 2.0, 0.6, 2.0, 5.0, 1.0, 0.6, 1.0, 3.0];
         let factors = Cholesky::new(&matrix, 3).expect("positive definite");
         let x = factors.solve(&[1.0, -2.0, 0.5]);
-        for (row, wanted) in matrix.chunks_exact(3).zip([1.0, -2.0, 0.5]) {
+        for (row, expected) in matrix.chunks_exact(3).zip([1.0, -2.0, 0.5]) {
             let product: f64 = row.iter().zip(&x).map(|(a, x)| a * x).sum();
-            assert!((product - wanted).abs() < 1e-12);
+            assert!((product - expected).abs() < 1e-12);
         }
         let determinant: f64 = 4.0 * (15.0 - 1.0) - 2.0 * (6.0 - 0.6) + 0.6 * (2.0 - 3.0);
         assert!((factors.log_determinant() - determinant.ln()).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Sinkhorn's algorithm (1967): rows that stay distributions, columns of wanted sums.
+//! Sinkhorn's algorithm (1967): rows stay distributions, columns reach given sums.
 
 use crate::error::HeadError;
 use crate::progress::FitProgress;
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sinkhorn_marginals_are_those_wanted() {
+    fn sinkhorn_reaches_the_marginals() {
         let classes = 4;
         let shares = [0.4, 0.3, 0.2, 0.1];
         let number = |n: usize| 0.05 + ((n * 7_919 + 13) % 101) as f32 / 101.0;

@@ -1,4 +1,4 @@
-//! How near distinct samples are to each other, from the data: below which distance two labels are near-duplicates.
+//! The distance below which two labels are near-duplicates, from the distances between distinct samples.
 //!
 //! Around a sample the number of distinct samples within a distance `d` grows as `d` to the power of the dimension that the
 //! data have there, which the distances to its k-th and its 2k-th neighbour show. From the k-th neighbour, which is not a copy
@@ -12,8 +12,8 @@ use crate::progress::check_stop;
 
 /// The expected number of distinct labels that are as near to a label as its copies.
 const COPY: f64 = 0.01;
-/// The expected number of distinct labels that are as near to a label as those that may be copies. Pixels alone do not tell: most
-/// images of one handwritten digit correlate above 0.9 with another one.
+/// The expected number of distinct labels that are as near to a label as those that may be copies. Pixels alone do not tell:
+/// most images of one handwritten digit correlate above 0.9 with another one.
 const DOUBTFUL: f64 = 0.05;
 /// The smallest and the largest k: more than the copies that a sample usually has, and few enough to be neighbours.
 const NEIGHBOURS: [usize; 2] = [5, 10];
@@ -40,7 +40,7 @@ pub(super) struct DistanceLimit {
     pub(super) doubtful: f64,
 }
 
-/// The limits of each label. All are zero if the data show no distances between distinct samples.
+/// Computes the limits of each label. All are zero if the data show no distances between distinct samples.
 pub(super) fn distance_limits(
     unit: &UnitFeatures,
     stop: &AtomicBool,
@@ -111,14 +111,14 @@ fn limit_small_classes(
     }
 }
 
-/// The limits of a label, if this many distinct labels are expected within a distance.
+/// Computes the limits of a label, if this many distinct labels are expected within a distance.
 fn limit(distance: f64, expected: f64, growth: f64) -> DistanceLimit {
     let [copy, doubtful] =
         [COPY, DOUBTFUL].map(|wanted| distance * libm::pow((wanted / expected).min(1.0), growth));
     DistanceLimit { copy, doubtful }
 }
 
-/// The distances from each label to its k-th and its 2k-th neighbour in the reference.
+/// Finds the distances from each label to its k-th and its 2k-th neighbour in the reference.
 fn neighbourhoods(unit: &UnitFeatures, k: usize, stop: &AtomicBool) -> Result<Vec<Neighbourhood>, HeadError> {
     let columns = unit.reference.len() / unit.width;
     let mut found = Vec::with_capacity(unit.labels());
@@ -138,8 +138,8 @@ fn neighbourhoods(unit: &UnitFeatures, k: usize, stop: &AtomicBool) -> Result<Ve
     Ok(found)
 }
 
-/// The reciprocal of the dimension: by which power of the number of neighbours their distance grows, if `far` has `times` as
-/// many within it as `near`. `None` if there are identical vectors at `near`.
+/// Estimates the reciprocal of the dimension: by which power of the number of neighbours their distance grows, if `far` has
+/// `times` as many within it as `near`. `None` if there are identical vectors at `near`.
 fn growth(near: f64, far: f64, times: f64) -> Option<f64> {
     (near > 0.0).then(|| libm::log(far / near) / libm::log(times))
 }

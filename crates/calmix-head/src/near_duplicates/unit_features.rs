@@ -8,9 +8,9 @@ use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 use crate::projection::Projection;
 
-/// The most labels that are compared: the work grows with the square of the labels of a class.
+/// The maximum number of labels that are compared: the work grows with the square of the labels of a class.
 pub const MAX_LABELS: usize = 20_000;
-/// The most samples whose distances show how near distinct samples are to each other.
+/// The maximum number of samples whose distances show how near distinct samples are to each other.
 pub(super) const MAX_REFERENCE: usize = 4_000;
 /// Rows that are multiplied at once.
 pub(super) const BLOCK: usize = 256;
@@ -30,9 +30,9 @@ pub struct LabelledFeatures<'a> {
 
 /// Features as centred vectors of unit length.
 pub(super) struct UnitFeatures {
-    /// Those of the labelled samples.
+    /// The labelled samples.
     pub(super) labelled: Vec<f32>,
-    /// Those of samples that stand for all: some or all of the labelled ones, then unlabelled ones.
+    /// A sample of all: some or all labelled samples, then unlabelled ones.
     pub(super) reference: Vec<f32>,
     /// The distance between the labelled rows that are in the reference.
     pub(super) stride: usize,
@@ -68,12 +68,12 @@ impl UnitFeatures {
         self.labelled.len() / self.width
     }
 
-    /// The vectors of some labelled rows, one after the other.
+    /// Returns the vectors of some labelled rows, one after the other.
     pub(super) fn of(&self, rows: &[usize]) -> Vec<f32> {
         rows.iter().flat_map(|&row| &self.labelled[row * self.width..][..self.width]).copied().collect()
     }
 
-    /// The cosines of some vectors with others, row by row.
+    /// Computes the cosines of some vectors with others, row by row.
     pub(super) fn cosines(&self, vectors: &[f32], others: &[f32]) -> Vec<f32> {
         let rows = vectors.len() / self.width;
         let columns = others.len() / self.width;
@@ -84,7 +84,7 @@ impl UnitFeatures {
     }
 }
 
-/// The distance between vectors of unit length with this cosine.
+/// Returns the distance between vectors of unit length with this cosine.
 pub(super) fn distance(cosine: f32) -> f64 {
     libm::sqrt((2.0 - 2.0 * f64::from(cosine)).max(0.0))
 }

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use calmix_core::lanes::dot_f64;
 use calmix_core::rng::{Domain, Seed};
 
 use crate::error::HeadError;
@@ -18,13 +19,12 @@ const EXTRA: usize = 16;
 const POWER: usize = 4;
 /// The relative growth of the part of the trace below which iteration ends.
 const GROWTH: f64 = 1e-5;
-/// The most iterations.
-const MOST: usize = 50;
+const MAX_ITERATIONS: usize = 50;
 /// Sweeps of Jacobi's rotations over the small matrix.
 const SWEEPS: usize = 30;
 
-/// The `kept` directions of largest eigenvalue of a symmetric matrix, the largest first, one after the other. The largest
-/// number of each is positive, since an eigenvector has two signs.
+/// Computes the `kept` directions of largest eigenvalue of a symmetric matrix, the largest first, one after the other. The
+/// largest number of each is positive, since an eigenvector has two signs.
 ///
 /// # Errors
 /// [`HeadError::Stopped`] if `stop` becomes true.
@@ -40,24 +40,24 @@ pub(super) fn directions(
     let mut block: Vec<f64> = (0..count * width).map(|_| stream.normal()).collect();
     orthonormalise(&mut block, width, stop)?;
     let mut image = vec![0.0; count * width];
-    let mut held = 0.0;
-    for _ in 0..MOST {
-        let whole = Operand::new(matrix, width, width);
-        multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
+    let matrix = Operand::new(matrix, width, width);
+    let mut explained = 0.0;
+    for _ in 0..MAX_ITERATIONS {
+        multiply(Operand::new(&block, count, width), matrix, 0.0, &mut image);
         let now: f64 = block.iter().zip(&image).map(|(direction, image)| direction * image).sum();
         for _ in 1..POWER {
             check_stop(stop)?;
             std::mem::swap(&mut block, &mut image);
-            multiply(Operand::new(&block, count, width), whole, 0.0, &mut image);
+            multiply(Operand::new(&block, count, width), matrix, 0.0, &mut image);
         }
         std::mem::swap(&mut block, &mut image);
         orthonormalise(&mut block, width, stop)?;
-        if now <= held * (1.0 + GROWTH) {
+        if now <= explained * (1.0 + GROWTH) {
             break;
         }
-        held = now;
+        explained = now;
     }
-    multiply(Operand::new(&block, count, width), Operand::new(matrix, width, width), 0.0, &mut image);
+    multiply(Operand::new(&block, count, width), matrix, 0.0, &mut image);
     let mut small = vec![0.0; count * count];
     multiply(
         Operand::new(&image, count, width),
@@ -68,10 +68,10 @@ pub(super) fn directions(
     let (values, vectors) = eigenvectors(small, count, stop)?;
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-    let turned: Vec<f64> =
+    let rotated: Vec<f64> =
         order.iter().take(kept).flat_map(|&n| &vectors[n * count..(n + 1) * count]).copied().collect();
     let mut directions = vec![0.0; kept * width];
-    multiply(Operand::new(&turned, kept, count), Operand::new(&block, count, width), 0.0, &mut directions);
+    multiply(Operand::new(&rotated, kept, count), Operand::new(&block, count, width), 0.0, &mut directions);
     for direction in directions.chunks_exact_mut(width) {
         let largest = direction.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
         if largest.is_some_and(|number| number < 0.0) {
@@ -92,10 +92,10 @@ fn orthonormalise(rows: &mut [f64], width: usize, stop: &AtomicBool) -> Result<(
             let (before, rest) = rows.split_at_mut(n * width);
             let row = &mut rest[..width];
             for earlier in before.chunks_exact(width) {
-                let along: f64 = dot(earlier, row);
+                let along = dot_f64::<8>(earlier, row);
                 row.iter_mut().zip(earlier).for_each(|(number, earlier)| *number -= along * earlier);
             }
-            let length = libm::sqrt(dot(row, row)).max(f64::MIN_POSITIVE);
+            let length = libm::sqrt(dot_f64::<8>(row, row)).max(f64::MIN_POSITIVE);
             for number in row {
                 *number /= length;
             }
@@ -104,21 +104,7 @@ fn orthonormalise(rows: &mut [f64], width: usize, stop: &AtomicBool) -> Result<(
     Ok(())
 }
 
-/// `Σ aᵢ·bᵢ` with partial sums side by side, which a vector unit adds at once.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0; 8];
-    let (a_blocks, a_rest) = a.as_chunks::<8>();
-    let (b_blocks, b_rest) = b.as_chunks::<8>();
-    for (a, b) in a_blocks.iter().zip(b_blocks) {
-        for lane in 0..8 {
-            lanes[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.into_iter().sum::<f64>() + rest
-}
-
-/// Eigenvalues and eigenvectors, one after the other, of a small symmetric matrix by Jacobi's rotations.
+/// Computes eigenvalues and eigenvectors, one after the other, of a small symmetric matrix by Jacobi's rotations.
 fn eigenvectors(
     mut matrix: Vec<f64>,
     size: usize,
@@ -143,9 +129,9 @@ fn eigenvectors(
                 let tangent = theta.signum() / (theta.abs() + libm::sqrt(theta * theta + 1.0));
                 let cosine = 1.0 / libm::sqrt(tangent * tangent + 1.0);
                 let sine = tangent * cosine;
-                turn_rows(&mut matrix, size, (p, q), (cosine, sine));
-                turn_columns(&mut matrix, size, (p, q), (cosine, sine));
-                turn_rows(&mut vectors, size, (p, q), (cosine, sine));
+                rotate_rows(&mut matrix, size, (p, q), (cosine, sine));
+                rotate_columns(&mut matrix, size, (p, q), (cosine, sine));
+                rotate_rows(&mut vectors, size, (p, q), (cosine, sine));
             }
         }
         if off <= trace * 1e-15 {
@@ -156,7 +142,7 @@ fn eigenvectors(
     Ok((values, vectors))
 }
 
-fn turn_rows(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
+fn rotate_rows(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
     let (before, after) = matrix.split_at_mut(q * size);
     let row_p = &mut before[p * size..(p + 1) * size];
     for (a, b) in row_p.iter_mut().zip(&mut after[..size]) {
@@ -164,7 +150,7 @@ fn turn_rows(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, s
     }
 }
 
-fn turn_columns(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
+fn rotate_columns(matrix: &mut [f64], size: usize, (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
     for row in matrix.chunks_exact_mut(size) {
         (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
     }

@@ -1,6 +1,9 @@
-//! The rows of each step: a pure function of the seed and the step, as with images.
+//! The batches of a training: a pure function of the seed and the step, as with images. Vectors that are not in memory are read
+//! by a thread while the step before is computed.
 
 use std::num::NonZeroU64;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::Scope;
 
 use calmix_core::order::{Cursor, Feed, Membership, Order};
 use calmix_core::rng::{Domain, Seed, Stream};
@@ -43,27 +46,27 @@ pub(crate) struct Batches<'a> {
     samples: HeadSamples<'a>,
     rows: &'a TrainingRows,
     seed: Seed,
-    labelled: Stage,
-    unlabelled: Option<(Stage, Membership)>,
+    labelled: FeedCursor,
+    unlabelled: Option<(FeedCursor, Membership)>,
     /// The class of each row of the samples that is known, unless the row is trained on with its label too: of such rows
     /// the head has memorised it.
     truth: Vec<Option<u32>>,
-    /// The last numbers that were read from a file.
+    /// A buffer for numbers that are read from a file.
     read: Vec<f32>,
 }
 
-/// An order of samples, and where it was last.
-struct Stage {
+/// An order of samples with its cursor.
+struct FeedCursor {
     feed: Feed,
     cursor: Cursor,
 }
 
-impl Stage {
+impl FeedCursor {
     fn new(order: Order, rows: usize) -> Self {
         Self { feed: Feed { order, rows: rows as u64 }, cursor: order.cursor() }
     }
 
-    /// Epoch and index of each row of a step.
+    /// Returns epoch and index of each row of a step.
     fn visits(&mut self, step: u64) -> Vec<(u64, u64)> {
         let Self { feed, cursor } = self;
         let visit = |row| cursor.at(feed.position(step, row));
@@ -81,7 +84,7 @@ impl<'a> Batches<'a> {
         let missing = || HeadError::Input("there is no sample to train on".to_owned());
         let len = NonZeroU64::new(rows.labelled.len() as u64).ok_or_else(missing)?;
         let order = Order { seed, domain: Domain::LabelledOrder, len };
-        let labelled = Stage::new(order, settings.batch);
+        let labelled = FeedCursor::new(order, settings.batch);
         let unlabelled = if settings.unlabelled_batch == 0 {
             None
         } else {
@@ -91,7 +94,7 @@ impl<'a> Batches<'a> {
             })?;
             let membership = Membership::new(seed, len, NonZeroU64::MIN).ok_or_else(missing)?;
             let order = membership.order(0).ok_or_else(missing)?;
-            Some((Stage::new(order, settings.unlabelled_batch), membership))
+            Some((FeedCursor::new(order, settings.unlabelled_batch), membership))
         };
         let mut truth = samples.labels.to_vec();
         for &row in &rows.labelled {
@@ -100,12 +103,12 @@ impl<'a> Batches<'a> {
         Ok(Self { samples, rows, seed, labelled, unlabelled, truth, read: Vec::new() })
     }
 
-    /// Whether a vector is read without a system call.
+    /// Returns whether vectors are read without a system call.
     pub(crate) fn are_in_memory(&self) -> bool {
         matches!(self.samples.vectors, SampleVectors::Memory(_))
     }
 
-    /// Draws the batch of a step into the place of the one before.
+    /// Draws the batch of a step into `batch`, whose memory is used again.
     pub(crate) fn draw(&mut self, step: u64, batch: &mut Batch) -> Result<(), HeadError> {
         batch.clear();
         let samples = self.samples;
@@ -120,8 +123,8 @@ impl<'a> Batches<'a> {
             let view = drawn_view(1, samples.weak, &mut stream);
             samples.read(row, view, &mut batch.weak)?;
         }
-        let Some((stage, membership)) = &mut self.unlabelled else { return Ok(()) };
-        for (epoch, slot) in stage.visits(step) {
+        let Some((feed, membership)) = &mut self.unlabelled else { return Ok(()) };
+        for (epoch, slot) in feed.visits(step) {
             let index = membership.sample(0, slot).unwrap_or_default();
             let row = self.rows.unlabelled.get(index as usize).copied().unwrap_or_default();
             let id = samples.ids.get(row).copied().unwrap_or_default();
@@ -138,7 +141,69 @@ impl<'a> Batches<'a> {
     }
 }
 
-/// Which view a visit uses; the one without augmentation if there is no other.
+/// Draws the view that a visit uses; the one without augmentation if there is no other.
 fn drawn_view(first: u8, count: u8, stream: &mut Stream) -> usize {
     if count == 0 { 0 } else { usize::from(first) + stream.index(usize::from(count)) }
+}
+
+/// The number of batches that wait while the next is read. On a single core, the threads take turns once in this many steps.
+const READ_AHEAD: usize = 2;
+
+/// The batches of all steps, from the first.
+pub(crate) enum StepBatches<'a> {
+    /// Drawn on demand.
+    Drawn {
+        batches: Box<Batches<'a>>,
+        /// The next step.
+        step: u64,
+    },
+    /// Drawn by another thread.
+    Ahead {
+        ready: Receiver<Result<Batch, HeadError>>,
+        /// Batches whose memory is used again.
+        used: Sender<Batch>,
+    },
+}
+
+impl<'a> StepBatches<'a> {
+    /// Draws the batches of steps 0 to `steps`. A thread that reads ahead ends with its receiver.
+    pub(crate) fn new<'scope>(batches: Batches<'a>, steps: u64, scope: &'scope Scope<'scope, '_>) -> Self
+    where
+        'a: 'scope,
+    {
+        let mut batches = Box::new(batches);
+        if batches.are_in_memory() {
+            return Self::Drawn { batches, step: 0 };
+        }
+        let (send, ready) = sync_channel(READ_AHEAD);
+        let (used, unused) = channel::<Batch>();
+        scope.spawn(move || {
+            for step in 0..steps {
+                let mut batch = unused.try_recv().unwrap_or_default();
+                let drawn = batches.draw(step, &mut batch);
+                let is_last = drawn.is_err();
+                if send.send(drawn.map(|()| batch)).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Self::Ahead { ready, used }
+    }
+
+    /// Replaces `batch` by the next one.
+    pub(crate) fn next(&mut self, batch: &mut Batch) -> Result<(), HeadError> {
+        match self {
+            Self::Drawn { batches, step } => {
+                batches.draw(*step, batch)?;
+                *step += 1;
+            }
+            Self::Ahead { ready, used } => {
+                let ended = || HeadError::Read("the thread that reads vectors has ended".to_owned());
+                let next = ready.recv().map_err(|_| ended())??;
+                // The reader has ended if it is after the last step: then this memory is not needed.
+                used.send(std::mem::replace(batch, next)).ok();
+            }
+        }
+        Ok(())
+    }
 }

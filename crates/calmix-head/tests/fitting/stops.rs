@@ -41,7 +41,7 @@ impl VectorRows for StoppingRows {
         Ok(())
     }
 
-    fn first_infinite(&self) -> Option<usize> {
+    fn first_non_finite(&self) -> Option<usize> {
         None
     }
 }
@@ -85,7 +85,7 @@ fn mixture_stops_within_a_block_of_rows() {
     for last in [50, 1_000, 7_000, 20_000] {
         let vectors =
             StoppingRows { rows, width: 8, read: AtomicUsize::new(0), last, stop: AtomicBool::new(false) };
-        let samples = labels.samples(SampleVectors::Elsewhere(&vectors));
+        let samples = labels.samples(SampleVectors::External(&vectors));
         for settings in [GaussianMixture::PLAIN, GaussianMixture::BALANCED] {
             vectors.read.store(0, Ordering::Relaxed);
             vectors.stop.store(false, Ordering::Relaxed);

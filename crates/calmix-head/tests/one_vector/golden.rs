@@ -7,7 +7,7 @@ use calmix_head::network::Head;
 use calmix_head::samples::TrainingRows;
 use serde_json::Value;
 
-use crate::scene::{Scene, with_progress};
+use super::scene::{Scene, with_progress};
 
 const CLASSES: usize = 3;
 const WIDTH: usize = 5;
@@ -30,14 +30,14 @@ fn scene(golden: &Value) -> Scene {
     Scene::of(vectors, WIDTH, (0..ROWS).map(|row| (row % CLASSES) as u32).collect(), CLASSES)
 }
 
-fn greatest_difference(head: &Head, vectors: &[f32], wanted: &[f64]) -> f64 {
+fn greatest_difference(head: &Head, vectors: &[f32], expected: &[f64]) -> f64 {
     let logits = head.forward(vectors).expect("whole vectors").logits;
     let mut p = vec![0.0; logits.len()];
     for (logits, p) in logits.chunks_exact(CLASSES).zip(p.chunks_exact_mut(CLASSES)) {
         softmax_into(logits, p);
     }
-    assert_eq!(p.len(), wanted.len());
-    p.iter().zip(wanted).map(|(&p, wanted)| (f64::from(p) - wanted).abs()).fold(0.0, f64::max)
+    assert_eq!(p.len(), expected.len());
+    p.iter().zip(expected).map(|(&p, expected)| (f64::from(p) - expected).abs()).fold(0.0, f64::max)
 }
 
 #[test]
@@ -51,10 +51,13 @@ fn logistic_regression_is_that_of_scikit_learn() {
     });
     let heads = heads.expect("heads");
     let held_out: Vec<usize> = (60..ROWS).collect();
-    for ((head, wanted), c) in heads.iter().zip(golden["regression"].as_array().expect("rows")).zip(strengths)
+    for ((head, expected), c) in heads.iter().zip(golden["regression"].as_array().expect("rows")).zip(strengths)
     {
-        let apart =
-            greatest_difference(head, &scene.samples().clean(&held_out).expect("rows"), &numbers(wanted));
+        let apart = greatest_difference(
+            head,
+            &scene.samples().unaugmented(&held_out).expect("rows"),
+            &numbers(expected),
+        );
         assert!(apart < TOLERANCE, "C = {c}: {apart}");
     }
 }
@@ -69,7 +72,7 @@ fn em_is_that_of_numpy() {
         let head = with_progress(|progress| gaussian_mixture(scene.samples(), &rows, settings, progress));
         let apart = greatest_difference(
             &head.expect("a head"),
-            &scene.samples().clean(&all).expect("rows"),
+            &scene.samples().unaugmented(&all).expect("rows"),
             &numbers(&golden[name]),
         );
         assert!(apart < TOLERANCE, "{name}: {apart}");

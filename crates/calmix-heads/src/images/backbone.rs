@@ -1,14 +1,14 @@
 //! The frozen backbone of a recipe: a network that calmix builds itself, or an ONNX encoder.
 
 use calmix_io::safe_open;
-use calmix_lifecycle::pretrained::backbone_file::BackboneFile;
-use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
-use calmix_lifecycle::pretrained::weights_hash::check_hash;
+use calmix_lifecycle::pretrained::BackboneFile;
+use calmix_lifecycle::pretrained::EncoderFile;
+use calmix_lifecycle::pretrained::check_hash;
 use calmix_ort::error::OrtError;
 use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::Recipe;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::run::{Paths, RunFile};
@@ -16,20 +16,14 @@ use serde_json::{Value, json};
 
 use crate::error::HeadsError;
 
-/// A frozen backbone and its file.
 #[derive(Debug)]
 pub enum Backbone {
     /// A network that calmix builds, with its weights.
     Network(ModelSpec, BackboneFile),
-    /// An ONNX encoder.
     Encoder(EncoderSpec, EncoderFile),
 }
 
 impl Backbone {
-    /// Reads the backbone that a recipe names.
-    ///
-    /// # Errors
-    /// If it names none, or the file cannot be read or is not the one of the recipe.
     pub fn read(recipe: &Recipe) -> Result<Self, HeadsError> {
         let network = &recipe.network;
         if let Some(spec) = EncoderSpec::of(recipe) {
@@ -44,29 +38,26 @@ impl Backbone {
         Ok(Self::Network(ModelSpec::from(recipe), file))
     }
 
-    /// Reads the backbone of a run that has begun and has its own copy; otherwise the one that its recipe names.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
+    /// Reads the run's own copy of the backbone, or the one that its recipe names if there is none yet.
     pub fn of_run(recipe: &Recipe, paths: &Paths) -> Result<Self, HeadsError> {
         let encoder = EncoderSpec::of(recipe);
-        let own = paths.file(if encoder.is_some() { RunFile::Encoder } else { RunFile::Backbone })?;
-        if !safe_open::exists(&own) {
+        let path = paths.file(if encoder.is_some() { RunFile::Encoder } else { RunFile::Backbone })?;
+        if !safe_open::exists(&path) {
             return Self::read(recipe);
         }
         let network = &recipe.network;
         match encoder {
             Some(spec) => {
-                let file = EncoderFile::read_own(&own).map_err(HeadsError::pretrained)?;
+                let file = EncoderFile::read_from_run(&path).map_err(HeadsError::pretrained)?;
                 Self::encoder(spec, file, &network.weights_hash)
             }
-            None => Ok(Self::Network(ModelSpec::from(recipe), BackboneFile::read_own(network, &own)?)),
+            None => Ok(Self::Network(ModelSpec::from(recipe), BackboneFile::read_from_run(network, &path)?)),
         }
     }
 
     fn encoder(spec: EncoderSpec, file: EncoderFile, wanted: &str) -> Result<Self, HeadsError> {
         check_hash(&file.path, &file.hash, wanted)?;
-        // Whether it has the output and takes images of this size.
+        // Fails unless it has the output and takes images of this size.
         file.graph(&spec).map_err(HeadsError::pretrained)?;
         Ok(Self::Encoder(spec, file))
     }
@@ -79,7 +70,6 @@ impl Backbone {
         }
     }
 
-    /// The whole file.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Network(_, file) => file.bytes(),
@@ -87,7 +77,6 @@ impl Backbone {
         }
     }
 
-    /// Where a run keeps its copy.
     pub(crate) fn run_file(&self) -> RunFile<'static> {
         match self {
             Self::Network(..) => RunFile::Backbone,
@@ -103,7 +92,7 @@ impl Backbone {
         }
     }
 
-    /// What a cache of features is identified by, besides the images.
+    /// Returns what identifies a cache of features, besides the images.
     pub(crate) fn identity(&self, recipe: &Recipe) -> Value {
         let network = &recipe.network;
         match self {
@@ -120,10 +109,7 @@ impl Backbone {
         }
     }
 
-    /// The number of features of an image. It runs an encoder whose file does not declare it.
-    ///
-    /// # Errors
-    /// If the encoder does not run.
+    /// Finds the number of features of an image. Runs an encoder whose file does not declare it.
     pub(crate) fn width(&self, run_on: RunOn) -> Result<usize, HeadsError> {
         match self {
             Self::Network(model, _) => Ok(ImageNetwork::width_of(model)),
@@ -137,10 +123,6 @@ impl Backbone {
         }
     }
 
-    /// The backbone, ready to run.
-    ///
-    /// # Errors
-    /// If the weights are not of the network, or ONNX Runtime does not run it.
     pub(crate) fn network(&self, run_on: RunOn) -> Result<ImageNetwork, HeadsError> {
         match self {
             Self::Network(model, file) => {

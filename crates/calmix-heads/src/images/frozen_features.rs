@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_data::error::DataError;
 use calmix_data::features::{
-    self, FeatureCache, FeatureIdentity, FeatureView, PageNeed, ViewPixels, by_page, narrowed, widened,
+    self, FeatureCache, FeatureIdentity, FeatureView, MissingPage, ViewPixels, by_page, from_f16, to_f16,
 };
 use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Warn};
 use calmix_head::projection::Projection;
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::error::FileError;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
+use calmix_lifecycle::evaluation::WorkCount;
 use calmix_lifecycle::run_samples::NeededSamples;
 use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
@@ -23,28 +23,27 @@ use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
-use calmix_run::tensor_files::head_files::{longest_projection, projection_bytes, read_projection};
+use calmix_run::sink::Work;
+use calmix_run::tensor_files::head_files::{max_projection_bytes, projection_bytes, read_projection};
 use serde_json::json;
 
 use super::backbone::Backbone;
-use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
+use super::{FeaturePlace, FeatureWork, PagePart};
 use crate::error::HeadsError;
 use crate::head_memory::HeadMemory;
-use crate::head_runtime::runtime;
+use crate::head_settings::runtime;
 use crate::head_vectors::HeadVectors;
-use crate::vector_projection::{ROWS, fit_projection, fitted_stride};
-use crate::vector_table::{TablePlace, TableWriter, VectorTable};
+use crate::read_vectors::projection_of_run;
+use crate::vector_table::{BLOCK_ROWS, TablePlace, TableWriter, VectorTable, fit_projection, fitted_stride};
 
 /// The number of samples whose pixels are decoded at once.
-const BATCH: u32 = 16;
+const DECODE_BATCH: u32 = 16;
 
 /// A frozen backbone and the cache of its features.
 pub(crate) struct FrozenFeatures {
     backbone: Backbone,
-    /// The number of features of an image.
     width: usize,
     run_on: RunOn,
-    /// ONNX Runtime and its version.
     runtime: String,
     cache: FeatureCache,
     views: Vec<FeatureView>,
@@ -52,8 +51,8 @@ pub(crate) struct FrozenFeatures {
     projection: Option<ConfinedPath>,
     /// The folder of the run, for vectors that are too many for memory; `None` if nothing may be written there.
     scratch: Option<PathBuf>,
-    /// Whether the features must be written to the cache, since no run follows that could use them from memory.
-    must_keep: bool,
+    /// Whether the features must reach the cache, since no run follows that could use them from memory.
+    must_cache: bool,
     /// Whether the cache can be written; `false` once a write has failed.
     is_writable: bool,
     warn: Warn,
@@ -102,7 +101,7 @@ impl FrozenFeatures {
                 FeaturePlace::Run(paths) => Some(paths.folder().to_owned()),
                 FeaturePlace::Shared | FeaturePlace::Memory(_) => None,
             },
-            must_keep: paths.is_none(),
+            must_cache: paths.is_none(),
             is_writable: !matches!(place, FeaturePlace::Memory(_)),
             warn,
         };
@@ -110,12 +109,12 @@ impl FrozenFeatures {
             return Ok(frozen);
         }
         if let Some(own) = own {
-            safe_open::make_folder(&own)?;
+            safe_open::create_folder_if_missing(&own)?;
         }
-        let must_keep = frozen.must_keep;
+        let must_cache = frozen.must_cache;
         match FeatureCache::open(&folder, &identity) {
             // Storage that is temporarily unavailable comes back, and may hold hours of work.
-            Err(error) if !must_keep && !error.is_transient() => frozen.do_without_cache(&error),
+            Err(error) if !must_cache && !error.is_transient() => frozen.disable_cache(&error),
             opened => frozen.cache = opened?,
         }
         if let Some(foreign) = frozen.cache.foreign() {
@@ -137,7 +136,7 @@ impl FrozenFeatures {
     }
 
     /// Stops writing to the cache, and warns once.
-    fn do_without_cache(&mut self, error: &DataError) {
+    fn disable_cache(&mut self, error: &DataError) {
         if std::mem::replace(&mut self.is_writable, false) {
             (self.warn)(&format!(
                 "{error}; new features stay in memory, and the next run computes them again; set network.cache to use \
@@ -146,12 +145,11 @@ impl FrozenFeatures {
         }
     }
 
-    /// The folder of the cache.
     pub(crate) fn folder(&self) -> &Path {
         self.cache.folder()
     }
 
-    /// The memory that a run on these samples needs.
+    /// Estimates the memory that a run on these samples needs.
     pub(crate) fn memory(&self, recipe: &Recipe, needed: &NeededSamples, classes: usize) -> HeadMemory {
         let width = self.width;
         let memory = HeadMemory::of(recipe, needed, width, classes);
@@ -165,8 +163,8 @@ impl FrozenFeatures {
     pub(crate) fn make(
         &mut self,
         needed: &NeededSamples,
-        part: PageShard,
-        work: &mut FeatureWork<'_>,
+        part: PagePart,
+        work: &FeatureWork<'_>,
     ) -> Result<(), HeadsError> {
         let mut needs = self.cache.missing(needed.training.iter().copied(), &self.views);
         needs.extend(self.cache.missing(needed.evaluation.iter().copied(), &[FeatureView::Clean]));
@@ -174,20 +172,21 @@ impl FrozenFeatures {
         if needs.is_empty() {
             return Ok(());
         }
-        // A run whose features are all there does without it.
+        // A run whose features are all cached needs no network.
         let backbone = self.backbone.network(self.run_on)?;
-        work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
-        // One after the other, so that no pass of the backbone ends with a page.
+        let total = needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum();
+        let mut count = WorkCount::begin(&*work.on_progress, Work::Features, total);
+        // Consecutive pages of the same views go through one loader, so that no pass of the backbone ends with a page.
         // Samples that are only evaluated have pages of their own, also if they lack the same view.
         let mut runs = needs.chunk_by(|page, next| page.views == next.views && page.number() < next.number());
-        runs.try_for_each(|pages| self.make_pages(&backbone, pages, work))
+        runs.try_for_each(|pages| self.make_pages(&backbone, pages, work, &mut count))
     }
 
     /// Adds a page to the cache; in memory if it cannot be written.
-    fn store(&mut self, page: &PageNeed, vectors: Vec<u8>) -> Result<(), HeadsError> {
+    fn store(&mut self, page: &MissingPage, vectors: Vec<u8>) -> Result<(), HeadsError> {
         if self.is_writable {
             match self.cache.write(page, &vectors) {
-                Err(error) if !self.must_keep => self.do_without_cache(&error),
+                Err(error) if !self.must_cache => self.disable_cache(&error),
                 written => return Ok(written?),
             }
         }
@@ -198,38 +197,39 @@ impl FrozenFeatures {
     fn make_pages(
         &mut self,
         backbone: &ImageNetwork,
-        pages: &[PageNeed],
-        work: &mut FeatureWork<'_>,
+        pages: &[MissingPage],
+        work: &FeatureWork<'_>,
+        count: &mut WorkCount<'_>,
     ) -> Result<(), HeadsError> {
-        let Some(PageNeed { views, .. }) = pages.first() else { return Ok(()) };
+        let Some(MissingPage { views, .. }) = pages.first() else { return Ok(()) };
         let ids: Vec<u64> = pages.iter().flat_map(|page| &page.ids).copied().collect();
         let pixels = ViewPixels {
-            source: Arc::clone(&work.images),
-            augment: Arc::clone(&work.augment),
+            source: Arc::clone(&work.images.images),
+            augment: Arc::clone(&work.images.augment),
             views: views.clone(),
         };
-        let stream = SampleStream { ids: ids.as_slice().into(), batch: BATCH };
+        let stream = SampleStream { ids: ids.as_slice().into(), batch: DECODE_BATCH };
         let corrupt = OnCorrupt::Skip { share: 1.0 };
-        let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.workers)?;
+        let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.images.workers)?;
         let mut batches = batches.warning(Arc::clone(&work.warn));
         let bytes = 2 * backbone.feature_width() * views.len();
-        let mut page = PageNeed { ids: Vec::new(), views: views.clone() };
+        let mut page = MissingPage { ids: Vec::new(), views: views.clone() };
         let mut vectors = Vec::new();
         while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
             let batch = match batch {
                 Err(DataError::Interrupted) => return Err(HeadsError::Stopped),
                 batch => batch?,
             };
-            let mut made = Vec::with_capacity(batch.ids.len() * bytes);
+            let mut narrow = Vec::with_capacity(batch.ids.len() * bytes);
             for pixels in batch.pixels.chunks(backbone.pass_bytes()) {
                 // A batch of many views takes a minute, and a loader that is ahead of the backbone does not check the stop flag.
                 if work.stop.load(Ordering::Relaxed) {
                     return Err(HeadsError::Stopped);
                 }
-                made.extend(narrowed(&backbone.outputs(pixels)?.features));
+                narrow.extend(to_f16(&backbone.outputs(pixels)?.features));
             }
             // Corrupt samples are left out, and tried again by the next run.
-            for (&id, sample) in batch.ids.iter().zip(made.chunks_exact(bytes)) {
+            for (&id, sample) in batch.ids.iter().zip(narrow.chunks_exact(bytes)) {
                 if !page.holds(id) {
                     self.store(&page, std::mem::take(&mut vectors))?;
                     page.ids.clear();
@@ -237,7 +237,7 @@ impl FrozenFeatures {
                 page.ids.push(id);
                 vectors.extend_from_slice(sample);
             }
-            work.made((batch.ids.len() * views.len()) as u64);
+            count.add((batch.ids.len() * views.len()) as u64);
         }
         self.store(&page, vectors)
     }
@@ -248,10 +248,10 @@ impl FrozenFeatures {
         &mut self,
         recipe: &Recipe,
         needed: &NeededSamples,
-        work: &mut FeatureWork<'_>,
+        work: &FeatureWork<'_>,
     ) -> Result<HeadVectors, HeadsError> {
         let damaged = self.cache.damaged();
-        if let Some(vectors) = self.load_held(recipe, needed, work.stop)? {
+        if let Some(vectors) = self.load_cached(recipe, needed, work.stop)? {
             return Ok(vectors);
         }
         (work.warn)(&format!(
@@ -259,18 +259,18 @@ impl FrozenFeatures {
             self.folder().display(),
             self.cache.damaged() - damaged
         ));
-        self.make(needed, PageShard::WHOLE, work)?;
+        self.make(needed, PagePart::ALL, work)?;
         loop {
             // Ends: each time, one page fewer counts as present.
-            if let Some(vectors) = self.load_held(recipe, needed, work.stop)? {
+            if let Some(vectors) = self.load_cached(recipe, needed, work.stop)? {
                 return Ok(vectors);
             }
         }
     }
 
-    /// The projected features of the samples that the cache has; `None` if some of its pages are damaged, which count as absent
-    /// from then on.
-    fn load_held(
+    /// Projects the features of the samples in the cache; `None` if some of its pages are damaged, which count as absent from then
+    /// on.
+    fn load_cached(
         &mut self,
         recipe: &Recipe,
         needed: &NeededSamples,
@@ -306,26 +306,26 @@ impl FrozenFeatures {
     ) -> Result<Option<VectorTable>, HeadsError> {
         let place = self.scratch.as_deref().map_or(TablePlace::MEMORY, TablePlace::new);
         let mut table = TableWriter::new(ids.len(), views.len() * projection.dimensions(), place)?;
-        let block = (ROWS * 2 * projection.width()).max(1);
+        let block = (BLOCK_ROWS * 2 * projection.width()).max(1);
         let mut features = Vec::new();
         for page in by_page(&ids) {
-            check_stop(stop)?;
+            HeadsError::check_stop(stop)?;
             let (found, vectors) = self.cache.read(page, views)?;
             if found.len() < page.len() {
                 return Ok(None);
             }
             features.extend(vectors);
-            let whole = features.len() / block * block;
-            for block in features[..whole].chunks(block) {
-                table.project(projection, &widened(block))?;
+            let complete = features.len() / block * block;
+            for block in features[..complete].chunks(block) {
+                table.project(projection, &from_f16(block))?;
             }
-            features.drain(..whole);
+            features.drain(..complete);
         }
-        table.project(projection, &widened(&features))?;
+        table.project(projection, &from_f16(&features))?;
         Ok(Some(table.finish(ids)?))
     }
 
-    /// The features of samples in their clean views, before the projection. Samples that the cache lacks are left out.
+    /// Reads the features of samples in their clean views, before the projection. Samples that the cache lacks are left out.
     pub(crate) fn clean_features(
         &mut self,
         ids: &[u64],
@@ -334,16 +334,16 @@ impl FrozenFeatures {
         let mut found = Vec::with_capacity(ids.len());
         let mut features = Vec::new();
         for page in by_page(ids) {
-            check_stop(stop)?;
+            HeadsError::check_stop(stop)?;
             let (ids, vectors) = self.cache.read(page, &[FeatureView::Clean])?;
             found.extend(ids);
-            features.extend(widened(&vectors));
+            features.extend(from_f16(&vectors));
         }
         Ok((found, features))
     }
 
-    /// The run's own projection, or one that is fitted to the clean views of what is trained on; `None` if one of their pages
-    /// is damaged.
+    /// Reads the projection of the run, or fits one to the clean views of the training samples; `None` if one of their pages is
+    /// damaged.
     fn projection(
         &mut self,
         recipe: &Recipe,
@@ -354,38 +354,36 @@ impl FrozenFeatures {
         let dimensions = recipe.network.dimensions as usize;
         // Without samples to fit one to, there has to be one.
         if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
-            let file = safe_open::read(own, longest_projection(width))?;
-            let projection = read_projection(&file, width, dimensions);
-            return Ok(Some(projection.map_err(|problem| FileError::new(own, problem))?));
+            return projection_of_run(own, width, dimensions).map(Some);
         }
         // An analysis takes seconds, and runs with the same samples share it.
         let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
-        let kept = self.cache.kept(&name, longest_projection(width));
+        let kept = self.cache.kept(&name, max_projection_bytes(width));
         if let Some(kept) = kept.and_then(|file| read_projection(&file, width, dimensions).ok()) {
             return Ok(Some(kept));
         }
         let fitted_on: Vec<u64> = ids.iter().copied().step_by(fitted_stride(ids.len())).collect();
         let mut clean = Vec::with_capacity(fitted_on.len() * width);
         for page in by_page(&fitted_on) {
-            check_stop(stop)?;
+            HeadsError::check_stop(stop)?;
             let (found, vectors) = self.cache.read(page, &[FeatureView::Clean])?;
             if found.len() < page.len() {
                 return Ok(None);
             }
-            clean.extend(widened(&vectors));
+            clean.extend(from_f16(&vectors));
         }
         let projection = fit_projection(&clean, width, dimensions, stop)?;
         if self.is_writable
-            && let Err(error) = self.cache.keep_checked(&name, &projection_bytes(&projection)?)
+            && let Err(error) = self.cache.store_checked(&name, &projection_bytes(&projection)?)
         {
-            self.do_without_cache(&error);
+            self.disable_cache(&error);
         }
         Ok(Some(projection))
     }
 
-    /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
-    pub(crate) fn keep(&mut self, run: &Run, projection: &Projection) -> Result<(), HeadsError> {
+    /// Writes the backbone and the projection into the run. Runs share the cache's copy of the backbone, if there can be one.
+    pub(crate) fn copy_to_run(&mut self, run: &Run, projection: &Projection) -> Result<(), HeadsError> {
         let file = self.backbone.run_file();
         let bytes = self.backbone.bytes();
         let name = run.paths().file(file)?;
@@ -395,14 +393,10 @@ impl FrozenFeatures {
             None => run.write(file, bytes)?,
             Some(Err(error)) => {
                 run.write(file, bytes)?;
-                self.do_without_cache(&error);
+                self.disable_cache(&error);
             }
         }
         run.write(RunFile::Projection, &projection_bytes(projection)?)?;
         Ok(())
     }
-}
-
-fn check_stop(stop: &AtomicBool) -> Result<(), HeadsError> {
-    if stop.load(Ordering::Relaxed) { Err(HeadsError::Stopped) } else { Ok(()) }
 }

@@ -1,30 +1,37 @@
 //! Gets the features of a frozen backbone: from the cache, into which missing ones are computed first, by the run
-//! itself or by processes that do nothing else.
+//! itself or by processes that do nothing else. Near-duplicates among the labelled images are found by their features and pixels.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use calmix_lifecycle::request::RunRequest;
+use calmix_core::matrix::Matrix;
+use calmix_data::loader::Warn;
+use calmix_head::HeadError;
+use calmix_head::near_duplicates::{LabelledFeatures, MAX_LABELS, link_copies};
+use calmix_lifecycle::request::{RunRequest, threads};
 use calmix_lifecycle::run_images::RunImages;
 use calmix_lifecycle::run_samples::RunSamples;
-use calmix_lifecycle::threads::threads;
 use calmix_recipe::{Recipe, Resolved};
 use calmix_run::run::{Paths, Run};
+use calmix_run::sink::WorkProgress;
 
-use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use super::frozen_features::FrozenFeatures;
-use super::image_copies::link_images;
+use super::{FeaturePlace, FeatureWork, PagePart};
 use crate::error::HeadsError;
-use crate::head_runtime::{check_head, decide_head};
+use crate::head_settings::{check_head, decide_head};
 use crate::head_vectors::HeadVectors;
-use crate::label_copies::LabelCopies;
+use crate::label_copies::{LabelCopies, compared_unlabelled};
 
-/// The work of making features of these images, whose progress goes to the sinks.
-fn work<'a>(request: &'a mut RunRequest<'_>, images: &RunImages) -> FeatureWork<'a> {
+/// Sets up the computation of features of these images; its progress goes to the sinks.
+fn work<'a>(request: &'a mut RunRequest<'_>, images: &'a RunImages) -> FeatureWork<'a> {
     let RunRequest { stop, warn, sinks, .. } = request;
+    let sinks = RefCell::new(sinks);
     // An error of a sink does not end the run: the terminal may close.
-    let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.work(progress)));
-    FeatureWork::new(images, stop, Arc::clone(warn), tell)
+    let on_progress = move |progress: &WorkProgress| {
+        sinks.borrow_mut().iter_mut().for_each(|sink| drop(sink.work(progress)))
+    };
+    FeatureWork { images, stop, warn: Arc::clone(warn), on_progress: Box::new(on_progress) }
 }
 
 /// Computes the features of the frozen backbone that a run with this recipe needs, or this process's part of them. The
@@ -36,19 +43,19 @@ fn work<'a>(request: &'a mut RunRequest<'_>, images: &RunImages) -> FeatureWork<
 pub fn make_features(
     mut request: RunRequest<'_>,
     recipe: &Resolved,
-    part: PageShard,
+    part: PagePart,
 ) -> Result<(), HeadsError> {
     check_head(&recipe.recipe)?;
     let mut recipe = recipe.clone();
     let threads = threads(recipe.recipe.train.threads, 1);
     decide_head(&mut recipe, threads)?;
     let recipe = &recipe.recipe;
-    // There is no run: the split is drawn, and the cache is elsewhere.
+    // There is no run, so the split is drawn now; the recipe names the cache.
     let samples = RunSamples::open(recipe, &Paths::new(""), None)?;
     let images = RunImages::new(recipe, &samples.dataset, 1);
     let warn = Arc::clone(&request.warn);
     let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, &samples.fingerprint, warn)?;
-    frozen.make(&samples.needed(), part, &mut work(&mut request, &images))
+    frozen.make(&samples.needed(), part, &work(&mut request, &images))
 }
 
 /// The vectors of a run, and which of its labels are near-duplicates.
@@ -57,7 +64,7 @@ pub(crate) struct RunVectors {
     pub(crate) copies: LabelCopies,
 }
 
-/// The vectors that the head of a run is trained on, computing the features that are missing.
+/// Loads the vectors that the head of a run is trained on, after computing missing features.
 pub(crate) fn vectors_of_run(
     recipe: &Recipe,
     samples: &RunSamples,
@@ -69,19 +76,19 @@ pub(crate) fn vectors_of_run(
     let warn = Arc::clone(&request.warn);
     let stop = request.stop;
     let mut frozen = FrozenFeatures::open(recipe, place, &samples.fingerprint, Arc::clone(&warn))?;
-    let mut work = work(request, images);
+    let work = work(request, images);
     let needed = samples.needed();
     // Before hours of work on features that would not fit.
     frozen.memory(recipe, &needed, samples.classes.len()).check()?;
-    frozen.make(&needed, PageShard::WHOLE, &mut work)?;
-    let vectors = frozen.load(recipe, &needed, &mut work)?;
+    frozen.make(&needed, PagePart::ALL, &work)?;
+    let vectors = frozen.load(recipe, &needed, &work)?;
     drop(work);
-    frozen.keep(run, &vectors.projection)?;
+    frozen.copy_to_run(run, &vectors.projection)?;
     let copies = link_images(recipe, samples, images, &mut frozen, vectors.projection.mean(), &warn, stop)?;
     Ok(RunVectors { vectors, copies })
 }
 
-/// The vectors that the head of a run is evaluated on. Features are computed in memory: those in a folder may have been
+/// Loads the vectors that the head of a run is evaluated on. Features are computed in memory: those in a folder may have been
 /// written by another user.
 pub(crate) fn vectors_to_evaluate(
     recipe: &Recipe,
@@ -90,10 +97,58 @@ pub(crate) fn vectors_to_evaluate(
     stop: &AtomicBool,
 ) -> Result<HeadVectors, HeadsError> {
     let images = RunImages::new(recipe, &samples.dataset, 1);
-    let mut work = FeatureWork::new(&images, stop, Arc::new(|_| {}), |_| {});
+    let work = FeatureWork { images: &images, stop, warn: Arc::new(|_| {}), on_progress: Box::new(|_| {}) };
     let place = FeaturePlace::Memory(paths);
     let mut frozen = FrozenFeatures::open(recipe, place, &samples.fingerprint, Arc::clone(&work.warn))?;
     let needed = samples.needed_to_evaluate();
-    frozen.make(&needed, PageShard::WHOLE, &mut work)?;
-    frozen.load(recipe, &needed, &mut work)
+    frozen.make(&needed, PagePart::ALL, &work)?;
+    frozen.load(recipe, &needed, &work)
+}
+
+/// Searches the labelled images of a run for near-duplicates. `mean` is the mean of the features of all images.
+///
+/// # Errors
+/// [`HeadsError::Stopped`] if the run has to stop, or what cannot be read.
+fn link_images(
+    recipe: &Recipe,
+    samples: &RunSamples,
+    images: &RunImages,
+    frozen: &mut FrozenFeatures,
+    mean: &[f32],
+    warn: &Warn,
+    stop: &AtomicBool,
+) -> Result<LabelCopies, HeadsError> {
+    if !LabelCopies::are_searched(recipe, samples.dataset.has_groups()) {
+        return Ok(LabelCopies::default());
+    }
+    let labelled = samples.labelled();
+    if labelled.len() > MAX_LABELS {
+        return Ok(LabelCopies::too_many(labelled.len()));
+    }
+    let mut ids = Vec::new();
+    let mut classes = Vec::new();
+    for &id in labelled {
+        if let Some(class) = samples.class_of(id)? {
+            ids.push(id);
+            classes.push(class);
+        }
+    }
+    let (found, features) = frozen.clean_features(&ids, stop)?;
+    // Images that could not be read have no features.
+    let classes: Vec<u32> =
+        found.iter().filter_map(|id| ids.binary_search(id).ok()).map(|place| classes[place]).collect();
+    let others = compared_unlabelled(labelled, &samples.unlabelled_ids());
+    let (others, unlabelled) = frozen.clean_features(&others, stop)?;
+    let thumbnails = images.grey_thumbnails(&found, warn, stop)?;
+    let compared = LabelledFeatures {
+        features: Matrix::new(&features, found.len(), mean.len())?,
+        classes: &classes,
+        unlabelled: Matrix::new(&unlabelled, others.len(), mean.len())?,
+        mean,
+    };
+    let groups = link_copies(compared, stop, |row, lower| {
+        let pair = thumbnails.get(&found[row]).zip(thumbnails.get(&found[lower]));
+        Ok::<_, HeadError>(pair.is_some_and(|(image, other)| image.is_copy_of(other)))
+    })?;
+    Ok(LabelCopies::new(found, groups))
 }

@@ -7,7 +7,7 @@ use calmix_head::model::HeadModel;
 use calmix_heads::vector_classifier::VectorClassifier;
 use calmix_metrics::held_out::{self, HeldOut, SetRule};
 
-use crate::world::Drawn;
+use super::world::Drawn;
 
 pub(crate) const COVERAGE: f64 = 0.9;
 pub(crate) const PRECISION: f64 = 0.9;
@@ -31,8 +31,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Evaluates a head on the unlabelled vectors that it was trained on, and on new ones.
     pub(crate) fn of(classifier: &VectorClassifier, head: &FittedHead, pool: &Drawn, new: &Drawn) -> Self {
-        let model =
-            HeadModel::new(classifier.model.projection().clone(), head.trained.average.clone()).unwrap();
+        let model = HeadModel::new(classifier.model.projection().clone(), head.trained.ema.clone()).unwrap();
         let logits = model.logits(&new.vectors).unwrap();
         let classes = logits.len() / new.labels.len();
         let right: Vec<bool> = logits
@@ -41,11 +40,12 @@ impl Outcome {
             .map(|(row, &label)| argmax(row) == label as usize)
             .collect();
         let error = share(right.iter().map(|right| !right));
-        let Some(fitted) = head.calibrator.map() else {
+        let Some(fitted) = head.calibrator.calibrator() else {
             // Without a calibrator there are neither sets nor answers: nothing is guaranteed.
             return Self { new: 1.0, own: 1.0, by_class: 1.0, size: classes as f64, precision: None, error };
         };
-        let held_out = held_out::cross_fitted(&head.predictions, fitted, &head.unseen).unwrap();
+        let held_out =
+            held_out::score_cross_fitted(&head.predictions, fitted, &head.unseen, &|| false).unwrap();
         let probabilities = |logits: &[f32]| -> Vec<f32> {
             let rows = Matrix::new(logits, logits.len() / classes, classes).unwrap();
             fitted.calibrator.probabilities(rows).unwrap()

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::{env, fs};
 
-use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
+use calmix_lifecycle::pretrained::EncoderFile;
 use calmix_ort::image_network::ImageNetwork;
 use calmix_ort::session::RunOn;
 use calmix_recipe::device::Device;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_testkit::tier::skipped;
 

@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use calmix_heads::HeadsError;
-use calmix_heads::images::PageShard;
+use calmix_heads::images::PagePart;
 use calmix_heads::trainer;
 use calmix_lifecycle::LifecycleError;
 use calmix_lifecycle::request::RunRequest;
-use calmix_run::outcome::Outcome;
 use calmix_run::read;
+use calmix_run::result::Outcome;
 use calmix_testkit::run_bytes::differing;
 
-use crate::head::heads;
-use crate::made::Bench;
+use super::head::heads;
+use super::made::Bench;
 
 /// The files below a cache whose name begins or ends so.
 pub(crate) fn files(cache: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
@@ -44,8 +44,8 @@ fn damage(path: &Path) {
 pub(crate) fn train(bench: &Bench, settings: &[String], name: &str, cache: &Path) -> (PathBuf, Vec<String>) {
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let stop = AtomicBool::new(false);
-    let told = Arc::clone(&warnings);
-    let request = RunRequest::new(&stop).warning(move |text| told.lock().unwrap().push(text.to_owned()));
+    let received = Arc::clone(&warnings);
+    let request = RunRequest::new(&stop).warning(move |text| received.lock().unwrap().push(text.to_owned()));
     let cache = format!("network.cache={}", cache.display());
     let settings: Vec<&str> = settings.iter().map(String::as_str).chain([cache.as_str()]).collect();
     let outcome = bench.start(request, name, &settings).unwrap();
@@ -74,15 +74,15 @@ fn damaged_backbone_in_the_cache_is_replaced() {
 fn damaged_page_is_made_again_before_training() {
     let (bench, settings) = heads();
     let cache = bench.folder("features");
-    let (first, told) = train(&bench, &settings, "first", &cache);
-    assert_eq!(told, Vec::<String>::new());
+    let (first, warnings) = train(&bench, &settings, "first", &cache);
+    assert_eq!(warnings, Vec::<String>::new());
     let pages = files(&cache, is_page);
     assert!(!pages.is_empty());
     for page in &pages {
         damage(page);
     }
-    let (second, told) = train(&bench, &settings, "second", &cache);
-    assert!(told.len() == 1 && told[0].contains("damaged and are computed again"), "{told:?}");
+    let (second, warnings) = train(&bench, &settings, "second", &cache);
+    assert!(warnings.len() == 1 && warnings[0].contains("damaged and are computed again"), "{warnings:?}");
     assert_eq!(differing(&first, &second), Vec::<String>::new());
 }
 
@@ -98,8 +98,8 @@ fn cache_that_keeps_only_features_is_a_warning() {
         assert_eq!(blocked.len(), 1, "{what}");
         fs::remove_file(&blocked[0]).unwrap();
         fs::create_dir_all(blocked[0].join("in the way")).unwrap();
-        let (run, told) = train(&bench, &settings, &format!("with {what}"), &cache);
-        assert!(told.len() == 1 && told[0].contains("stay in memory"), "{what}: {told:?}");
+        let (run, warnings) = train(&bench, &settings, &format!("with {what}"), &cache);
+        assert!(warnings.len() == 1 && warnings[0].contains("stay in memory"), "{what}: {warnings:?}");
         for file in ["model.safetensors", "backbone.safetensors", "projection.safetensors", "result.json"] {
             let [one, other] = [&run, &first].map(|run| fs::read(run.join(file)).unwrap());
             assert!(one == other, "{what}: {file}");
@@ -122,10 +122,10 @@ fn unwritable_cache_is_only_a_warning() {
         fs::create_dir_all(page.join("in the way")).unwrap();
     }
     for (name, cache) in [("without", &occupied), ("with", &blocked)] {
-        let (run, told) = train(&bench, &settings, name, cache);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let (run, warnings) = train(&bench, &settings, name, cache);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
         let place = cache.display().to_string();
-        assert!(told[0].starts_with(&place) && told[0].contains("stay in memory"), "{told:?}");
+        assert!(warnings[0].starts_with(&place) && warnings[0].contains("stay in memory"), "{warnings:?}");
         // The recipe names another cache, and its hash is in the events and checkpoints.
         for file in ["model.safetensors", "backbone.safetensors", "projection.safetensors", "result.json"] {
             assert_eq!(
@@ -141,7 +141,7 @@ fn unwritable_cache_is_only_a_warning() {
         let cache = format!("network.cache={}", cache.display());
         let settings: Vec<&str> = settings.iter().map(String::as_str).chain([&*prepared, &*cache]).collect();
         let stop = AtomicBool::new(false);
-        let made = trainer::make_features(RunRequest::new(&stop), &bench.recipe(&settings), PageShard::WHOLE);
+        let made = trainer::make_features(RunRequest::new(&stop), &bench.recipe(&settings), PagePart::ALL);
         assert!(matches!(made, Err(HeadsError::Lifecycle(LifecycleError::Data(_)))), "{made:?}");
     }
 }

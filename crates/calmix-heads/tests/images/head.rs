@@ -1,27 +1,25 @@
 //! Heads on the features of a frozen backbone.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_heads::HeadsError;
-use calmix_heads::images::PageShard;
-use calmix_heads::reevaluate::evaluate_head_run;
+use calmix_heads::evaluate_head::evaluate_head_run;
+use calmix_heads::images::PagePart;
 use calmix_heads::trainer;
 use calmix_lifecycle::evaluation::EvalOutput;
 use calmix_lifecycle::request::RunRequest;
 use calmix_metrics::fitted_calibrator::{FitRule, FittedOn};
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
-use calmix_run::outcome::Outcome;
 use calmix_run::read;
 use calmix_run::result::HeadName;
+use calmix_run::result::Outcome;
 use calmix_run::sink::{Sink, WorkProgress};
-use calmix_testkit::run_bytes::differing;
+use calmix_testkit::run_bytes::{bytes, differing};
 
-use crate::made::{Bench, resume};
+use super::made::{Bench, resume};
 
 /// A bench, and the settings of heads that share a cache.
 pub(crate) fn heads() -> (Bench, Vec<String>) {
@@ -37,23 +35,6 @@ fn evaluated(folder: &Path) -> EvalOutput {
 
 fn with<'a>(settings: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
     settings.iter().map(String::as_str).chain(more.iter().copied()).collect()
-}
-
-/// All files below a folder.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(path).unwrap());
-            }
-        }
-    }
-    found
 }
 
 #[test]
@@ -85,15 +66,18 @@ fn head_resume_is_bit_identical_for_every_method() {
         let info = read::model_info(&whole).unwrap();
         let head = info.head.unwrap();
         assert_eq!((head.features, head.dimensions), (64, 16));
-        let map = info.calibration.unwrap();
+        let fitted = info.calibration.unwrap();
         // Every label evaluates a head that did not see it.
-        assert_eq!((map.fitted_on, map.samples, map.rule), (FittedOn::OutOfFold, 40, FitRule::ClearGain));
+        assert_eq!(
+            (fitted.fitted_on, fitted.samples, fitted.rule),
+            (FittedOn::OutOfFold, 40, FitRule::ClearGain)
+        );
         assert_eq!(info.held_out.unwrap().right.len(), 40);
         // From the weights alone, with the calibrator that was fitted on the folds.
         let again = evaluated(&whole);
-        let seen = again.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
-        let said = result.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
-        assert_eq!(seen.metrics, said.metrics, "{name}");
+        let seen = again.evaluations.iter().find(|seen| seen.split.word() == "test").unwrap();
+        let stored = result.evaluations.iter().find(|seen| seen.split.word() == "test").unwrap();
+        assert_eq!(seen.metrics, stored.metrics, "{name}");
     }
 }
 
@@ -160,20 +144,19 @@ fn folds_and_the_second_head_can_be_left_out() {
     assert_eq!(read::model_info(&folder).unwrap().held_out.unwrap().right.len(), 40);
 }
 
-fn is_page(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("page-"))
+fn is_page(path: &str) -> bool {
+    Path::new(path).file_name().is_some_and(|name| name.to_string_lossy().starts_with("page-"))
 }
 
 #[test]
 fn feature_cache_is_shared_per_backbone() {
     let (bench, settings) = heads();
     bench.train("first", &with(&settings, &[]));
-    let made = files(&bench.folder("features"));
-    let views = |made: &BTreeMap<PathBuf, Vec<u8>>| made.keys().filter(|path| is_page(path)).count();
-    assert!(views(&made) > 0);
+    let made = bytes(&bench.folder("features"));
+    assert!(made.keys().any(|path| is_page(path)));
     // The same labels, another method: nothing is made.
     bench.train("second", &with(&settings, &["method.base=fixmatch"]));
-    assert_eq!(files(&bench.folder("features")), made);
+    assert_eq!(bytes(&bench.folder("features")), made);
     // A backbone of other weights never meets them.
     let other = bench.write_backbone("other.safetensors", 3);
     let weights = format!("network.weights={}", other.display());
@@ -189,7 +172,7 @@ fn feature_cache_is_shared_per_backbone() {
     }
     let again = bench.train("again", &with(&settings, &[]));
     assert_eq!(differing(&again, &bench.folder("first")), Vec::<String>::new());
-    let repaired = files(&bench.folder("features"));
+    let repaired = bytes(&bench.folder("features"));
     assert!(made.iter().all(|(path, bytes)| repaired.get(path) == Some(bytes)));
 }
 
@@ -198,13 +181,13 @@ fn feature_cache_bytes_do_not_depend_on_processes() {
     let (bench, settings) = heads();
     let prepared = bench.prepared_table();
     let stop = AtomicBool::new(false);
-    let make = |cache: &str, part: PageShard| {
+    let make = |cache: &str, part: PagePart| {
         let cache = format!("network.cache={}", bench.folder(cache).display());
         let recipe = bench.recipe(&with(&settings, &[&prepared, &cache]));
         trainer::make_features(RunRequest::new(&stop), &recipe, part)
     };
-    make("one", PageShard::WHOLE).unwrap();
-    let wanted = files(&bench.folder("one"));
+    make("one", PagePart::ALL).unwrap();
+    let wanted = bytes(&bench.folder("one"));
     for of in [2, 4] {
         let cache = format!("of-{of}");
         std::thread::scope(|scope| {
@@ -213,7 +196,7 @@ fn feature_cache_bytes_do_not_depend_on_processes() {
                     scope.spawn({
                         let cache = &cache;
                         let make = &make;
-                        move || make(cache, PageShard { index, of })
+                        move || make(cache, PagePart { index, of })
                     })
                 })
                 .collect();
@@ -221,7 +204,7 @@ fn feature_cache_bytes_do_not_depend_on_processes() {
                 made.join().unwrap().unwrap();
             }
         });
-        assert_eq!(files(&bench.folder(&cache)), wanted, "{of} processes");
+        assert_eq!(bytes(&bench.folder(&cache)), wanted, "{of} processes");
     }
     // Stopped at once, it has made nothing that is not whole, and goes on.
     let stopping = AtomicBool::new(false);
@@ -230,32 +213,20 @@ fn feature_cache_bytes_do_not_depend_on_processes() {
     let stopped = trainer::make_features(
         RunRequest::new(&stopping).sink(StopAtFeatures(&stopping)),
         &recipe,
-        PageShard::WHOLE,
+        PagePart::ALL,
     );
     assert!(matches!(stopped, Err(HeadsError::Stopped)), "{stopped:?}");
-    make("stopped", PageShard::WHOLE).unwrap();
-    assert_eq!(files(&bench.folder("stopped")), wanted);
+    make("stopped", PagePart::ALL).unwrap();
+    assert_eq!(bytes(&bench.folder("stopped")), wanted);
 }
 
 /// Asks for a stop as soon as features are made.
 struct StopAtFeatures<'a>(&'a AtomicBool);
 
 impl Sink for StopAtFeatures<'_> {
-    fn event(&mut self, _: &Event) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
     fn work(&mut self, progress: &WorkProgress) -> Result<(), RunError> {
         assert!(progress.done <= progress.total);
         self.0.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }
@@ -268,7 +239,7 @@ fn unsupported_head_settings_are_refused() {
         layers.resolve().and_then(|recipe| recipe.ready()).unwrap_err().to_string()
     };
     assert!(refused(&["network.weights="]).contains("a head needs a pretrained backbone"));
-    assert!(refused(&["train.shards=2"]).contains("a head is trained in one process"));
+    assert!(refused(&["train.micro_batches=2"]).contains("a head is trained in one process"));
     assert!(refused(&["method.base_loss=twice"]).contains("which a head does not have"));
     assert!(refused(&["method.mixup.guidance.space=pixel"]).contains("a head reads vectors, not pixels"));
     assert!(refused(&["selection=best-test"]).contains("selected on out-of-fold labels"));

@@ -5,7 +5,7 @@ use std::fs;
 use calmix_run::events::Event;
 use calmix_run::read;
 
-use crate::made::Bench;
+use super::made::Bench;
 
 /// Bytes of the images before the first one, and of an image.
 const HEADER: usize = 16;

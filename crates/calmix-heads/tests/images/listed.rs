@@ -10,10 +10,10 @@ use calmix_lifecycle::LifecycleError;
 use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::{Draft, RunPlace, StartContext, prepare_run};
 use calmix_recipe::device::Device;
-use calmix_run::outcome::Outcome;
+use calmix_run::result::Outcome;
 use calmix_testkit::png_file::{Pixels, png};
 
-use crate::made::Bench;
+use super::made::Bench;
 
 /// Two classes of twelve images that differ.
 fn photos(folder: &Path) {

@@ -9,12 +9,12 @@ use calmix_data::prepare::prepare;
 use calmix_heads::HeadsError;
 use calmix_heads::trainer;
 use calmix_io::disk::RealDisk;
+use calmix_lifecycle::prepared_dataset::open_dataset;
 use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::splits::draw_split;
-use calmix_lifecycle::start::{PreparedRun, RunFolder, RunPlace};
-use calmix_lifecycle::table::open_table;
+use calmix_lifecycle::start::{PreparedRun, RunFolder, RunPlace, StartContext};
 use calmix_recipe::{Layers, Resolved};
-use calmix_run::outcome::Outcome;
+use calmix_run::result::Outcome;
 use calmix_testkit::network_weights::{spec, weights};
 use calmix_testkit::sinks::StopAt;
 use calmix_testkit::tiny_images::dataset;
@@ -121,8 +121,7 @@ pub(crate) fn prepared(resolved: Resolved, folder: &Path) -> Result<PreparedRun,
     let place = RunPlace::New(folder.to_owned());
     let folder = RunFolder::claim(&place, PathBuf::new, "run", Arc::new(RealDisk))?;
     let stop = AtomicBool::new(false);
-    let warn = Arc::new(|_: &str| {}) as _;
-    let dataset = open_table(&resolved.recipe.dataset, folder.path(), &stop, &warn, &mut |_| {})?;
+    let dataset = open_dataset(&resolved.recipe.dataset, folder.path(), &mut StartContext::quiet(&stop))?;
     let split = draw_split(&resolved.recipe, &dataset)?;
     Ok(PreparedRun { resolved, dataset, split, backbone: None, folder })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_heads::HeadsError;
-use calmix_heads::reevaluate::evaluate_head_run;
+use calmix_heads::evaluate_head::evaluate_head_run;
 use calmix_heads::trainer;
 use calmix_io::error::ErrorKind;
 use calmix_lifecycle::LifecycleError;
@@ -13,7 +13,7 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_run::error::RunError;
 use calmix_testkit::run_bytes::bytes;
 
-use crate::made::{Bench, resume};
+use super::made::{Bench, resume};
 
 fn refused(bench: &Bench, name: &str, settings: &[&str]) -> String {
     let stop = AtomicBool::new(false);

@@ -7,9 +7,9 @@ use calmix_run::read;
 use calmix_testkit::run_bytes::differing;
 use serde_json::Value;
 
-use crate::feature_cache::{files, is_page, train};
-use crate::head::heads;
-use crate::made::Bench;
+use super::feature_cache::{files, is_page, train};
+use super::head::heads;
+use super::made::Bench;
 
 #[test]
 fn run_names_runtime_and_version() {

@@ -274,85 +274,50 @@ impl<'a> Field<'a> {
         Ok(Fields { rest: self.cursor(self.bytes()?) })
     }
 
-    /// Its integers, packed or a single one.
-    ///
-    /// # Errors
-    /// If it has another type.
-    pub fn varints(&self) -> Result<Varints<'a>, ProtobufError> {
-        match self.value {
-            Value::Varint(number) => Ok(Varints { single: Some(number), rest: self.cursor(&[]) }),
-            Value::Bytes(bytes) => Ok(Varints { single: None, rest: self.cursor(bytes) }),
-            _ => Err(self.unexpected()),
-        }
+    /// Returns its integers, packed or a single one.
+    pub fn varints(&self) -> Result<Packed<'a, u64>, ProtobufError> {
+        let single = if let Value::Varint(number) = self.value { Some(number) } else { None };
+        self.packed(single, Cursor::varint)
     }
 
-    /// Its floats, packed or a single one, as their bits.
-    ///
-    /// # Errors
-    /// If it has another type.
-    pub fn fixed32s(&self) -> Result<Fixed32s<'a>, ProtobufError> {
-        match self.value {
-            Value::Fixed32(bits) => Ok(Fixed32s { single: Some(bits), rest: self.cursor(&[]) }),
-            Value::Bytes(bytes) => Ok(Fixed32s { single: None, rest: self.cursor(bytes) }),
-            _ => Err(self.unexpected()),
-        }
+    /// Returns the bits of its floats, packed or a single one.
+    pub fn fixed32s(&self) -> Result<Packed<'a, u32>, ProtobufError> {
+        let single = if let Value::Fixed32(bits) = self.value { Some(bits) } else { None };
+        self.packed(single, |rest| Ok(u32::from_le_bytes(rest.array()?)))
     }
 
-    /// Its doubles, packed or a single one, as their bits.
-    ///
-    /// # Errors
-    /// If it has another type.
-    pub fn fixed64s(&self) -> Result<Fixed64s<'a>, ProtobufError> {
-        match self.value {
-            Value::Fixed64(bits) => Ok(Fixed64s { single: Some(bits), rest: self.cursor(&[]) }),
-            Value::Bytes(bytes) => Ok(Fixed64s { single: None, rest: self.cursor(bytes) }),
-            _ => Err(self.unexpected()),
-        }
+    /// Returns the bits of its doubles, packed or a single one.
+    pub fn fixed64s(&self) -> Result<Packed<'a, u64>, ProtobufError> {
+        let single = if let Value::Fixed64(bits) = self.value { Some(bits) } else { None };
+        self.packed(single, |rest| Ok(u64::from_le_bytes(rest.array()?)))
+    }
+
+    fn packed<T>(&self, single: Option<T>, read: ReadNumber<'a, T>) -> Result<Packed<'a, T>, ProtobufError> {
+        let bytes = match self.value {
+            Value::Bytes(bytes) => bytes,
+            _ if single.is_some() => &[],
+            _ => return Err(self.unexpected()),
+        };
+        Ok(Packed { single, rest: self.cursor(bytes), read })
     }
 }
 
-/// Integers of one field.
+type ReadNumber<'a, T> = fn(&mut Cursor<'a>) -> Result<T, ProtobufError>;
+
+/// Numbers of one field.
 #[derive(Debug, Clone)]
-pub struct Varints<'a> {
-    single: Option<u64>,
+pub struct Packed<'a, T> {
+    single: Option<T>,
     rest: Cursor<'a>,
+    read: ReadNumber<'a, T>,
 }
 
-/// The bits of floats of one field.
-#[derive(Debug, Clone)]
-pub struct Fixed32s<'a> {
-    single: Option<u32>,
-    rest: Cursor<'a>,
-}
-
-/// The bits of doubles of one field.
-#[derive(Debug, Clone)]
-pub struct Fixed64s<'a> {
-    single: Option<u64>,
-    rest: Cursor<'a>,
-}
-
-impl Iterator for Varints<'_> {
-    type Item = Result<u64, ProtobufError>;
+impl<T> Iterator for Packed<'_, T> {
+    type Item = Result<T, ProtobufError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.single.take().map(Ok).or_else(|| self.rest.next(Cursor::varint))
-    }
-}
-
-impl Iterator for Fixed32s<'_> {
-    type Item = Result<u32, ProtobufError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.single.take().map(Ok).or_else(|| self.rest.next(|rest| Ok(u32::from_le_bytes(rest.array()?))))
-    }
-}
-
-impl Iterator for Fixed64s<'_> {
-    type Item = Result<u64, ProtobufError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.single.take().map(Ok).or_else(|| self.rest.next(|rest| Ok(u64::from_le_bytes(rest.array()?))))
+        let single = self.single.take().map(Ok);
+        single.or_else(|| self.rest.next(self.read))
     }
 }
 

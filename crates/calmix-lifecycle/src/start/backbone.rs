@@ -24,33 +24,26 @@ use toml::Value;
 
 use crate::error::LifecycleError;
 
-/// The most views of the best backbone.
 const MAX_VIEWS_OF_BEST: u64 = 20_000;
-/// The most views of images of 224 pixels.
 const MAX_VIEWS_AT_224: u64 = 10_000;
-/// The most views of images of 160 pixels.
 const MAX_VIEWS_AT_160: u64 = 50_000;
 
 /// A backbone, an image size, and the views to compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackboneChoice {
-    /// The name of the weights.
     pub weights: String,
-    /// The side of its images, in pixels.
     pub size: u32,
     /// Views to compute, if the cache has none.
     pub views: u64,
 }
 
 impl BackboneChoice {
-    /// The choice as keys of a recipe.
     pub(super) fn settings(&self) -> [(&'static str, Value); 2] {
         let weights = Value::String(self.weights.clone());
         [("network.weights", weights), ("augment.size", Value::Integer(self.size.into()))]
     }
 }
 
-/// A backbone to choose.
 #[derive(Debug, Clone, Copy)]
 struct Candidate<'a> {
     name: &'a str,
@@ -67,7 +60,7 @@ impl<'a> From<&'a StoredWeights> for Candidate<'a> {
     }
 }
 
-/// The number of views that pass the backbone: all views that a head is trained on, and one of each test image.
+/// Counts the views that pass the backbone: all views that a head is trained on, and one of each test image.
 fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, LifecycleError> {
     let counts = split.counts(dataset)?;
     let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
@@ -77,13 +70,13 @@ fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, 
         "" => 0,
         name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
     };
-    // All that have no label, the labelled ones without theirs among them: each passes once.
+    // The labelled samples are then among the unlabelled ones too, and each passes once.
     let has_every_sample = recipe.labels.include_labelled && unlabelled == counts.unlabelled;
     let labelled = if has_every_sample { 0 } else { counts.labelled };
     Ok((labelled + unlabelled) * each + test)
 }
 
-/// The pretrained weights of the user. Those that cannot be read are skipped; `calmix weights list` shows why.
+/// Lists the pretrained weights of the user. Those that cannot be read are skipped; `calmix weights list` shows why.
 pub(super) fn weights_available() -> Vec<StoredWeights> {
     let folder = WeightsFolder::of_user();
     let names = folder.names().unwrap_or_default();
@@ -104,9 +97,9 @@ pub(super) fn choose(
     Ok(rule(&candidates, views(recipe, dataset, split)?))
 }
 
-/// The rule that the top of this file describes.
+/// Applies the rule at the top of this file.
 fn rule(candidates: &[Candidate<'_>], views: u64) -> Option<BackboneChoice> {
-    // Of two that are alike, the first by name.
+    // Of two equal ones, the first by name.
     let best = candidates.iter().min_by_key(|one| (Reverse((one.is_lite, one.parameters)), one.name))?;
     let smallest = candidates.iter().min_by_key(|one| (!one.is_lite, one.parameters, one.name))?;
     let chosen = if views <= MAX_VIEWS_OF_BEST { best } else { smallest };

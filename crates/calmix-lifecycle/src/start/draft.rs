@@ -1,29 +1,26 @@
-//! The recipe of a run that is about to start: what the user sets takes precedence over what the folder of the dataset
-//! and the available weights decide. It is resolved twice: before the dataset is read, and after.
+//! The recipe of a run that is about to start. Settings of the user take precedence over those that the dataset and the available
+//! weights decide. It is resolved twice: before the dataset is read, and after.
 
 use std::path::{Path, PathBuf};
 
 use calmix_data::cloud::CloudUrl;
 use calmix_data::dataset::Dataset;
-use calmix_data::default_place::folder_for_output;
+use calmix_data::default_paths::folder_for_output;
 use calmix_data::split::LabelSplit;
 use calmix_recipe::device::Device;
 use calmix_recipe::{
-    HEAD_RECIPE, Layers, OrderName, Resolved, SourceName, detect_source, is_for_folders, is_own_format,
-    recipe_for,
+    CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, Layers, OrderName, Resolved, SourceName, detect_source,
+    is_for_folders, is_own_format, recipe_for,
 };
 use calmix_run::pretrained::weights_folder::{StoredWeights, WeightsFolder};
 use toml::Value;
 
-use super::StartContext;
 use super::backbone::{self, BackboneChoice};
-use super::error::StartError;
-use super::folder_recipe::folder_recipe;
+use super::dataset_settings::{choose_splits, source_settings};
 use super::pretrained_layer::with_pretrained;
-use super::table_settings::table_settings;
-use crate::error::LifecycleError;
+use crate::error::{LifecycleError, StartError};
 use crate::splits::draw_split;
-use crate::table::table_splits::take_splits;
+use crate::start_context::StartContext;
 
 /// The origin of settings that the contents of the dataset folder decide.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";
@@ -32,9 +29,9 @@ const LISTED: &str = "list of unlabelled samples";
 /// The origin of settings that the available weights and the number of views decide.
 const VIEW_COUNT: &str = "fixed rule of the number of views";
 /// The origin of settings without which the method that the user sets would have no effect.
-const METHOD: &str = "method set for a head";
-/// The weak views, and the strong views, that the head of a method is trained on unless the user sets their number.
-const VIEWS_OF_METHOD: i64 = 2;
+const METHOD_VIEWS_ORIGIN: &str = "method set for a head";
+/// The weak views, and the strong views, of a method's head unless the user sets their number.
+const METHOD_VIEWS: i64 = 2;
 /// The value of `network.train` with which a head is trained.
 const HEAD: &str = "head";
 
@@ -50,24 +47,18 @@ pub struct Draft {
     weights: Vec<StoredWeights>,
 }
 
-/// The settings that the dataset decides.
 #[derive(Debug)]
 pub struct CompletedDraft {
-    /// The recipe.
     pub resolved: Resolved,
-    /// The split.
     pub split: LabelSplit,
     /// The backbone, if calmix chose it.
     pub backbone: Option<BackboneChoice>,
 }
 
 impl Draft {
-    /// Resolves what the user sets. If that names neither a recipe nor a file, the folder of the dataset, the device and the
+    /// Resolves the settings of the user. If these name neither a recipe nor a file, the folder of the dataset, the device and the
     /// available weights choose a recipe. `device` finds the device of this machine; it is called only if the user names
     /// neither a recipe nor a device.
-    ///
-    /// # Errors
-    /// If the recipe is not valid, the dataset needs a recipe that the user has to name, or the weights cannot be read.
     pub fn new(layers: Layers, device: impl FnOnce() -> Device) -> Result<Self, LifecycleError> {
         let chosen_recipe = chosen_recipe(&layers, device)?;
         let mut layers = chosen_recipe.into_iter().fold(layers, Layers::recipe);
@@ -76,7 +67,7 @@ impl Draft {
             // The recipe's own limit is for folders of any length; whoever writes a list has chosen.
             layers = layers.decided(LISTED, [("labels.unlabelled_count", Value::Integer(0))]);
         }
-        layers = layers.clone().decided(METHOD, views_of_method(&layers));
+        layers = layers.clone().decided(METHOD_VIEWS_ORIGIN, views_of_method(&layers));
         let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
         let weights = if chooses { backbone::weights_available() } else { Vec::new() };
         let any = weights.first().map(|any| ("network.weights", Value::String(any.name.clone())));
@@ -103,16 +94,13 @@ impl Draft {
         }
     }
 
-    /// Names the table of the dataset, unless the user does.
-    pub fn use_table(&mut self, table: &Path) {
-        let table = Value::String(table.to_string_lossy().into_owned());
-        self.layers = self.layers.clone().decided(FOLDER_CONTENTS, [("dataset.prepared", table)]);
+    /// Sets the prepared dataset, unless the user does.
+    pub fn use_prepared(&mut self, prepared: &Path) {
+        let prepared = Value::String(prepared.to_string_lossy().into_owned());
+        self.layers = self.layers.clone().decided(FOLDER_CONTENTS, [("dataset.prepared", prepared)]);
     }
 
-    /// Takes what the dataset decides: its splits, its labels, and which of the available weights suit its number of images.
-    ///
-    /// # Errors
-    /// If the split cannot be drawn, or the weights cannot be read.
+    /// Adds the settings that the dataset decides: its splits, its labels, and the weights that suit its number of images.
     pub fn complete(
         &self,
         dataset: &Dataset,
@@ -121,7 +109,7 @@ impl Draft {
         let mut recipe = self.resolved.recipe.clone();
         let mut decided = Vec::new();
         if is_for_folders(self.base()) {
-            decided.extend(take_splits(&self.resolved, &mut recipe, dataset, &mut *context.notify));
+            decided.extend(choose_splits(&self.resolved, &mut recipe, dataset, &mut *context.notify));
         }
         if let Some(cache) = self.feature_cache() {
             recipe.network.cache.clone_from(&cache);
@@ -138,9 +126,6 @@ impl Draft {
 
 /// Returns whether these layers train a head, on images or on vectors, without resolving them. `device` is called as by
 /// [`Draft::new`].
-///
-/// # Errors
-/// If no recipe can be chosen for the dataset.
 pub fn trains_head(layers: &Layers, device: impl FnOnce() -> Device) -> Result<bool, LifecycleError> {
     let chosen = chosen_recipe(layers, device)?;
     let layers = chosen.into_iter().fold(layers.clone(), Layers::recipe);
@@ -165,39 +150,46 @@ fn chosen_recipe(
     else {
         return Err(StartError::Nothing.into());
     };
-    if !folder.is_dir() && !CloudUrl::is_in(&folder) {
+    if !folder.is_dir() && !CloudUrl::is_url(&folder) {
         let problem = if folder.exists() { "is not a folder" } else { "does not exist" };
-        return Err(StartError::no_folder(&folder, &problem).into());
+        return Err(StartError::NoFolder { folder, problem: problem.to_owned() }.into());
     }
     let named = layers.word("dataset.source").and_then(|name| name.parse::<SourceName>().ok());
     let source_name = named.unwrap_or_else(|| detect_source(&folder, names_columns(layers)));
     if !is_own_format(source_name) {
         let recipe = recipe_for(source_name);
-        let here = std::env::current_dir().unwrap_or_default();
-        // As the user most likely named it: the layers have the whole path.
-        let folder = folder.strip_prefix(here).unwrap_or(&folder).to_owned();
+        let current = std::env::current_dir().unwrap_or_default();
+        // As the user most likely named it: the layers have the absolute path.
+        let folder = folder.strip_prefix(current).unwrap_or(&folder).to_owned();
         return Err(StartError::NeedsRecipe { folder, source_name, recipe }.into());
     }
     let named = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
     let weights = layers.word("network.weights").unwrap_or_default();
     let names_encoder = WeightsFolder::of_user().find_encoder(weights).is_some();
-    let device = if names_encoder { Device::Cpu } else { named.unwrap_or_else(device) };
-    Ok(Some(folder_recipe(device, names_encoder)))
+    // An encoder can only be below a head.
+    if names_encoder {
+        return Ok(Some(HEAD_RECIPE));
+    }
+    Ok(Some(match named.unwrap_or_else(device) {
+        Device::Cuda(_) | Device::Mps => GPU_RECIPE,
+        Device::Cpu if WeightsFolder::of_user().names().is_ok_and(|names| !names.is_empty()) => HEAD_RECIPE,
+        Device::Cpu => CPU_RECIPE,
+    }))
 }
 
-/// How a folder of images is read: as the prepared table that the user names, or by the names of its files.
+/// Decides how a folder of images is read: as the prepared dataset that the user names, or by the names of its files.
 fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
     let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty());
     let Some(folder) = folder.filter(|_| is_for_folders(layers.base())) else { return Vec::new() };
-    if CloudUrl::is_in(Path::new(&folder)) {
+    if CloudUrl::is_url(Path::new(&folder)) {
         let mut settings = vec![("dataset.source", Value::String(SourceName::Webdataset.to_string()))];
         if layers.base() != Some(HEAD_RECIPE) {
             settings.push(("dataset.order", Value::String(OrderName::Blocks.to_string())));
         }
         return settings;
     }
-    let table = layers.word("dataset.prepared").filter(|table| !table.is_empty());
-    if let Some(settings) = table.and_then(|table| table_settings(Path::new(table))) {
+    let prepared = layers.word("dataset.prepared").filter(|prepared| !prepared.is_empty());
+    if let Some(settings) = prepared.and_then(|prepared| source_settings(Path::new(prepared))) {
         return settings;
     }
     match detect_source(Path::new(folder), names_columns(layers)) {
@@ -209,7 +201,7 @@ fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// The views of images for the head of a method: the recipe for folders has none, and whoever sets the method wants its head.
+/// Sets the views for the head of a method: the recipe for folders has none, and a user who sets the method wants its head.
 fn views_of_method(layers: &Layers) -> Vec<(&'static str, Value)> {
     let is_of_method = |path: &str| path == "preset" || path.starts_with("method.");
     let keys = ["network.weak_views", "network.strong_views"];
@@ -217,10 +209,10 @@ fn views_of_method(layers: &Layers) -> Vec<(&'static str, Value)> {
     if layers.base() != Some(HEAD_RECIPE) || sets_views || !layers.paths_set_by_user().any(is_of_method) {
         return Vec::new();
     }
-    keys.map(|key| (key, Value::Integer(VIEWS_OF_METHOD))).to_vec()
+    keys.map(|key| (key, Value::Integer(METHOD_VIEWS))).to_vec()
 }
 
-/// Whether the user names columns, so that there is a list of labels.
+/// Returns whether the user names columns, which means that there is a list of labels.
 fn names_columns(layers: &Layers) -> bool {
     layers.is_set_by_user("dataset.path_column") || layers.is_set_by_user("dataset.label_column")
 }

@@ -8,13 +8,10 @@ use calmix_run::pretrained::weights_file::WeightsFile;
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use toml::Value;
 
-use crate::pretrained::encoder_file::EncoderFile;
+use crate::pretrained::EncoderFile;
 
 /// Adds the configuration of the pretrained weights that the layers name by `network.weights`, if any: above our recipes,
 /// below everything that the user sets. `config.json` takes precedence over the metadata of the weights.
-///
-/// # Errors
-/// If there are no such weights, or they cannot be used.
 pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers, FileError> {
     let Some(named) = layers.word("network.weights").filter(|named| !named.is_empty()) else {
         return Ok(layers);
@@ -22,7 +19,7 @@ pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers,
     let frozen = layers.word("network.train") == Some("head");
     let Some(path) = folder.find_encoder(named) else {
         let file = WeightsFile::read(&folder.find(named)?)?;
-        return Ok(layers.pretrained(said(&file, frozen)));
+        return Ok(layers.pretrained(weights_settings(&file, frozen)));
     };
     if !frozen {
         let problem =
@@ -31,15 +28,16 @@ pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers,
         return Err(FileError::new(path, problem).hint(hint));
     }
     let file = EncoderFile::read(&path)?;
-    let said = said_by_encoder(&layers, &file)?;
-    Ok(layers.pretrained(said.iter().map(|(place, key, value)| (place.as_path(), *key, value.clone()))))
+    let settings = encoder_settings(&layers, &file)?;
+    Ok(layers.pretrained(settings.iter().map(|(place, key, value)| (place.as_path(), *key, value.clone()))))
 }
 
-/// A frozen backbone gets images of the recipe's size, since smaller ones take a fraction of the time.
-fn said(file: &WeightsFile, frozen: bool) -> Vec<(&Path, &'static str, Value)> {
+/// Returns the settings of the configurations. A frozen backbone gets images of the recipe's size, since smaller ones take a
+/// fraction of the time.
+fn weights_settings(file: &WeightsFile, frozen: bool) -> Vec<(&Path, &'static str, Value)> {
     let word = |word: &Option<String>| word.clone().map(Value::String);
     let channels = |numbers: [f64; 3]| Value::Array(numbers.map(Value::Float).to_vec());
-    let mut said = Vec::new();
+    let mut settings = Vec::new();
     for (place, config) in &file.configs {
         let size = config.size.filter(|_| !frozen);
         let values = [
@@ -52,14 +50,14 @@ fn said(file: &WeightsFile, frozen: bool) -> Vec<(&Path, &'static str, Value)> {
             ("dataset.std", config.std.map(channels)),
         ];
         let given = values.into_iter().filter_map(|(key, value)| Some((place.as_path(), key, value?)));
-        said.extend(given);
+        settings.extend(given);
     }
-    said.push((&file.path, "network.weights_hash", Value::String(file.blake3())));
-    said
+    settings.push((&file.path, "network.weights_hash", Value::String(file.blake3())));
+    settings
 }
 
-/// What an encoder decides itself, and what the configuration beside it says about its images.
-fn said_by_encoder(
+/// Returns the settings that an encoder decides itself, and those of the configuration beside it.
+fn encoder_settings(
     layers: &Layers,
     file: &EncoderFile,
 ) -> Result<Vec<(PathBuf, &'static str, Value)>, FileError> {
@@ -67,7 +65,7 @@ fn said_by_encoder(
     let pooling =
         layers.is_set_by_user("network.pooling").then(|| layers.word("network.pooling")?.parse().ok());
     let choice = file.choose(output, pooling.flatten())?;
-    let mut said = vec![
+    let mut settings = vec![
         (file.path.clone(), "network.output", Value::String(choice.output)),
         (file.path.clone(), "network.pooling", Value::String(choice.pooling.to_string())),
         (file.path.clone(), "network.weights_hash", Value::String(file.hash.clone())),
@@ -76,7 +74,7 @@ fn said_by_encoder(
     let configured = file.config.as_ref().and_then(|(_, config)| config.size);
     if let Some((place, config)) = &file.config {
         let channels = |numbers: [f64; 3]| Value::Array(numbers.map(Value::Float).to_vec());
-        // The crop of another size than the one that the model takes says nothing.
+        // A crop of another size than the one that the model takes does not apply.
         let resize = config.resize.filter(|_| choice.side.is_none() || choice.side == config.size);
         let values = [
             ("augment.size", config.size.map(pixels)),
@@ -85,14 +83,14 @@ fn said_by_encoder(
             ("dataset.mean", config.mean.map(channels)),
             ("dataset.std", config.std.map(channels)),
         ];
-        said.extend(values.into_iter().filter_map(|(key, value)| Some((place.clone(), key, value?))));
+        settings.extend(values.into_iter().filter_map(|(key, value)| Some((place.clone(), key, value?))));
     }
     if let Some(side) = choice.side {
-        said.push((file.path.clone(), "augment.size", pixels(side)));
+        settings.push((file.path.clone(), "augment.size", pixels(side)));
     } else if configured.is_none() && !layers.is_set_by_user("augment.size") {
         let problem = "it takes images of any size, and no preprocessor_config.json beside it says which it was trained on";
         let hint = "--set augment.size=224, if these are its pixels per side";
         return Err(FileError::new(&file.path, FileProblem::Content(problem.to_owned())).hint(hint));
     }
-    Ok(said)
+    Ok(settings)
 }

@@ -1,4 +1,5 @@
-//! Cross-fitting: evaluates a calibrator on the labels that fitted it, if there is no second set of labels.
+//! Cross-fitting: evaluates a calibrator on the labels that fitted it, if there is no second set of labels, and chooses the
+//! kind of calibrator by it: the simplest one, unless the labels clearly favour another.
 //!
 //! Every sample is calibrated by a fit without its fold. The calibrator to use is then the one fitted on all
 //! samples, as is usual after cross-validation; the metrics of the cross-fitted rows estimate its gain.
@@ -6,13 +7,14 @@
 //! The logits must come from a network that was not trained on these labels. Labels that it has memorised give the
 //! lowest temperature in every fold, and cross-fitting cannot detect that.
 
-use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
+use serde::{Deserialize, Serialize};
 
-use super::any_calibrator::{Calibrator, CalibratorKind};
+use super::temperature::{Temperature, TemperaturePrior};
+use super::{Calibrator, CalibratorKind};
 use crate::checked;
 use crate::error::MetricsError;
-use crate::groups::{group_count, rows_of_groups, select_groups};
+use crate::groups::{group_count, group_means, rows_of_groups, select_groups};
 use crate::measure::nll_of_rows;
 use crate::predictions::LabelledLogits;
 
@@ -38,13 +40,13 @@ impl CrossFit {
     /// Cross-fits with five folds, as for every model of calmix, or with one fold per group if there are fewer.
     ///
     /// # Errors
-    /// If there are fewer than two groups, and those of `fit`.
-    pub fn in_five(
+    /// If there are fewer than two groups, and the errors of `fit`.
+    pub fn with_five_folds(
         fit: impl Fn(LabelledLogits<'_>) -> Result<Calibrator, MetricsError>,
         rows: LabelledLogits<'_>,
     ) -> Result<Self, MetricsError> {
         let groups = group_count(rows.groups, rows.labels.len());
-        Self::fit_by(fit, rows, FOLDS.min(groups), FOLD_SEED)
+        Self::fit(fit, rows, FOLDS.min(groups), FOLD_SEED)
     }
 
     /// Splits the rows into `folds` folds, whose numbers of groups differ by at most one, and fits without each.
@@ -52,21 +54,8 @@ impl CrossFit {
     /// The folds are a function of the seed and the groups; without groups, of the seed and the number of rows.
     ///
     /// # Errors
-    /// If a fold would be empty or the only one, and those of [`Calibrator::fit`].
+    /// If a fold would be empty or the only one, and the errors of `fit`.
     pub fn fit(
-        kind: CalibratorKind,
-        rows: LabelledLogits<'_>,
-        folds: usize,
-        seed: Seed,
-    ) -> Result<Self, MetricsError> {
-        Self::fit_by(|rows| Calibrator::fit(kind, rows.logits, rows.labels), rows, folds, seed)
-    }
-
-    /// Cross-fits as [`fit`](Self::fit) does, with the caller's own fit.
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit).
-    pub fn fit_by(
         fit: impl Fn(LabelledLogits<'_>) -> Result<Calibrator, MetricsError>,
         rows: LabelledLogits<'_>,
         folds: usize,
@@ -81,36 +70,31 @@ impl CrossFit {
             return Err(MetricsError::Folds { folds, samples: groups_of_rows.len() });
         }
         let fold_of = deal(&groups_of_rows, n, folds, seed);
-        let mut maps = Vec::with_capacity(folds);
-        let mut mapped = vec![0.0; n * width];
+        let mut calibrators = Vec::with_capacity(folds);
+        let mut calibrated = vec![0.0; n * width];
         for fold in 0..folds as u32 {
             let (held_out, kept): (Vec<usize>, Vec<usize>) = (0..n).partition(|&row| fold_of[row] == fold);
             let z: Vec<f32> = kept.iter().flat_map(|&row| logits.row(row)).copied().collect();
             let y: Vec<u32> = kept.iter().map(|&row| labels[row]).collect();
             let kept_groups = select_groups(groups, &kept);
-            let map = fit(LabelledLogits {
-                logits: shaped(&z, y.len(), width)?,
+            let calibrator = fit(LabelledLogits {
+                logits: checked::matrix("logits", &z, y.len(), width)?,
                 labels: &y,
                 groups: &kept_groups,
             })?;
             for row in held_out {
-                map.apply_to_row(logits.row(row), &mut mapped[row * width..(row + 1) * width])?;
+                calibrator.apply_to_row(logits.row(row), &mut calibrated[row * width..(row + 1) * width])?;
             }
-            maps.push(map);
+            calibrators.push(calibrator);
         }
-        let nll = nll_of_rows(shaped(&mapped, n, width)?, labels, 1.0)?;
-        Ok(Self { folds: maps, fold_of, logits: mapped, nll })
+        let nll = nll_of_rows(checked::matrix("logits", &calibrated, n, width)?, labels, 1.0)?;
+        Ok(Self { folds: calibrators, fold_of, logits: calibrated, nll })
     }
 
     /// Returns the mean NLL of the cross-fitted rows, in nats.
     pub fn mean_nll(&self) -> f64 {
         self.nll.iter().sum::<f64>() / self.nll.len().max(1) as f64
     }
-}
-
-fn shaped(data: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, MetricsError> {
-    let wrong = |_| MetricsError::Length { what: "logits", expected: rows * width, got: data.len() };
-    Matrix::new(data, rows, width).map_err(wrong)
 }
 
 /// Assigns shuffled groups to folds in turn.
@@ -126,10 +110,105 @@ fn deal(rows_of_groups: &[Vec<usize>], n: usize, folds: usize, seed: Seed) -> Ve
     fold_of
 }
 
+/// The number of logits (labels times classes) up to which every kind is tried; above it, only a temperature.
+const MAX_LOGITS: usize = 2_000_000;
+
+/// A kind of calibrator that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TriedCalibrator {
+    /// The kind that was tried.
+    pub kind: CalibratorKind,
+    /// Its mean NLL on labels that did not fit it.
+    pub nll: f64,
+}
+
+/// The chosen kind of calibrator, by the NLL of each kind on labels that did not fit it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalibratorChoice {
+    /// The kind to fit.
+    pub kind: CalibratorKind,
+    /// Its cross-fit on the labels.
+    pub cross_fit: CrossFit,
+    /// Every kind for which there were enough labels.
+    pub tried: Vec<TriedCalibrator>,
+}
+
+impl CalibratorChoice {
+    /// Cross-fits every kind for which there are [enough labels](CalibratorKind::min_labels), the simplest first. A kind
+    /// replaces a simpler one if its NLL is lower by more than a standard error.
+    ///
+    /// # Errors
+    /// If there are fewer than two labels, labels and logits do not match, a logit is not finite, or `stop` returns true.
+    pub fn of(rows: LabelledLogits<'_>, stop: &dyn Fn() -> bool) -> Result<Self, MetricsError> {
+        let cross_fit = |kind| {
+            let fit = |rows: LabelledLogits<'_>| Calibrator::fit(kind, rows.logits, rows.labels, stop);
+            CrossFit::with_five_folds(fit, rows)
+        };
+        let labels = group_count(rows.groups, rows.labels.len());
+        let simplest = CalibratorKind::Temperature;
+        let mut best = Self { kind: simplest, cross_fit: cross_fit(simplest)?, tried: Vec::new() };
+        best.tried.push(TriedCalibrator { kind: simplest, nll: best.cross_fit.mean_nll() });
+        for kind in [CalibratorKind::Vector, CalibratorKind::Isotonic] {
+            if labels < kind.min_labels() || rows.logits.data().len() > MAX_LOGITS {
+                continue;
+            }
+            let other = cross_fit(kind)?;
+            best.tried.push(TriedCalibrator { kind, nll: other.mean_nll() });
+            if is_lower_by(1.0, &other.nll, &best.cross_fit.nll, rows.groups) {
+                best.kind = kind;
+                best.cross_fit = other;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// Returns the most probable temperature if it lowers the NLL of labels that did not fit it by more than a standard error;
+/// otherwise `None`, which means 1.
+///
+/// A temperature fitted on few labels often raises the NLL of other labels.
+///
+/// # Errors
+/// If there are fewer than two labels, labels and logits do not match, a logit is not finite, or `stop` returns true.
+pub fn temperature_if_clearly_better(
+    rows: LabelledLogits<'_>,
+    prior: TemperaturePrior,
+    stop: &dyn Fn() -> bool,
+) -> Result<Calibrator, MetricsError> {
+    let fit = |rows: LabelledLogits<'_>| -> Result<Calibrator, MetricsError> {
+        checked::not_stopped(stop)?;
+        let temperature = Temperature::fit_with_prior(rows.logits, rows.labels, prior)?;
+        Ok(Calibrator::Temperature { temperature })
+    };
+    let cross_fit = CrossFit::with_five_folds(fit, rows)?;
+    let uncalibrated = nll_of_rows(rows.logits, rows.labels, 1.0)?;
+    if is_lower_by(1.0, &cross_fit.nll, &uncalibrated, rows.groups) {
+        fit(rows)
+    } else {
+        Ok(Calibrator::IDENTITY)
+    }
+}
+
+/// Returns whether `these` are lower than `those` by more than this many standard errors of the mean difference. A
+/// [group](crate::groups) counts once, with its mean.
+pub fn is_lower_by(standard_errors: f64, these: &[f64], those: &[f64], groups: &[u32]) -> bool {
+    let differences: Vec<f64> = those.iter().zip(these).map(|(those, these)| those - these).collect();
+    let differences = group_means(&differences, groups);
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let variance = differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0).max(1.0);
+    mean > standard_errors * (variance / n).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
+    use calmix_core::matrix::Matrix;
+
     use super::*;
-    use crate::calibrator::temperature::Temperature;
+
+    fn fit_temperature(rows: LabelledLogits<'_>) -> Result<Calibrator, MetricsError> {
+        Calibrator::fit(CalibratorKind::Temperature, rows.logits, rows.labels, &|| false)
+    }
 
     /// Margins of `margin`, every `period`-th of them wrong.
     fn table(n: usize, margin: f32, period: usize) -> (Vec<f32>, Vec<u32>) {
@@ -138,30 +217,25 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_mapped_by_a_fit_without_it() {
+    fn each_row_is_calibrated_by_a_fit_without_it() {
         let (logits, labels) = table(40, 6.0, 4);
         let matrix = Matrix::new(&logits, 40, 2).unwrap();
-        let fit = CrossFit::fit(
-            CalibratorKind::Temperature,
-            LabelledLogits::ungrouped(matrix, &labels),
-            5,
-            Seed(3),
-        )
-        .unwrap();
-        for (fold, map) in fit.folds.iter().enumerate() {
+        let fit =
+            CrossFit::fit(fit_temperature, LabelledLogits::ungrouped(matrix, &labels), 5, Seed(3)).unwrap();
+        for (fold, calibrator) in fit.folds.iter().enumerate() {
             let kept: Vec<usize> = (0..40).filter(|&i| fit.fold_of[i] as usize != fold).collect();
             assert_eq!(kept.len(), 32);
             let z: Vec<f32> = kept.iter().flat_map(|&i| logits[2 * i..2 * i + 2].to_vec()).collect();
             let y: Vec<u32> = kept.iter().map(|&i| labels[i]).collect();
-            let expected = Temperature::fit_cautiously(Matrix::new(&z, 32, 2).unwrap(), &y).unwrap();
-            assert_eq!(*map, Calibrator::Temperature { temperature: expected });
+            let expected = Temperature::fit_penalised(Matrix::new(&z, 32, 2).unwrap(), &y).unwrap();
+            assert_eq!(*calibrator, Calibrator::Temperature { temperature: expected });
             for row in (0..40).filter(|&i| fit.fold_of[i] as usize == fold) {
                 assert_eq!(fit.logits[2 * row], (6.0 / expected.value()) as f32);
             }
         }
         let nll = |row: usize| {
-            let (own, other) = if labels[row] == 0 { (0, 1) } else { (1, 0) };
-            let margin = f64::from(fit.logits[2 * row + own]) - f64::from(fit.logits[2 * row + other]);
+            let (label, other) = if labels[row] == 0 { (0, 1) } else { (1, 0) };
+            let margin = f64::from(fit.logits[2 * row + label]) - f64::from(fit.logits[2 * row + other]);
             libm::log(1.0 + libm::exp(-margin))
         };
         assert!((0..40).all(|row| (fit.nll[row] - nll(row)).abs() < 1e-12));
@@ -172,12 +246,12 @@ mod tests {
         let (logits, labels) = table(3, 1.0, 2);
         let rows = LabelledLogits::ungrouped(Matrix::new(&logits, 3, 2).unwrap(), &labels);
         for folds in [0, 1, 4, usize::MAX] {
-            assert!(CrossFit::fit(CalibratorKind::Temperature, rows, folds, Seed(0)).is_err());
+            assert!(CrossFit::fit(fit_temperature, rows, folds, Seed(0)).is_err());
         }
-        assert_eq!(CrossFit::fit(CalibratorKind::Temperature, rows, 3, Seed(0)).unwrap().folds.len(), 3);
+        assert_eq!(CrossFit::fit(fit_temperature, rows, 3, Seed(0)).unwrap().folds.len(), 3);
         // Two groups cannot go into three folds.
         let grouped = LabelledLogits { groups: &[4, 4, 1], ..rows };
-        assert!(CrossFit::fit(CalibratorKind::Temperature, grouped, 3, Seed(0)).is_err());
+        assert!(CrossFit::fit(fit_temperature, grouped, 3, Seed(0)).is_err());
     }
 
     #[test]
@@ -189,13 +263,21 @@ mod tests {
         for seed in 0..20 {
             let fit = |kept: LabelledLogits<'_>| {
                 assert_eq!(kept.groups.len(), kept.labels.len());
-                Calibrator::fit(CalibratorKind::Temperature, kept.logits, kept.labels)
+                fit_temperature(kept)
             };
-            let cross_fit = CrossFit::fit_by(fit, rows, 5, Seed(seed)).unwrap();
+            let cross_fit = CrossFit::fit(fit, rows, 5, Seed(seed)).unwrap();
             for (row, group) in groups.iter().enumerate() {
                 let other = groups.iter().position(|other| other == group).unwrap();
                 assert_eq!(cross_fit.fold_of[row], cross_fit.fold_of[other]);
             }
         }
+    }
+
+    #[test]
+    fn difference_is_compared_with_its_standard_error() {
+        // The mean difference is 3 and its standard error 2.
+        assert!(
+            is_lower_by(1.0, &[0.0; 2], &[1.0, 5.0], &[]) && !is_lower_by(2.0, &[0.0; 2], &[1.0, 5.0], &[])
+        );
     }
 }

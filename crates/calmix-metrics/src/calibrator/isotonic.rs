@@ -9,9 +9,9 @@
 //! ```
 //! use calmix_metrics::calibrator::isotonic::Isotonic;
 //!
-//! let map = Isotonic::fit(&[0.6, 0.7, 0.8, 0.9], &[0.0, 1.0, 0.0, 1.0], None)?;
-//! assert_eq!(map.predict(0.75), 0.5);
-//! assert_eq!(map.predict(0.99), 1.0);
+//! let isotonic = Isotonic::fit(&[0.6, 0.7, 0.8, 0.9], &[0.0, 1.0, 0.0, 1.0], None)?;
+//! assert_eq!(isotonic.predict(0.75), 0.5);
+//! assert_eq!(isotonic.predict(0.99), 1.0);
 //! # Ok::<(), calmix_metrics::error::MetricsError>(())
 //! ```
 
@@ -25,7 +25,7 @@ use crate::error::MetricsError;
 
 /// A non-decreasing, piecewise linear function, given by its knots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "StoredIsotonic", into = "StoredIsotonic")]
+#[serde(try_from = "StoredIsotonic")]
 pub struct Isotonic {
     scores: Vec<f64>,
     values: Vec<f64>,
@@ -191,8 +191,8 @@ fn top_probability(logits: &[f32]) -> f64 {
     1.0 / logits.iter().map(|&z| libm::exp(f64::from(z) - top)).sum::<f64>()
 }
 
-/// The form in which it is stored beside a model.
-#[derive(Serialize, Deserialize)]
+/// The stored knots, which are checked when they are read.
+#[derive(Deserialize)]
 struct StoredIsotonic {
     scores: Vec<f64>,
     values: Vec<f64>,
@@ -203,12 +203,6 @@ impl TryFrom<StoredIsotonic> for Isotonic {
     type Error = MetricsError;
     fn try_from(StoredIsotonic { scores, values, n }: StoredIsotonic) -> Result<Self, MetricsError> {
         Self { scores, values, n }.checked()
-    }
-}
-
-impl From<Isotonic> for StoredIsotonic {
-    fn from(Isotonic { scores, values, n }: Isotonic) -> Self {
-        Self { scores, values, n }
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A lower NLL is guaranteed, a lower ECE is not: one number cannot undo every miscalibration, and ECE on few
 //! samples is mostly noise. Fit on samples that the network was not trained on; with few of them, use
-//! [`Temperature::fit_cautiously`].
+//! [`Temperature::fit_penalised`].
 //!
 //! ```
 //! use calmix_core::matrix::Matrix;
@@ -20,13 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cautious;
-mod fit;
 mod newton;
+mod penalised;
 mod prior;
 
-use calmix_core::matrix::number::Number;
-use calmix_core::matrix::{Matrix, MatrixOf};
+use calmix_core::matrix::{Matrix, MatrixOf, Scalar};
 use serde::{Deserialize, Serialize};
 
 use crate::checked;
@@ -40,10 +38,10 @@ pub use prior::TemperaturePrior;
 /// If every prediction is right, the NLL has no minimum as T → 0; if most are wrong, none as T → ∞.
 /// Published temperatures of image classifiers lie between about 0.5 and 5. Values far beyond that only result from a set
 /// that is too small, and would turn the prediction into an argmax or a uniform distribution.
-pub const COLDEST: f64 = 0.05;
+pub const MIN_TEMPERATURE: f64 = 0.05;
 
-/// The highest temperature that a fit returns; see [`COLDEST`].
-pub const HOTTEST: f64 = 20.0;
+/// The highest temperature that a fit returns; see [`MIN_TEMPERATURE`].
+pub const MAX_TEMPERATURE: f64 = 20.0;
 
 /// A temperature: positive and finite. It is stored beside a model and never changes its weights.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -68,19 +66,19 @@ impl Temperature {
         self.0
     }
 
-    /// Returns whether the fit ended at [`COLDEST`] or [`HOTTEST`], usually because there are too few labels.
+    /// Returns whether the fit ended at [`MIN_TEMPERATURE`] or [`MAX_TEMPERATURE`], usually because there are too few labels.
     pub fn is_at_bound(self) -> bool {
-        self.0 <= COLDEST || self.0 >= HOTTEST
+        self.0 <= MIN_TEMPERATURE || self.0 >= MAX_TEMPERATURE
     }
 
     /// Writes softmax(`logits` / T) into `probabilities`, which must have the same length.
-    pub fn probabilities_into<T: Number>(self, logits: &[T], probabilities: &mut [T]) {
+    pub fn probabilities_into<T: Scalar>(self, logits: &[T], probabilities: &mut [T]) {
         RelativeRow::new(logits).softmax_into(inverse(self.0), probabilities);
     }
 
     /// Computes softmax(`logits` / T), row by row.
-    pub fn probabilities<T: Number>(self, logits: MatrixOf<'_, T>) -> Vec<T> {
-        let mut all = vec![T::rounded(0.0); logits.data().len()];
+    pub fn probabilities<T: Scalar>(self, logits: MatrixOf<'_, T>) -> Vec<T> {
+        let mut all = vec![T::from_f64(0.0); logits.data().len()];
         if logits.width() > 0 {
             for (row, out) in logits.iter().zip(all.chunks_exact_mut(logits.width())) {
                 self.probabilities_into(row, out);
@@ -104,18 +102,18 @@ impl From<Temperature> for f64 {
 }
 
 /// The logits and the label of one sample.
-type LabelledLogits<'a, T> = (&'a [T], u32);
+type LabelledRow<'a, T> = (&'a [T], u32);
 
-fn pairs<'a, T: Number>(
+fn pairs<'a, T: Scalar>(
     logits: MatrixOf<'a, T>,
     labels: &'a [u32],
-) -> impl Iterator<Item = LabelledLogits<'a, T>> + Clone {
+) -> impl Iterator<Item = LabelledRow<'a, T>> + Clone {
     logits.iter().zip(labels.iter().copied())
 }
 
 /// Computes the summed NLL of checked rows.
-fn nll_sum<'a, T: Number + 'a>(
-    rows: impl Iterator<Item = LabelledLogits<'a, T>>,
+fn nll_sum<'a, T: Scalar + 'a>(
+    rows: impl Iterator<Item = LabelledRow<'a, T>>,
     temperature: Temperature,
 ) -> f64 {
     rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()

@@ -10,9 +10,9 @@
 //!
 //! let logits = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
 //! let logits = Matrix::new(&logits, 4, 2)?;
-//! let fit = VectorScaling::fit(logits, &[1, 0, 1, 1], DEFAULT_L2)?;
+//! let fit = VectorScaling::fit(logits, &[1, 0, 1, 1], DEFAULT_L2, &|| false)?;
 //! assert!(fit.converged);
-//! assert!(fit.map.bias()[1] > fit.map.bias()[0]);
+//! assert!(fit.scaling.bias()[1] > fit.scaling.bias()[0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::checked;
 use crate::error::MetricsError;
 use crate::exponential::exp_of_negative;
-use crate::lbfgs;
+use crate::lbfgs::Search;
 
 /// The default weight of the penalty: a standard normal prior on every wᵢ − 1 and bᵢ.
 ///
@@ -36,7 +36,7 @@ const GRADIENT_TOLERANCE: f64 = 1e-9;
 
 /// A scale and a bias per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "StoredVector", into = "StoredVector")]
+#[serde(try_from = "StoredVector")]
 pub struct VectorScaling {
     scale: Vec<f64>,
     bias: Vec<f64>,
@@ -46,7 +46,7 @@ pub struct VectorScaling {
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorFit {
     /// The fitted scales and biases.
-    pub map: VectorScaling,
+    pub scaling: VectorScaling,
     /// The number of samples it was fitted on.
     pub n: usize,
     /// The number of steps taken.
@@ -79,24 +79,15 @@ impl VectorScaling {
     /// the fit then stops where the gradient has nearly vanished.
     ///
     /// # Errors
-    /// If there are no rows, labels and rows do not match, a logit is not finite, or `l2` is negative or not
-    /// finite.
-    pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, MetricsError> {
-        Self::fit_unless(logits, labels, l2, &|| false)
-    }
-
-    /// Fits as [`fit`](Self::fit) does, unless `stop`, which is called in every step, returns true.
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit), and [`MetricsError::Stopped`].
-    pub fn fit_unless(
+    /// If there are no rows, labels and rows do not match, a logit is not finite, `l2` is negative or not finite, or `stop`,
+    /// which is called in every step, returns true.
+    pub fn fit(
         logits: Matrix,
         labels: &[u32],
         l2: f64,
         stop: &dyn Fn() -> bool,
     ) -> Result<VectorFit, MetricsError> {
-        checked::logits(logits, labels)?;
-        checked::not_empty(labels)?;
+        checked::fit_rows(logits, labels)?;
         checked::parameter("penalty l2", l2, "zero or more, and finite", |l2| l2 >= 0.0 && l2.is_finite())?;
         let n = labels.len();
         let classes = logits.width();
@@ -104,30 +95,26 @@ impl VectorScaling {
         let unit = units(logits, l2);
         // The optimiser sees x = (θ − identity) / unit.
         let at = |x: &[f64]| {
-            let mut map = Self::identity(classes);
+            let mut scaling = Self::identity(classes);
             for (k, x) in x.iter().enumerate() {
-                *map.parameter(k) += x * unit[k];
+                *scaling.parameter(k) += x * unit[k];
             }
-            map
+            scaling
         };
-        let minimum = lbfgs::try_minimise(
-            vec![0.0; 2 * classes],
-            GRADIENT_TOLERANCE,
-            MAX_ITERATIONS,
-            |x, gradient| {
-                checked::not_stopped(stop)?;
-                let mut value = at(x).nll_and_gradient(logits, labels, gradient);
-                for ((g, x), unit) in gradient.iter_mut().zip(x).zip(&unit) {
-                    value += 0.5 * l2 * (x * unit) * (x * unit);
-                    *g = (*g + l2 * x * unit) * unit;
-                }
-                Ok(value)
-            },
-        )?;
+        let search = Search::new(GRADIENT_TOLERANCE, MAX_ITERATIONS);
+        let minimum = search.minimise(vec![0.0; 2 * classes], |x, gradient| {
+            checked::not_stopped(stop)?;
+            let mut value = at(x).nll_and_gradient(logits, labels, gradient);
+            for ((g, x), unit) in gradient.iter_mut().zip(x).zip(&unit) {
+                value += 0.5 * l2 * (x * unit) * (x * unit);
+                *g = (*g + l2 * x * unit) * unit;
+            }
+            Ok(value)
+        })?;
         // Every step lowers NLL + penalty, and the penalty is zero at the identity and nowhere negative, so the NLL
         // is never higher than that of the identity.
         Ok(VectorFit {
-            map: at(&minimum.point),
+            scaling: at(&minimum.point),
             n,
             iterations: minimum.iterations,
             converged: minimum.converged,
@@ -151,10 +138,10 @@ impl VectorScaling {
     pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, MetricsError> {
         self.check_classes(logits)?;
         let mut all = Vec::with_capacity(logits.data().len());
-        let mut mapped = vec![0.0; logits.width()];
+        let mut exponentials = vec![0.0; logits.width()];
         for row in logits.iter() {
-            let (_, sum) = self.exponentials(row, &mut mapped);
-            all.extend(mapped.iter().map(|e| (e / sum) as f32));
+            let (_, sum) = self.exponentials(row, &mut exponentials);
+            all.extend(exponentials.iter().map(|e| (e / sum) as f32));
         }
         Ok(all)
     }
@@ -180,9 +167,8 @@ impl VectorScaling {
     /// # Errors
     /// As [`VectorScaling::fit`], and if the rows have another number of classes.
     pub fn negative_log_likelihood(&self, logits: Matrix, labels: &[u32]) -> Result<f64, MetricsError> {
-        checked::logits(logits, labels)?;
+        checked::fit_rows(logits, labels)?;
         self.check_classes(logits)?;
-        checked::not_empty(labels)?;
         Ok(self.nll_and_gradient(logits, labels, &mut vec![0.0; 2 * self.scale.len()]))
     }
 
@@ -217,12 +203,12 @@ impl VectorScaling {
         by_bias.fill(0.0);
         let weight = 1.0 / labels.len() as f64;
         let mut nll = 0.0;
-        let mut mapped = vec![0.0; logits.width()];
+        let mut exponentials = vec![0.0; logits.width()];
         for (row, &label) in logits.iter().zip(labels) {
             let y = label as usize;
-            let (top, sum) = self.exponentials(row, &mut mapped);
+            let (top, sum) = self.exponentials(row, &mut exponentials);
             nll += libm::log(sum) + (top - (self.scale[y] * f64::from(row[y]) + self.bias[y]));
-            for (class, (&e, &z)) in mapped.iter().zip(row).enumerate() {
+            for (class, (&e, &z)) in exponentials.iter().zip(row).enumerate() {
                 let error = (e / sum - f64::from(u8::from(class == y))) * weight;
                 by_scale[class] += error * f64::from(z);
                 by_bias[class] += error;
@@ -252,8 +238,8 @@ fn units(logits: Matrix, l2: f64) -> Vec<f64> {
     squares.iter().map(|s| unit(s / n)).chain(biases).collect()
 }
 
-/// The form in which it is stored beside a model.
-#[derive(Serialize, Deserialize)]
+/// The stored parameters, which are checked when they are read.
+#[derive(Deserialize)]
 struct StoredVector {
     scale: Vec<f64>,
     bias: Vec<f64>,
@@ -263,12 +249,6 @@ impl TryFrom<StoredVector> for VectorScaling {
     type Error = MetricsError;
     fn try_from(stored: StoredVector) -> Result<Self, MetricsError> {
         Self::new(stored.scale, stored.bias)
-    }
-}
-
-impl From<VectorScaling> for StoredVector {
-    fn from(map: VectorScaling) -> Self {
-        Self { scale: map.scale, bias: map.bias }
     }
 }
 

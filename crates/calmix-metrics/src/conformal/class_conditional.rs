@@ -18,7 +18,7 @@ pub struct ClassConditional {
     /// The rules of the classes that have labels. A map rather than a list, because the classes may come from an untrusted
     /// file, whose largest class would set the length of a list.
     rules: BTreeMap<u32, Conformal>,
-    needed: usize,
+    min_labels: usize,
 }
 
 impl ClassConditional {
@@ -48,7 +48,7 @@ impl ClassConditional {
             let groups = select_groups(groups, &rows);
             rules.insert(class, Conformal::from_grouped_scores(&scores, &groups, Score::Lac, alpha)?);
         }
-        Ok(Self { rules, needed: Conformal::needed_labels(alpha) })
+        Ok(Self { rules, min_labels: Conformal::min_labels(alpha) })
     }
 
     /// Returns the largest score with which a class is in a set; `None` if it is in every set.
@@ -58,12 +58,12 @@ impl ClassConditional {
 
     /// Returns the number of further labels that a class needs for a threshold, each of a group of its own; zero if it has one.
     pub fn missing_labels(&self, class: u32) -> usize {
-        self.needed.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
+        self.min_labels.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
     }
 
     /// Returns the smallest number of labels with which a class has a threshold.
-    pub fn needed_labels(&self) -> usize {
-        self.needed
+    pub fn min_labels(&self) -> usize {
+        self.min_labels
     }
 
     /// Returns the prediction set of one sample, the likeliest class first; among equals, the lower class first.
@@ -82,6 +82,25 @@ impl ClassConditional {
     }
 }
 
+/// A calibrated rule for prediction sets. Every set contains the likeliest class.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PredictionSets {
+    /// One threshold: the coverage is an average over all samples.
+    Marginal(Conformal),
+    /// A threshold per class: the coverage holds for each class.
+    ByClass(ClassConditional),
+}
+
+impl PredictionSets {
+    /// Returns the prediction set of one sample, the likeliest class first; `sample` as in [`Conformal::set`].
+    pub fn set(&self, probabilities: &[f32], sample: u64) -> Vec<u32> {
+        match self {
+            Self::Marginal(rule) => rule.set(probabilities, sample),
+            Self::ByClass(rule) => rule.set(probabilities),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,7 +116,7 @@ mod tests {
     fn class_with_too_few_labels_is_in_every_set() {
         let rule = rule();
         assert_eq!([0, 1, 2, u32::MAX].map(|class| rule.missing_labels(class)), [0, 1, 9, 9]);
-        assert_eq!(rule.needed_labels(), 9);
+        assert_eq!(rule.min_labels(), 9);
         // The threshold of class 0 is the largest of its scores, 0.4.
         assert_eq!(rule.set(&[0.625, 0.25, 0.125]), [0, 1, 2]);
         assert_eq!(rule.set(&[0.25, 0.625, 0.125]), [1, 2]);

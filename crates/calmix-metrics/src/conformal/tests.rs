@@ -11,28 +11,28 @@ fn the_rank_is_the_finite_sample_quantile() {
 }
 
 #[test]
-fn needed_labels_are_the_fewest_with_a_threshold() {
+fn min_labels_are_the_fewest_with_a_threshold() {
     for coverage in [0.5, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999] {
         let alpha = 1.0 - coverage;
-        let needed = Conformal::needed_labels(alpha);
+        let needed = Conformal::min_labels(alpha);
         let threshold = |n: usize| Conformal::from_scores(vec![0.5; n], Score::Lac, alpha).unwrap().threshold;
         assert_eq!((threshold(needed - 1), threshold(needed)), (None, Some(0.5)), "{coverage}");
     }
-    assert_eq!(Conformal::needed_labels(1.0 - 0.9), 9);
+    assert_eq!(Conformal::min_labels(1.0 - 0.9), 9);
 }
 
 #[test]
 fn too_few_samples_give_all_classes() {
     let p = [0.75_f32, 0.25];
-    let map = Conformal::fit(Matrix::new(&p, 1, 2).unwrap(), &[0], Score::Lac, 0.1).unwrap();
-    assert_eq!((map.threshold, map.n), (None, 1));
-    assert_eq!(map.set(&[0.25, 0.75], 0), [1, 0]);
+    let rule = Conformal::fit(Matrix::new(&p, 1, 2).unwrap(), &[0], Score::Lac, 0.1).unwrap();
+    assert_eq!((rule.threshold, rule.n), (None, 1));
+    assert_eq!(rule.set(&[0.25, 0.75], 0), [1, 0]);
     let none = Conformal::fit(Matrix::new(&[], 0, 2).unwrap(), &[], Score::Aps, 0.1).unwrap();
     assert_eq!(none.set(&p, 0).len(), 2);
 }
 
 #[test]
-fn a_set_may_be_empty_unless_told() {
+fn set_may_be_empty() {
     let p = [1.0_f32, 0.0];
     for score in [Score::Lac, Score::Aps] {
         let sure = Conformal { score, alpha: 0.5, threshold: Some(0.25), never_empty: false, n: 1 };
@@ -70,7 +70,7 @@ fn score_of_a_label_is_that_of_its_class() {
 fn coverage(score: Score, alpha: f64, n: usize) -> f64 {
     const CLASSES: usize = 5;
     let rounds = 400;
-    let news = 50;
+    let new_samples = 50;
     let mut covered = 0;
     for round in 0..rounds {
         let mut stream = Seed(17).stream(Domain::Bootstrap, 0, round);
@@ -92,14 +92,14 @@ fn coverage(score: Score, alpha: f64, n: usize) -> f64 {
             (rows, labels)
         };
         let (rows, labels) = draw(n);
-        let map = Conformal::fit(Matrix::new(&rows, n, CLASSES).unwrap(), &labels, score, alpha).unwrap();
-        let (rows, labels) = draw(news);
+        let rule = Conformal::fit(Matrix::new(&rows, n, CLASSES).unwrap(), &labels, score, alpha).unwrap();
+        let (rows, labels) = draw(new_samples);
         for (i, (row, label)) in rows.chunks(CLASSES).zip(&labels).enumerate() {
-            let sample = round * news as u64 + i as u64;
-            covered += usize::from(map.set(row, sample).contains(label));
+            let sample = round * new_samples as u64 + i as u64;
+            covered += usize::from(rule.set(row, sample).contains(label));
         }
     }
-    covered as f64 / (rounds as usize * news) as f64
+    covered as f64 / (rounds as usize * new_samples) as f64
 }
 
 #[test]

@@ -49,18 +49,6 @@ pub struct Selected {
     pub metrics: Metrics,
 }
 
-impl Selection {
-    /// Returns its name in recipes and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Last => "last",
-            Self::Median => "median",
-            Self::BestValidation => "best-validation",
-            Self::BestTest => "best-test",
-        }
-    }
-}
-
 /// Selects the result from the evaluations of a run; `None` if they do not include the split that the rule needs.
 ///
 /// The history may contain every evaluation of the run, in order; only those of the EMA model are used, and for the median
@@ -69,7 +57,7 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
     let of = |split| {
         history
             .iter()
-            .filter(move |seen| seen.model == EvalModel::Ema && seen.split == split)
+            .filter(move |evaluation| evaluation.model == EvalModel::Ema && evaluation.split == split)
             .collect::<Vec<_>>()
     };
     let out_of_fold = of(EvalSet::OutOfFold);
@@ -82,40 +70,40 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
     } else {
         (EvalSet::OutOfFold, &out_of_fold)
     };
-    let one = |seen: &Evaluation, evaluations: usize| Selected {
+    let one = |evaluation: &Evaluation, evaluations: usize| Selected {
         on,
-        at_step: Some(seen.step),
+        at_step: Some(evaluation.step),
         evaluations: evaluations as u64,
         chosen_on_test: rule == Selection::BestTest,
-        samples: seen.samples,
-        metrics: seen.metrics,
+        samples: evaluation.samples,
+        metrics: evaluation.metrics,
     };
     match rule {
         Selection::Last => reported.last().map(|last| one(last, 1)),
         Selection::Median => {
             let recent = &reported[reported.len().saturating_sub(window)..];
-            let metrics: Vec<_> = recent.iter().map(|seen| seen.metrics.values()).collect();
+            let metrics: Vec<_> = recent.iter().map(|evaluation| evaluation.metrics.values()).collect();
             let median = |metric: usize| median(metrics.iter().map(|values| values[metric]).collect());
             Some(Selected {
                 on,
                 at_step: None,
                 evaluations: recent.len() as u64,
                 chosen_on_test: false,
-                samples: recent.last().map_or(0, |seen| seen.samples),
+                samples: recent.last().map_or(0, |evaluation| evaluation.samples),
                 metrics: Metrics::from_values(std::array::from_fn(median)),
             })
             .filter(|_| !recent.is_empty())
         }
         Selection::BestValidation => {
-            let best = least(&validation)?;
-            let there = reported.iter().find(|seen| seen.step == best.step)?;
-            Some(one(there, validation.len()))
+            let best = lowest_error(&validation)?;
+            let at_best = reported.iter().find(|evaluation| evaluation.step == best.step)?;
+            Some(one(at_best, validation.len()))
         }
-        Selection::BestTest => least(&test).map(|best| one(best, test.len())),
+        Selection::BestTest => lowest_error(&test).map(|best| one(best, test.len())),
     }
 }
 
-fn least<'a>(history: &[&'a Evaluation]) -> Option<&'a Evaluation> {
+fn lowest_error<'a>(history: &[&'a Evaluation]) -> Option<&'a Evaluation> {
     history.iter().copied().min_by(|a, b| a.metrics.error.total_cmp(&b.metrics.error))
 }
 
@@ -132,40 +120,31 @@ mod tests {
     use super::*;
     use crate::metrics::EDGES;
 
-    fn seen(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
-        let metrics = Metrics::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
-        let intervals = None;
-        let calibrated = None;
-        let class_accuracy = Vec::new();
-        let bins = Vec::new();
-        let samples = 9;
-        let groups = None;
-        let skipped = 0;
-        let edges = EDGES;
+    fn evaluation(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
         Evaluation {
             step,
             split,
             model,
-            samples,
-            groups,
-            skipped,
-            edges,
-            metrics,
-            class_accuracy,
-            bins,
-            intervals,
-            calibrated,
+            samples: 9,
+            groups: None,
+            skipped: 0,
+            edges: EDGES,
+            metrics: Metrics { error, ..Metrics::default() },
+            class_accuracy: Vec::new(),
+            bins: Vec::new(),
+            intervals: None,
+            calibrated: None,
         }
     }
 
-    /// Validation is best at step 2 and test at step 3; the live model would beat both.
+    /// Validation is best at step 2 and test at step 3; the current weights would beat both.
     fn history() -> Vec<Evaluation> {
         let errors = [(0.4, 0.5), (0.1, 0.3), (0.2, 0.2), (0.1, 0.4)];
         let steps = errors.iter().zip(1..).flat_map(|(&(validation, test), step)| {
             [
-                seen(step, EvalSet::Validation, EvalModel::Ema, validation),
-                seen(step, EvalSet::Test, EvalModel::Ema, test),
-                seen(step, EvalSet::Test, EvalModel::Live, 0.0),
+                evaluation(step, EvalSet::Validation, EvalModel::Ema, validation),
+                evaluation(step, EvalSet::Test, EvalModel::Ema, test),
+                evaluation(step, EvalSet::Test, EvalModel::Live, 0.0),
             ]
         });
         steps.collect()
@@ -186,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn the_median_forgets_what_is_old() {
-        let long: Vec<_> = (0..100).map(|i| seen(i, EvalSet::Test, EvalModel::Ema, i as f64)).collect();
+    fn median_uses_the_last_evaluations() {
+        let long: Vec<_> = (0..100).map(|i| evaluation(i, EvalSet::Test, EvalModel::Ema, i as f64)).collect();
         let selected = select(Selection::Median, 20, &long).unwrap();
         assert_eq!((selected.evaluations, selected.metrics.error), (20, 89.5));
     }
@@ -195,15 +174,15 @@ mod tests {
     #[test]
     fn without_a_split_there_is_no_result() {
         let validation: Vec<_> =
-            history().into_iter().filter(|seen| seen.split == EvalSet::Validation).collect();
+            history().into_iter().filter(|evaluation| evaluation.split == EvalSet::Validation).collect();
         assert_eq!(select(Selection::Last, 20, &validation).unwrap().on, EvalSet::Validation);
         assert_eq!(select(Selection::BestTest, 20, &validation), None);
-        let out_of_fold = [seen(4, EvalSet::OutOfFold, EvalModel::Ema, 0.1)];
+        let out_of_fold = [evaluation(4, EvalSet::OutOfFold, EvalModel::Ema, 0.1)];
         assert_eq!(select(Selection::Last, 20, &out_of_fold).unwrap().on, EvalSet::OutOfFold);
         assert_eq!(select(Selection::BestValidation, 20, &out_of_fold), None);
         for rule in [Selection::Last, Selection::Median, Selection::BestValidation, Selection::BestTest] {
             assert_eq!(select(rule, 20, &[]), None);
-            assert_eq!(serde_json::to_string(&rule).unwrap(), format!("{:?}", rule.name()));
+            assert_eq!(serde_json::to_string(&rule).unwrap(), format!("{:?}", rule.word()));
         }
     }
 }

@@ -47,12 +47,12 @@ fn favoured(n: usize, favour: f32) -> Predictions {
 }
 
 #[test]
-fn ten_held_out_labels_are_enough_and_come_first() {
+fn ten_held_out_labels_are_enough() {
     let fit = |held_out: usize| {
         let held_out = confident_predictions(held_out, 4);
-        Fitted::of(Some((&held_out, FittedOn::HeldOut)), Some(&confident_predictions(40, 4)))
+        Fitted::of(Some((&held_out, FittedOn::HeldOut)), Some(&confident_predictions(40, 4)), &|| false)
             .unwrap()
-            .map()
+            .calibrator()
             .unwrap()
             .clone()
     };
@@ -62,46 +62,49 @@ fn ten_held_out_labels_are_enough_and_come_first() {
     assert_eq!((enough.fitted_on, enough.samples), (FittedOn::HeldOut, 10));
     assert_eq!((enough.rule, enough.tried.len(), enough.changed_labels), (FitRule::PenalisedNll, 1, 0));
     assert!(enough.scaling().unwrap().temperature.value() > 1.5);
-    // Judged by fits without the label, it is worth less than it looks on the labels that fitted it.
+    // Evaluated by fits without the label, the gain is smaller than on the labels that fitted it.
     let forty = confident_predictions(40, 4);
     let fitted = fit(40);
-    let flattered =
+    let on_fitted_labels =
         Metrics::of(forty.matrix().unwrap(), &forty.labels, fitted.temperature().unwrap()).unwrap();
-    assert!(fitted.raw.nll > fitted.calibrated.nll && fitted.calibrated.nll > flattered.nll);
+    assert!(fitted.raw.nll > fitted.calibrated.nll && fitted.calibrated.nll > on_fitted_labels.nll);
     let stored = serde_json::to_string(&enough).unwrap();
     assert_eq!(serde_json::from_str::<FittedCalibrator>(&stored).unwrap(), enough);
 }
 
 /// Held-out labels may ask for more confidence; the ones that were trained on may not.
 #[test]
-fn labels_that_were_trained_on_never_make_it_surer() {
+fn training_labels_never_raise_the_confidence() {
     // One wrong in four hundred at a margin of 1: as sure as it is, it is not sure enough.
     let mut modest = confident_predictions(400, 400);
     modest.logits = [1.0, 0.0].repeat(400);
-    let why = Fitted::of(None, Some(&modest)).unwrap().nothing().unwrap();
-    assert_eq!((why.held_out, why.least, why.training_labels), (0, 10, TrainingLabels::Surer));
-    let held_out = Fitted::of(Some((&modest, FittedOn::HeldOut)), None).unwrap();
-    assert!(held_out.map().unwrap().calibrated.mean_confidence > 0.95);
+    let reason = Fitted::of(None, Some(&modest), &|| false).unwrap().reason().unwrap();
+    assert_eq!(
+        (reason.held_out, reason.min_labels, reason.training_labels),
+        (0, 10, TrainingLabels::MoreConfident)
+    );
+    let held_out = Fitted::of(Some((&modest, FittedOn::HeldOut)), None, &|| false).unwrap();
+    assert!(held_out.calibrator().unwrap().calibrated.mean_confidence > 0.95);
 }
 
 #[test]
-fn where_nothing_is_said_the_reason_is() {
-    let why = |held_out: usize, labelled: Option<&Predictions>| {
+fn missing_calibrator_has_a_reason() {
+    let reason = |held_out: usize, labelled: Option<&Predictions>| {
         let held_out = confident_predictions(held_out, 4);
-        Fitted::of(Some((&held_out, FittedOn::HeldOut)), labelled).unwrap().nothing().unwrap()
+        Fitted::of(Some((&held_out, FittedOn::HeldOut)), labelled, &|| false).unwrap().reason().unwrap()
     };
-    assert_eq!((why(4, None).held_out, why(4, None).training_labels), (4, TrainingLabels::TooFew));
+    assert_eq!((reason(4, None).held_out, reason(4, None).training_labels), (4, TrainingLabels::TooFew));
     // Calibrated already, a quarter wrong at a margin of ln 3: what a fold fits is noise.
     let mut calibrated = confident_predictions(12, 4);
     calibrated.logits = [3.0_f32.ln(), 0.0].repeat(12);
-    assert_eq!(why(0, Some(&calibrated)).training_labels, TrainingLabels::NoHelp);
+    assert_eq!(reason(0, Some(&calibrated)).training_labels, TrainingLabels::NoHelp);
 }
 
 #[test]
-fn a_favoured_class_asks_for_vector_scaling_once_there_are_labels_for_it() {
+fn favoured_class_gets_vector_scaling() {
     let kind = |n: usize, favour: f32| {
-        let map = FittedCalibrator::fit(&favoured(n, favour), FittedOn::Later).unwrap();
-        (map.calibrator.kind(), map.tried.len(), map.changed_labels > 0, map.rule)
+        let fitted = FittedCalibrator::fit(&favoured(n, favour), FittedOn::Later, &|| false).unwrap();
+        (fitted.calibrator.kind(), fitted.tried.len(), fitted.changed_labels > 0, fitted.rule)
     };
     assert_eq!(kind(99, 6.0), (CalibratorKind::Temperature, 1, false, FitRule::PenalisedNll));
     assert_eq!(kind(400, 6.0), (CalibratorKind::Vector, 2, true, FitRule::CrossValidatedNll));
@@ -112,13 +115,13 @@ fn a_favoured_class_asks_for_vector_scaling_once_there_are_labels_for_it() {
 
 /// A quarter is wrong: at a margin of 6 that is far too sure, at one of ln 3 it is right.
 #[test]
-fn a_head_gets_a_temperature_only_where_labels_without_it_gain() {
+fn head_gets_a_temperature_only_with_a_clear_gain() {
     let fit = |n: usize, margin: f32| {
         let labels = (0..n).map(|i| u32::from(i % 4 == 0)).collect();
-        let map =
-            FittedCalibrator::fit_out_of_fold(&predictions(2, labels, [margin, 0.0].repeat(n))).unwrap();
-        assert_eq!(map.rule, FitRule::ClearGain);
-        map.temperature().unwrap().value()
+        let predictions = predictions(2, labels, [margin, 0.0].repeat(n));
+        let (fitted, _) = FittedCalibrator::fit_out_of_fold(&predictions, &|| false).unwrap();
+        assert_eq!(fitted.rule, FitRule::ClearGain);
+        fitted.temperature().unwrap().value()
     };
     // The prior holds it back from the likeliest temperature, 5.5, and its search ends at 3.65.
     assert!((1.5..3.6).contains(&fit(40, 6.0)), "{}", fit(40, 6.0));
@@ -134,7 +137,7 @@ fn a_head_gets_a_temperature_only_where_labels_without_it_gain() {
 #[test]
 fn stop_ends_a_fit_at_once() {
     let labels = favoured(400, 6.0);
-    let fitted = FittedCalibrator::fit(&labels, FittedOn::HeldOut).unwrap();
+    let fitted = FittedCalibrator::fit(&labels, FittedOn::HeldOut, &|| false).unwrap();
     assert_eq!(fitted.calibrator.kind(), CalibratorKind::Vector);
     for after in [1, 2, 9, 30, 70] {
         let calls = Cell::new(0);
@@ -142,13 +145,11 @@ fn stop_ends_a_fit_at_once() {
             calls.set(calls.get() + 1);
             calls.get() == after
         };
-        let ended = FittedCalibrator::fit_unless(&labels, FittedOn::HeldOut, &stop);
+        let ended = FittedCalibrator::fit(&labels, FittedOn::HeldOut, &stop);
         assert_eq!((ended, calls.replace(0)), (Err(MetricsError::Stopped), after));
-        let ended = fitted.cross_fit_unless(&labels, &stop);
+        let ended = fitted.cross_fit(&labels, &stop);
         assert_eq!((ended, calls.replace(0)), (Err(MetricsError::Stopped), after));
         let ended = evaluate_unless(&labels, Some(&fitted), None, &mut || stop());
         assert_eq!((ended, calls.replace(0)), (Ok(None), after));
     }
-    // Without a stop the bits are the same.
-    assert_eq!(FittedCalibrator::fit_unless(&labels, FittedOn::HeldOut, &|| false).unwrap(), fitted);
 }

@@ -1,98 +1,193 @@
-//! Reliability bins: predictions of similar confidence, and how often they were right.
+//! Reliability bins: predictions of similar confidence, how often they were right, and calibration errors from them.
 
 mod assignment;
-mod bin_totals;
 mod binned;
-mod binned_error;
-mod binning;
-mod debiased;
 
-use super::{Counts, TopLabel};
+use std::num::NonZeroU16;
 
-pub(super) use assignment::{Assigner, EqualWidth};
-pub use bin_totals::BinTotals;
+use serde::{Deserialize, Serialize};
+
+pub(super) use assignment::EqualWidth;
 pub(super) use binned::BinSums;
-pub use binned::Binned;
-pub use binned_error::{confidence_gap, ece, mean_confidence};
-pub use binning::{Binning, Edges, ReliabilityBin};
-pub use debiased::debiased_squared_error;
+pub use binned::{BinTotals, Binned, reliability_bins};
 
-/// Divides the predictions into bins, in the order of confidence.
+/// How confidences are divided into bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binning {
+    /// Intervals of equal width, bin `i` of `bins` from `i / bins` to `(i + 1) / bins`.
+    EqualWidth {
+        /// The number of bins.
+        bins: NonZeroU16,
+        /// The bin to which an edge belongs.
+        edges: Edges,
+    },
+    /// Equally many predictions in every bin, as far as ties allow.
+    ///
+    /// With the confidences sorted, the prediction of rank `r` among `n` belongs to bin `⌊r · bins / n⌋`. Equal
+    /// confidences stay together in the bin of the middle of their ranks, so that the order of the rows does not
+    /// matter. Empty bins are left out.
+    EqualMass {
+        /// The number of bins.
+        bins: NonZeroU16,
+    },
+}
+
+/// The bin to which a confidence on an edge belongs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edges {
+    /// `[a, b)`, and the last bin includes 1.
+    #[default]
+    LeftClosed,
+    /// `(a, b]`, and the first bin includes 0.
+    RightClosed,
+    /// `[a, b)`, and a confidence of exactly 1 in a bin of its own behind the last one, as torchmetrics counts
+    /// (its issue 3510). For comparison with numbers made there.
+    Torchmetrics,
+}
+
+/// The default number of bins.
+pub(in crate::measure) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
+
+impl Default for Binning {
+    /// Fifteen bins of equal width, left closed.
+    fn default() -> Self {
+        Self::EqualWidth { bins: FIFTEEN, edges: Edges::LeftClosed }
+    }
+}
+
+/// Predictions of similar confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReliabilityBin {
+    /// The lower end: the edge, or the smallest confidence in a bin of equal mass.
+    pub lower: f64,
+    /// The upper end: the edge, or the largest confidence in a bin of equal mass.
+    pub upper: f64,
+    /// The number of predictions in the bin.
+    pub count: usize,
+    /// The mean confidence of these predictions; zero in an empty bin.
+    pub confidence: f64,
+    /// The share of these predictions that was right; zero in an empty bin.
+    pub accuracy: f64,
+}
+
+impl ReliabilityBin {
+    /// Returns accuracy − confidence: positive if the bin is under-confident.
+    pub fn gap(&self) -> f64 {
+        self.accuracy - self.confidence
+    }
+}
+
+/// Expected calibration error `Σ n_b/n · |accuracy_b − confidence_b|` (Naeini, Cooper and Hauskrecht, 2015).
 ///
-/// Bins of equal width include the empty ones.
-pub fn reliability_bins(predictions: &TopLabel, binning: Binning) -> Vec<ReliabilityBin> {
-    Binned::new(predictions, binning).bins(&Counts::once(predictions.len()))
+/// In [0, 1]; zero without predictions.
+pub fn ece(bins: &[ReliabilityBin]) -> f64 {
+    mean(bins, f64::abs)
+}
+
+/// Computes the mean confidence of all predictions; zero without predictions.
+pub fn mean_confidence(bins: &[ReliabilityBin]) -> f64 {
+    mean_of_bins(bins, |bin| bin.confidence)
+}
+
+/// Computes mean confidence − accuracy: positive if predictions are over-confident on the whole, negative if they are
+/// under-confident. Its absolute value is never above [`ece`], in which gaps of both signs add up.
+pub fn confidence_gap(bins: &[ReliabilityBin]) -> f64 {
+    mean(bins, |gap| -gap)
+}
+
+/// Averages a function of the gap of their bin over predictions.
+fn mean(bins: &[ReliabilityBin], of: impl Fn(f64) -> f64) -> f64 {
+    mean_of_bins(bins, |bin| of(bin.gap()))
+}
+
+fn mean_of_bins(bins: &[ReliabilityBin], of: impl Fn(&ReliabilityBin) -> f64) -> f64 {
+    let total: usize = bins.iter().map(|bin| bin.count).sum();
+    let sum: f64 = bins.iter().map(|bin| bin.count as f64 * of(bin)).sum();
+    sum / total.max(1) as f64
+}
+
+/// Squared calibration error with its plug-in bias removed, `Σ n_b/n · (gap_b² − a_b(1 − a_b)/(n_b − 1))`.
+///
+/// The accuracy of a small bin scatters around its true value, and the square of a gap counts that scatter as
+/// error: even a perfectly calibrated classifier measures above zero, the more so the fewer predictions a bin
+/// has. Subtracting the estimated variance leaves an unbiased estimate (Kumar, Liang and Ma, "Verified
+/// uncertainty calibration", 2019), which can be negative. It still depends on the bins: they hide what
+/// cancels within them.
+///
+/// The variance of a bin with one prediction cannot be estimated: it counts as zero, as in the authors' code.
+pub fn debiased_squared_error(bins: &[ReliabilityBin]) -> f64 {
+    let total: usize = bins.iter().map(|bin| bin.count).sum();
+    let sum: f64 = bins
+        .iter()
+        .filter(|bin| bin.count > 1)
+        .map(|bin| {
+            let n = bin.count as f64;
+            let scatter = bin.accuracy * (1.0 - bin.accuracy) / (n - 1.0);
+            n * (bin.gap() * bin.gap() - scatter)
+        })
+        .sum();
+    sum / total.max(1) as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU16;
+    use calmix_core::rng::{Domain, Seed};
 
     use super::*;
+    use crate::measure::TopLabel;
 
-    fn bins(n: u16) -> NonZeroU16 {
-        NonZeroU16::new(n).unwrap()
-    }
-
-    fn all_right(confidence: &[f64], binning: Binning) -> Vec<ReliabilityBin> {
-        let predictions = TopLabel::new(confidence.to_vec(), vec![true; confidence.len()]).unwrap();
-        reliability_bins(&predictions, binning)
-    }
-
-    fn counts(confidence: &[f64], binning: Binning) -> Vec<usize> {
-        all_right(confidence, binning).iter().map(|bin| bin.count).collect()
-    }
-
-    #[test]
-    fn edges_belong_where_they_say() {
-        let confidence = [0.0, 0.25, 0.5, 0.75, 1.0];
-        let count = |edges| counts(&confidence, Binning::EqualWidth { bins: bins(4), edges });
-        assert_eq!(count(Edges::LeftClosed), [1, 1, 1, 2]);
-        assert_eq!(count(Edges::RightClosed), [2, 1, 1, 1]);
-        assert_eq!(count(Edges::Torchmetrics), [1, 1, 1, 1, 1]);
-    }
-
-    #[test]
-    fn the_edges_are_the_nearest_numbers_to_the_fractions() {
-        for n in [3, 7, 10, 15, 20, 49, 100] {
-            let confidence: Vec<f64> = (0..n).map(|i| f64::from(i) / f64::from(n)).collect();
-            let edges = Edges::LeftClosed;
-            let binning = Binning::EqualWidth { bins: bins(n), edges };
-            assert_eq!(counts(&confidence, binning), vec![1; usize::from(n)]);
-        }
-    }
-
-    #[test]
-    fn bins_of_equal_mass_keep_ties_together() {
-        let count = |confidence: &[f64], n| counts(confidence, Binning::EqualMass { bins: bins(n) });
-        assert_eq!(count(&[0.6, 0.1, 0.5, 0.2, 0.4, 0.3], 3), [2, 2, 2]);
-        assert_eq!(count(&[0.1, 0.2, 0.3, 0.4, 0.5], 2), [3, 2]);
-        // Ranks 1 to 4 share the middle 2.5, of the first half.
-        assert_eq!(count(&[0.1, 0.2, 0.2, 0.2, 0.2, 0.3, 0.4], 2), [5, 2]);
-        assert_eq!(count(&[0.9; 5], 4), [5]);
-        assert_eq!(count(&[0.3, 0.7], 15), [1, 1]);
-        assert_eq!(count(&[], 3), [0; 0]);
-        let found = all_right(&[0.4, 0.1, 0.3, 0.2], Binning::EqualMass { bins: bins(2) });
-        assert_eq!((found[0].lower, found[0].upper), (0.1, 0.2));
-        assert_eq!((found[1].lower, found[1].upper), (0.3, 0.4));
-    }
-
-    #[test]
-    fn bins_hold_means() {
-        let predictions = TopLabel::new(vec![0.6, 0.7, 0.1], vec![true, false, false]).unwrap();
+    fn example(n: u16) -> Vec<ReliabilityBin> {
+        let confidence = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
+        let right = vec![false, true, false, true, true, true, false, true];
+        let predictions = TopLabel::new(confidence, right).unwrap();
+        let bins = NonZeroU16::new(n).unwrap();
         let edges = Edges::LeftClosed;
-        let found = reliability_bins(&predictions, Binning::EqualWidth { bins: bins(2), edges });
-        assert_eq!((found[0].count, found[0].accuracy, found[0].confidence), (1, 0.0, 0.1));
-        assert_eq!((found[1].count, found[1].accuracy), (2, 0.5));
-        assert!((found[1].gap() + 0.15).abs() < 1e-15);
+        reliability_bins(&predictions, Binning::EqualWidth { bins, edges })
     }
 
     #[test]
-    fn binnings_are_written_in_kebab_case() {
-        let binning = Binning::EqualWidth { bins: bins(10), edges: Edges::RightClosed };
-        let written = serde_json::to_string(&binning).unwrap();
-        assert_eq!(written, r#"{"equal-width":{"bins":10,"edges":"right-closed"}}"#);
-        assert_eq!(serde_json::from_str::<Binning>(&written).unwrap(), binning);
-        assert!(serde_json::from_str::<Binning>(r#"{"equal-mass":{"bins":0}}"#).is_err());
+    fn ece_of_a_worked_example() {
+        assert!((ece(&example(10)) - 0.204_125).abs() < 1e-15);
+        assert!((ece(&example(15)) - 0.291_625).abs() < 1e-15);
+    }
+
+    #[test]
+    fn confidence_gap_has_a_sign() {
+        // Confidences add up to 5.227, and five of eight are right.
+        let bins = example(10);
+        assert!((mean_confidence(&bins) - 5.227 / 8.0).abs() < 1e-15);
+        assert!((confidence_gap(&bins) - 0.227 / 8.0).abs() < 1e-15);
+        assert!(confidence_gap(&bins) < ece(&bins));
+    }
+
+    #[test]
+    fn the_bias_of_a_calibrated_classifier_is_removed() {
+        let mut plug_in = 0.0;
+        let mut debiased = 0.0;
+        let repetitions = 400;
+        for repetition in 0..repetitions {
+            let mut stream = Seed(3).stream(Domain::Bootstrap, 0, repetition);
+            // Whole bins of one confidence, so that calibration within bins is exact.
+            let confidence: Vec<f64> = (0..150).map(|i| (f64::from(i % 15) + 0.5) / 15.0).collect();
+            let correct = confidence.iter().map(|&c| stream.uniform() < c).collect();
+            let bins = reliability_bins(&TopLabel::new(confidence, correct).unwrap(), Binning::default());
+            let squares: f64 = bins.iter().map(|bin| bin.count as f64 * bin.gap() * bin.gap()).sum();
+            plug_in += squares / 150.0 / repetitions as f64;
+            debiased += debiased_squared_error(&bins) / repetitions as f64;
+        }
+        // Bins of ten: the plug-in expectation is the mean of c(1 − c)/10 = 0.01663. One repetition of the
+        // mean of 15 squared gaps scatters by about 0.006, so the mean of 400 by 0.0003; three of those.
+        assert!((plug_in - 0.016_63).abs() < 0.001, "{plug_in}");
+        assert!(debiased.abs() < 0.001, "{debiased}");
+    }
+
+    #[test]
+    fn debiased_error_can_be_negative() {
+        let bin = ReliabilityBin { lower: 0.0, upper: 1.0, count: 4, confidence: 0.5, accuracy: 0.5 };
+        assert!((debiased_squared_error(&[bin]) + 0.25 / 3.0).abs() < 1e-16);
+        assert_eq!(debiased_squared_error(&[ReliabilityBin { count: 1, ..bin }]), 0.0);
+        assert_eq!(debiased_squared_error(&[]), 0.0);
     }
 }

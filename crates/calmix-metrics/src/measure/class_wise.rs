@@ -1,18 +1,14 @@
 //! The calibration of every class's probability, not only of the predicted class's.
 
-mod cells;
-
 use std::borrow::Cow;
 use std::num::NonZeroU16;
 
-use calmix_core::matrix::MatrixOf;
-use calmix_core::matrix::number::Number;
+use calmix_core::matrix::{MatrixOf, Scalar};
 
-use super::bins::EqualWidth;
-use super::{Binned, Binning, Counts, Edges, ece};
+use super::bins::{BinSums, EqualWidth};
+use super::{Binned, Binning, Counts, Edges, ReliabilityBin, ece};
 use crate::checked;
 use crate::error::MetricsError;
-use cells::{Cells, events};
 
 /// Class-wise expected calibration error: the mean over classes of the binned error of that class's
 /// probability against "this is the class".
@@ -23,7 +19,7 @@ use cells::{Cells, events};
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-pub fn class_wise_ece<T: Number>(
+pub fn class_wise_ece<T: Scalar>(
     probabilities: MatrixOf<'_, T>,
     labels: &[u32],
     binning: Binning,
@@ -54,11 +50,11 @@ pub struct ClassWise<'a, T: Clone = f32> {
 #[derive(Debug, Clone)]
 enum Bins<'a, T: Clone> {
     EqualWidth(Cells<'a, T>),
-    /// Bins of equal mass move with the counts, in every class in another way.
+    /// Bins of equal mass move with the counts, differently in every class.
     EqualMass(Vec<Binned>),
 }
 
-impl<'a, T: Number> ClassWise<'a, T> {
+impl<'a, T: Scalar> ClassWise<'a, T> {
     /// Prepares the probabilities of every class.
     ///
     /// # Errors
@@ -109,6 +105,101 @@ impl<'a, T: Number> ClassWise<'a, T> {
     }
 }
 
+/// The contribution of each row to the bins of equal width of every class; a bin of a class is a cell.
+///
+/// Most probabilities are in the lowest bin of their class. They are added in one pass over the rows, which vector units
+/// like; the few others are a list. The probabilities themselves are not copied.
+#[derive(Debug, Clone)]
+struct Cells<'a, T: Clone> {
+    widths: EqualWidth,
+    classes: usize,
+    probabilities: Cow<'a, [T]>,
+    /// The probabilities that are not in the lowest bin, row by row.
+    others: Vec<Other>,
+    rows: Vec<CellRow>,
+}
+
+/// A probability that is not in the lowest bin.
+#[derive(Debug, Clone, Copy)]
+struct Other {
+    class: u32,
+    /// There are at most as many bins as a `NonZeroU16` counts, and one more.
+    bin: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CellRow {
+    /// The cell of the true class.
+    happened: usize,
+    /// The end of the others of this row.
+    end: usize,
+}
+
+impl<'a, T: Scalar> Cells<'a, T> {
+    /// Probabilities, one for each class and label, and labels must have been checked.
+    fn new(probabilities: Cow<'a, [T]>, classes: usize, labels: &[u32], widths: EqualWidth) -> Self {
+        let bins = widths.ranges.len();
+        let lowest = widths.end_of_lowest();
+        let mut others = Vec::new();
+        let mut rows = Vec::with_capacity(labels.len());
+        for (row, &label) in probabilities.chunks_exact(classes.max(1)).zip(labels) {
+            for (class, &p) in (0..).zip(row) {
+                if p.into() >= lowest {
+                    others.push(Other { class, bin: widths.bin(p.into()) as u32 });
+                }
+            }
+            let label = label as usize;
+            let happened = label * bins + widths.bin(row[label].into());
+            rows.push(CellRow { happened, end: others.len() });
+        }
+        Self { widths, classes, probabilities, others, rows }
+    }
+
+    /// Returns the bins of every class.
+    fn bins(&self, counts: &Counts) -> impl Iterator<Item = Vec<ReliabilityBin>> {
+        let bins = self.widths.ranges.len();
+        let end_of_lowest = self.widths.end_of_lowest();
+        let mut lowest = vec![0.0_f64; self.classes];
+        let mut cells = vec![BinSums::default(); self.classes * bins];
+        let mut from = 0;
+        let rows = self.probabilities.chunks_exact(self.classes.max(1)).zip(&self.rows);
+        for ((row, &CellRow { happened, end }), &count) in rows.zip(counts.of_row()) {
+            let others = &self.others[from..end];
+            from = end;
+            if count == 0.0 {
+                continue;
+            }
+            for (sum, &p) in lowest.iter_mut().zip(row) {
+                let p: f64 = p.into();
+                *sum += if p < end_of_lowest { count * p } else { 0.0 };
+            }
+            for &Other { class, bin } in others {
+                let cell = &mut cells[class as usize * bins + bin as usize];
+                cell.count += count;
+                cell.probability += count * row[class as usize].into();
+            }
+            cells[happened].happened += count;
+        }
+        for (cells, lowest) in cells.chunks_exact_mut(bins).zip(lowest) {
+            let in_others: f64 = cells.iter().map(|cell| cell.count).sum();
+            cells[0].count = counts.total() - in_others;
+            cells[0].probability = lowest;
+        }
+        let of_class = move |class: usize| {
+            let cells = cells[class * bins..(class + 1) * bins].iter();
+            cells.zip(&self.widths.ranges).map(|(sums, &range)| sums.bin(range)).collect()
+        };
+        (0..self.classes).map(of_class)
+    }
+}
+
+/// Returns the probabilities of one class, and whether it was the true one.
+fn events<T: Scalar>(probabilities: MatrixOf<'_, T>, labels: &[u32], class: usize) -> (Vec<f64>, Vec<bool>) {
+    let probability = probabilities.iter().map(|row| row[class].into()).collect();
+    let happened = labels.iter().map(|&label| label as usize == class).collect();
+    (probability, happened)
+}
+
 #[cfg(test)]
 mod tests {
     use calmix_core::matrix::Matrix;
@@ -116,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_counts_the_same() {
+    fn class_wise_ece_is_a_mean_over_classes() {
         // Class 0: 0.75 once right, once wrong; class 1 the complement; class 2 never predicted, never true.
         let p = [0.75, 0.25, 0.0, 0.75, 0.25, 0.0];
         let p = Matrix::new(&p, 2, 3).unwrap();

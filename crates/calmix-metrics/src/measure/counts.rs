@@ -1,6 +1,6 @@
-//! How often each row counts.
+//! Counts of rows: once each, or as often as they were drawn.
 
-/// How often each row of a set counts: once in the set itself, as often as it was drawn in a resampled one.
+/// The count of each row of a set: one in the set itself, the number of draws in a resampled one.
 ///
 /// A measure that is computed on many resampled sets prepares its rows once and is then computed for any counts of
 /// these rows. The measure of the set itself counts every row once.
@@ -57,7 +57,7 @@ impl Counts {
         sum / self.total.max(1.0)
     }
 
-    /// The count of every row: a whole number.
+    /// Returns the count of every row, a whole number.
     pub(super) fn of_row(&self) -> &[f64] {
         &self.of_row
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_were_not_drawn_do_not_count() {
+    fn undrawn_rows_do_not_count() {
         let mut counts = Counts::once(3);
         counts.draw(&[1, 1]);
         assert_eq!((counts.of_row(), counts.total()), (&[0.0, 2.0, 0.0][..], 2.0));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_mean_zero() {
+    fn no_rows_have_mean_zero() {
         let mut counts = Counts::once(2);
         counts.draw(&[]);
         assert_eq!((counts.mean(&[1.0, 1.0]), counts.share(&[true, true])), (0.0, 0.0));

@@ -1,6 +1,7 @@
 //! The risk of a classifier that answers only above a confidence threshold.
 
-use super::{Counts, TopLabel, ties::Ties};
+use super::top_label::Ties;
+use super::{Counts, TopLabel};
 
 /// The risk and coverage at one confidence threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,18 +46,18 @@ impl RiskCoverage {
         let mut kept = 0.0;
         let mut wrong = 0.0;
         let mut area = 0.0;
-        for (_, count, wrong_here) in self.steps(counts) {
+        for (_, count, wrong_in_run) in self.steps(counts) {
             for taken in 1..=count as u64 {
                 let taken = taken as f64;
-                area += (wrong + wrong_here * (taken / count)) / (kept + taken);
+                area += (wrong + wrong_in_run * (taken / count)) / (kept + taken);
             }
             kept += count;
-            wrong += wrong_here;
+            wrong += wrong_in_run;
         }
         area / counts.total().max(1.0)
     }
 
-    /// The rows of every confidence, the highest first, with how many count and how many of these are wrong.
+    /// Iterates over the distinct confidences, the highest first: their rows, their count, and the count of wrong ones.
     fn steps(&self, counts: &Counts) -> impl Iterator<Item = (&[usize], f64, f64)> {
         let counts = counts.of_row();
         self.ties.runs().rev().map(move |run| {
@@ -75,9 +76,9 @@ pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
     let n = predictions.len() as f64;
     let mut kept = 0.0;
     let mut wrong = 0.0;
-    let point = |(rows, count, wrong_here): (&[usize], f64, f64)| {
+    let point = |(rows, count, wrong_in_run): (&[usize], f64, f64)| {
         kept += count;
-        wrong += wrong_here;
+        wrong += wrong_in_run;
         let threshold = rows.last().map_or(0.0, |&row| predictions.confidence()[row]);
         CoveragePoint { threshold, coverage: kept / n, risk: wrong / kept }
     };
@@ -93,17 +94,6 @@ pub fn aurc(predictions: &TopLabel) -> f64 {
     RiskCoverage::new(predictions).aurc(&Counts::once(predictions.len()))
 }
 
-/// Computes the excess of [`aurc`] over the best ranking of the same predictions, with all right ones first (E-AURC;
-/// Geifman, Uziel and El-Yaniv, 2019).
-///
-/// The best area is summed exactly, not approximated by r + (1 − r) ln(1 − r).
-pub fn excess_aurc(predictions: &TopLabel) -> f64 {
-    let n = predictions.len();
-    let right = predictions.correct().iter().filter(|&&right| right).count();
-    let best: f64 = (right + 1..=n).map(|k| (k - right) as f64 / k as f64).sum();
-    aurc(predictions) - best / n.max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,18 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_falls_as_doubt_is_left_out() {
+    fn coverage_curve_of_four_predictions() {
         let predictions = top_label(&[0.9, 0.6, 0.9, 0.5], &[true, false, true, true]);
         let curve: Vec<(f64, f64, f64)> =
             coverage_curve(&predictions).iter().map(|p| (p.threshold, p.coverage, p.risk)).collect();
         assert_eq!(curve, [(0.9, 0.5, 0.0), (0.6, 0.75, 1.0 / 3.0), (0.5, 1.0, 0.25)]);
         assert!((aurc(&predictions) - (1.0 / 3.0 + 0.25) / 4.0).abs() < 1e-15);
-        // The best ranking errs only at the end: risk 1/4 at k = 4.
-        assert!((excess_aurc(&predictions) - (1.0 / 3.0) / 4.0).abs() < 1e-15);
     }
 
     #[test]
-    fn ties_cost_what_chance_costs() {
+    fn aurc_of_ties_is_the_expectation() {
         let tied = aurc(&top_label(&[0.9, 0.7, 0.7, 0.7], &[true, false, true, false]));
         let mut mean = 0.0;
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
@@ -136,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_curve() {
+    fn no_predictions_have_no_curve() {
         assert!(coverage_curve(&top_label(&[], &[])).is_empty());
-        assert_eq!((aurc(&top_label(&[], &[])), excess_aurc(&top_label(&[], &[]))), (0.0, 0.0));
+        assert_eq!(aurc(&top_label(&[], &[])), 0.0);
     }
 }

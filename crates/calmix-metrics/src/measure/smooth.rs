@@ -36,7 +36,7 @@ pub fn smooth_ece(predictions: &TopLabel) -> SmoothEce {
     for _ in 0..HALVINGS {
         let bandwidth = f64::midpoint(low, found.bandwidth);
         let error = smooth_ece_at(&rows, bandwidth);
-        if bandwidth < LEAST_BANDWIDTH || bandwidth < error {
+        if bandwidth < MIN_BANDWIDTH || bandwidth < error {
             low = bandwidth;
         } else {
             found = SmoothEce { error, bandwidth };
@@ -46,7 +46,7 @@ pub fn smooth_ece(predictions: &TopLabel) -> SmoothEce {
 }
 
 const HALVINGS: u32 = 10;
-const LEAST_BANDWIDTH: f64 = 0.001;
+const MIN_BANDWIDTH: f64 = 0.001;
 /// Added to the density at every point: `relplot`'s guard against a division by zero, kept for equal results.
 const DENSITY_FLOOR: f64 = 1e-4;
 /// The kernel is cut where it is below exp(−40) < 2⁻⁵⁷ of its peak, which cannot change a sum in f64.
@@ -80,8 +80,8 @@ fn smooth_ece_at(rows: &[Pair], bandwidth: f64) -> f64 {
     error / mass
 }
 
-/// Gives every row to the two grid nodes around its confidence, to the nearer one more; then reflects the
-/// grid at both ends, so that node `i` stands at `nodes − 1 + i`. Places where nothing stands are left out.
+/// Spreads every row over the two grid nodes around its confidence, weighted by nearness, and reflects the grid at both ends,
+/// so that node `i` has index `nodes − 1 + i`. Empty nodes are left out.
 fn spread_over_grid(rows: &[Pair], nodes: usize) -> Vec<(usize, Pair)> {
     let mut grid = vec![Pair::default(); nodes];
     for &(confidence, residual) in rows {
@@ -103,7 +103,7 @@ fn spread_over_grid(rows: &[Pair], nodes: usize) -> Vec<(usize, Pair)> {
 /// A Gaussian on the nodes of the unit interval around ½.
 struct Kernel {
     weights: Vec<f64>,
-    /// Where in a reflected grid the first weight stands when node 0 is smoothed.
+    /// The index of the first weight in a reflected grid when node 0 is smoothed.
     start: usize,
 }
 
@@ -124,7 +124,7 @@ impl Kernel {
         }
     }
 
-    /// The smoothed values at `node` of a reflected grid.
+    /// Smooths a reflected grid at `node`.
     fn smooth(&self, reflected: &[(usize, Pair)], node: usize) -> Pair {
         let start = self.start + node;
         let before = |end: usize| reflected.partition_point(|&(place, _)| place < end);
@@ -142,7 +142,7 @@ mod tests {
     use calmix_core::rng::{Domain, Seed};
 
     #[test]
-    fn a_constant_gap_is_found() {
+    fn constant_gap_is_the_error() {
         // Everywhere 0.2 too confident: |r| = 0.2 d at any bandwidth, so the fixed point is 0.2.
         let predictions = TopLabel::new(vec![0.7; 10], [[true; 5], [false; 5]].concat()).unwrap();
         let found = smooth_ece(&predictions);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_falls_with_more_data_when_calibrated() {
+    fn error_falls_with_more_calibrated_rows() {
         let error = |n: usize| {
             let mut stream = Seed(4).stream(Domain::Bootstrap, 0, 0);
             let confidence: Vec<f64> = (0..n).map(|_| stream.uniform()).collect();

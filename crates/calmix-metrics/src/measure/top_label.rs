@@ -1,7 +1,6 @@
-//! The confidence of a classifier, and whether it was right.
+//! The confidence of a classifier, whether it was right, and runs of equal confidence.
 
-use calmix_core::matrix::MatrixOf;
-use calmix_core::matrix::number::Number;
+use calmix_core::matrix::{MatrixOf, Scalar};
 use calmix_core::softmax::argmax;
 
 use crate::checked;
@@ -33,7 +32,7 @@ impl TopLabel {
     /// # Errors
     /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature
     /// is not positive.
-    pub fn from_logits<T: Number>(
+    pub fn from_logits<T: Scalar>(
         logits: MatrixOf<'_, T>,
         labels: &[u32],
         temperature: f64,
@@ -49,14 +48,14 @@ impl TopLabel {
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-    pub fn from_probabilities<T: Number>(
+    pub fn from_probabilities<T: Scalar>(
         probabilities: MatrixOf<'_, T>,
         labels: &[u32],
     ) -> Result<Self, MetricsError> {
         Self::of_rows(probabilities, labels, checked::probability_row, |_, top| top.into())
     }
 
-    fn of_rows<T: Number>(
+    fn of_rows<T: Scalar>(
         matrix: MatrixOf<'_, T>,
         labels: &[u32],
         check: impl Fn(usize, &[T]) -> Result<(), MetricsError>,
@@ -66,9 +65,9 @@ impl TopLabel {
         let mut all = Self { confidence: Vec::with_capacity(labels.len()), correct: Vec::new() };
         for (index, (row, &label)) in matrix.iter().zip(labels).enumerate() {
             check(index, row)?;
-            let winner = argmax(row);
-            all.confidence.push(confidence(row, row[winner]));
-            all.correct.push(winner == label as usize);
+            let predicted = argmax(row);
+            all.confidence.push(confidence(row, row[predicted]));
+            all.correct.push(predicted == label as usize);
         }
         Ok(all)
     }
@@ -100,6 +99,35 @@ impl TopLabel {
     }
 }
 
+/// Rows in the ascending order of confidence, in runs of equal ones.
+#[derive(Debug, Clone)]
+pub(super) struct Ties {
+    rows: Vec<usize>,
+    /// The end of each run.
+    ends: Vec<usize>,
+}
+
+impl Ties {
+    pub(super) fn new(confidence: &[f64]) -> Self {
+        let mut rows: Vec<usize> = (0..confidence.len()).collect();
+        rows.sort_by(|&i, &j| confidence[i].total_cmp(&confidence[j]));
+        let equal = |i: &usize, j: &usize| confidence[*i] == confidence[*j];
+        let ends = rows.chunk_by(equal).scan(0, |end, run| {
+            *end += run.len();
+            Some(*end)
+        });
+        Self { ends: ends.collect(), rows }
+    }
+
+    /// Iterates over the runs, from the lowest confidence up.
+    pub(super) fn runs(&self) -> impl DoubleEndedIterator<Item = &[usize]> {
+        (0..self.ends.len()).map(|run| {
+            let from = if run == 0 { 0 } else { self.ends[run - 1] };
+            &self.rows[from..self.ends[run]]
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use calmix_core::matrix::Matrix;
@@ -107,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_winner_is_the_first_of_equals() {
+    fn prediction_is_the_first_of_equals() {
         let p = [0.4, 0.4, 0.2, 0.1, 0.1, 0.8];
         let p = Matrix::new(&p, 2, 3).unwrap();
         let predictions = TopLabel::from_probabilities(p, &[1, 2]).unwrap();
@@ -135,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_flattens_the_confidence_but_not_the_winner() {
+    fn temperature_keeps_the_prediction() {
         let z = [0.0, 2.0, 1e38, -1e38];
         let z = Matrix::new(&z, 2, 2).unwrap();
         let predictions = TopLabel::from_logits(z, &[1, 1], 2.0).unwrap();
@@ -148,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_named() {
+    fn invalid_input_is_named() {
         let z = Matrix::new(&[0.5, 0.5, f32::NAN, 1.0], 2, 2).unwrap();
         let message = |result: Result<TopLabel, MetricsError>| result.unwrap_err().to_string();
         assert_eq!(
@@ -178,5 +206,14 @@ mod tests {
         assert!(TopLabel::from_logits(no_classes, &[0], 1.0).is_err());
         let nothing = Matrix::new(&[], 0, 0).unwrap();
         assert!(TopLabel::from_logits(nothing, &[], 1.0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn equal_confidences_are_one_run() {
+        let runs =
+            |confidence: &[f64]| Ties::new(confidence).runs().map(<[usize]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(runs(&[0.5, 0.9, 0.5, 0.1]), [vec![3], vec![0, 2], vec![1]]);
+        assert_eq!(runs(&[0.0, -0.0]), [[1, 0]]);
+        assert!(runs(&[]).is_empty());
     }
 }

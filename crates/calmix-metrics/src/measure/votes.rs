@@ -62,18 +62,18 @@ pub fn vote_metrics(
         if total <= 0.0 {
             continue;
         }
-        let mut most = 0.0_f64;
+        let mut largest = 0.0_f64;
         for (class, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {
             let share = f64::from(count) / total;
             cross_entropy += share * negative_log_likelihood(row, class, temperature);
             entropy -= share * libm::log(share);
-            most = most.max(share);
+            largest = largest.max(share);
         }
         for (scaled, &logit) in scaled.iter_mut().zip(row) {
             *scaled = (f64::from(logit) / temperature) as f32;
         }
         confidences.push(f64::from(confidence(&scaled)));
-        agreement.push(most);
+        agreement.push(largest);
     }
     let samples = confidences.len();
     let mean = |sum: f64| sum / samples.max(1) as f64;
@@ -81,7 +81,7 @@ pub fn vote_metrics(
     Ok(VoteMetrics { samples, cross_entropy: mean(cross_entropy), entropy: mean(entropy), correlation })
 }
 
-/// The rank of each number, from zero; equal ones share their mean rank.
+/// Ranks numbers from zero; equal ones share their mean rank.
 fn ranks(numbers: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b]));
@@ -97,7 +97,7 @@ fn ranks(numbers: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Pearson's correlation.
+/// Computes Pearson's correlation.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
     let mean_a = mean(a);
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn votes_that_all_agree_are_labels() {
+    fn unanimous_votes_are_labels() {
         let logits = Matrix::new(&[2.0, 0.0, -1.0, 0.0, 1.0, 3.0], 2, 3).unwrap();
         let votes = Matrix::new(&[7.0, 0.0, 0.0, 0.0, 0.0, 9.0], 2, 3).unwrap();
         let metrics = vote_metrics(logits, votes, 1.5).unwrap();

@@ -8,6 +8,7 @@ use std::num::NonZeroU16;
 use calmix_core::matrix::Matrix;
 
 use crate::calibrator::temperature::Temperature;
+use crate::checked;
 use crate::error::MetricsError;
 use crate::measure::{
     Binned, Binning, ClassWise, Counts, Edges, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
@@ -57,7 +58,8 @@ impl PreparedRows {
     ) -> Result<Self, MetricsError> {
         let top_label = TopLabel::from_logits(logits, labels, temperature.value())?;
         let probabilities = temperature.probabilities(logits);
-        let brier = brier_of_rows(in_shape(&probabilities, logits)?, labels)?;
+        let matrix = checked::matrix("probabilities", &probabilities, logits.rows(), logits.width())?;
+        let brier = brier_of_rows(matrix, labels)?;
         let missed = |(row, &label): (&[f32], &u32)| rank(row, label as usize) >= TOP;
         let equal_mass = Binning::EqualMass { bins: bins(15) };
         Ok(Self {
@@ -121,20 +123,11 @@ impl PreparedRows {
     }
 }
 
-/// `data` in the shape of `like`.
-fn in_shape<'a>(data: &'a [f32], like: Matrix<'_>) -> Result<Matrix<'a>, MetricsError> {
-    Matrix::new(data, like.rows(), like.width()).map_err(|_| MetricsError::Length {
-        what: "probabilities",
-        expected: like.data().len(),
-        got: data.len(),
-    })
-}
-
 /// Counts the classes that are likelier than this one; of equals, the first is the likelier.
 fn rank(row: &[f32], class: usize) -> usize {
-    let Some(&own) = row.get(class) else { return row.len() };
-    let before = row.iter().take(class).filter(|&&z| z >= own).count();
-    before + row.iter().skip(class + 1).filter(|&&z| z > own).count()
+    let Some(&logit) = row.get(class) else { return row.len() };
+    let before = row.iter().take(class).filter(|&&z| z >= logit).count();
+    before + row.iter().skip(class + 1).filter(|&&z| z > logit).count()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::Estimate;
 use super::incomplete_beta::regularised;
+use crate::checked;
 use crate::error::MetricsError;
 
 /// Computes the exact interval of a share, given `hits` among `n` samples.
@@ -28,10 +29,6 @@ pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, Me
 
 /// Computes the lower bound of the true share that holds except with probability `delta`: Clopper and Pearson's one-sided
 /// interval.
-///
-/// # Errors
-///
-/// As [`clopper_pearson`].
 pub fn share_at_least(hits: usize, n: usize, delta: f64) -> Result<f64, MetricsError> {
     check(hits, n, delta, "delta")?;
     Ok(lower(hits, n, delta))
@@ -41,18 +38,8 @@ fn check(hits: usize, n: usize, value: f64, what: &'static str) -> Result<(), Me
     if n == 0 {
         return Err(MetricsError::TooFew { needed: 1, got: 0 });
     }
-    if hits > n {
-        return Err(MetricsError::Argument {
-            what: "hits",
-            index: 0,
-            value: hits as f64,
-            allowed: "at most n",
-        });
-    }
-    if value > 0.0 && value < 1.0 {
-        return Ok(());
-    }
-    Err(MetricsError::Argument { what, index: 0, value, allowed: "between 0 and 1" })
+    checked::parameter("number of hits", hits as f64, "at most the number of samples", |_| hits <= n)?;
+    checked::probability(what, value)
 }
 
 /// Finds the share at which `hits` or more of `n` have the probability `tail`.
@@ -84,7 +71,7 @@ mod tests {
 
     /// `scipy.stats.binomtest(hits, n).proportion_ci(0.95, "exact")`, scipy 1.17.
     #[test]
-    fn interval_are_scipys() {
+    fn intervals_are_scipys() {
         let rows = [
             (0, 4, 0.0, 0.602_364_635_616_485_8),
             (1, 4, 0.006_309_463_209_709_889, 0.805_879_550_316_756_6),
@@ -103,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_are_refused_that_mean_nothing() {
+    fn wrong_hits_and_levels_are_refused() {
         assert!(clopper_pearson(0, 0, 0.95).is_err());
         assert!(clopper_pearson(5, 4, 0.95).is_err());
         for bad in [0.0, 1.0, f64::NAN] {

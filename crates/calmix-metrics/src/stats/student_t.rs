@@ -4,9 +4,8 @@
 //! recipes", section 6.4); the quantile inverts it by Newton's method on logarithms. Beyond 10⁵ degrees of
 //! freedom the distribution is expanded around the normal (Abramowitz and Stegun 26.7.5).
 
-mod tails;
-
-use super::check_level;
+use super::incomplete_beta::fraction;
+use crate::checked;
 use crate::error::MetricsError;
 
 const NEARLY_NORMAL: f64 = 1e5;
@@ -17,9 +16,7 @@ const NEARLY_NORMAL: f64 = 1e5;
 /// If `degrees` is not positive or `t` is NaN.
 pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, MetricsError> {
     check_degrees(degrees)?;
-    if t.is_nan() {
-        return Err(MetricsError::Argument { what: "t", index: 0, value: t, allowed: "a number" });
-    }
+    checked::parameter("value of t", t, "a number", |t| !t.is_nan())?;
     let tail = outside(t.abs(), degrees);
     Ok(if t >= 0.0 { tail } else { 1.0 - tail })
 }
@@ -38,7 +35,7 @@ pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, MetricsError> {
 /// # Ok::<(), calmix_metrics::error::MetricsError>(())
 /// ```
 pub fn upper_quantile(tail: f64, degrees: f64) -> Result<f64, MetricsError> {
-    check_level("tail", tail)?;
+    checked::probability("tail", tail)?;
     check_degrees(degrees)?;
     if tail == 0.5 {
         return Ok(0.0);
@@ -46,22 +43,19 @@ pub fn upper_quantile(tail: f64, degrees: f64) -> Result<f64, MetricsError> {
     let positive = if degrees > NEARLY_NORMAL {
         near_normal(solve(tail, &normal_outside, &normal_within, &normal_density), degrees)
     } else {
-        let outside = |t| tails::outside(t, degrees);
-        let within = |t| tails::within(t, degrees);
-        let density = |t| tails::density(t, degrees);
+        let outside = |t| exact_outside(t, degrees);
+        let within = |t| exact_within(t, degrees);
+        let density = |t| exact_density(t, degrees);
         solve(tail, &outside, &within, &density)
     };
     Ok(if tail < 0.5 { positive } else { -positive })
 }
 
 fn check_degrees(degrees: f64) -> Result<(), MetricsError> {
-    if degrees > 0.0 {
-        return Ok(());
-    }
-    Err(MetricsError::Argument { what: "degrees of freedom", index: 0, value: degrees, allowed: "positive" })
+    checked::parameter("number of degrees of freedom", degrees, "positive", |degrees| degrees > 0.0)
 }
 
-/// The t > 0 beyond which min(tail, 1 − tail) lies, for a symmetric law.
+/// Finds the t > 0 beyond which min(tail, 1 − tail) lies, for a symmetric distribution.
 ///
 /// In the middle the probability between 0 and t is matched, outside the one beyond t: whichever is small
 /// and therefore exact. Both are nearly straight in logarithms, where Newton needs few steps.
@@ -103,7 +97,7 @@ fn outside(t: f64, degrees: f64) -> f64 {
     if degrees > NEARLY_NORMAL {
         normal_outside(toward_normal(t, degrees))
     } else {
-        tails::outside(t, degrees)
+        exact_outside(t, degrees)
     }
 }
 
@@ -142,6 +136,71 @@ fn toward_normal(t: f64, degrees: f64) -> f64 {
         z -= near_normal(z, degrees) - t;
     }
     z
+}
+
+/// P(T > t), t ≥ 0.
+fn exact_outside(t: f64, degrees: f64) -> f64 {
+    let (ln_x, x, y) = split(t, degrees);
+    half_beta(ln_x, x, y, degrees)
+}
+
+/// P(0 < T < t), t ≥ 0, with small numbers kept exact.
+fn exact_within(t: f64, degrees: f64) -> f64 {
+    let (ln_x, x, y) = split(t, degrees);
+    half_beta_complement(ln_x, x, y, degrees)
+}
+
+/// The density at t.
+fn exact_density(t: f64, degrees: f64) -> f64 {
+    let (ln_x, ..) = split(t, degrees);
+    libm::exp(0.5 * (degrees + 1.0) * ln_x + ln_gamma_ratio(0.5 * degrees))
+        / (degrees * std::f64::consts::PI).sqrt()
+}
+
+/// ln x, x = ν/(ν + t²) and 1 − x, without cancellation or overflow.
+fn split(t: f64, degrees: f64) -> (f64, f64, f64) {
+    let r = t / degrees.sqrt();
+    let ln_x = if r < 1e8 { -libm::log1p(r * r) } else { -2.0 * libm::log(r) };
+    (ln_x, libm::exp(ln_x), -libm::expm1(ln_x))
+}
+
+/// Half of I at x of (ν/2, ½).
+fn half_beta(ln_x: f64, x: f64, y: f64, degrees: f64) -> f64 {
+    let a = 0.5 * degrees;
+    if x < (a + 1.0) / (a + 2.5) {
+        0.5 * front(ln_x, y, a) / a * fraction(a, 0.5, x)
+    } else {
+        0.5 - half_beta_complement(ln_x, x, y, degrees)
+    }
+}
+
+/// Half of I at y = 1 − x of (½, ν/2), which with the other half makes ½.
+fn half_beta_complement(ln_x: f64, x: f64, y: f64, degrees: f64) -> f64 {
+    let a = 0.5 * degrees;
+    if x < (a + 1.0) / (a + 2.5) {
+        0.5 - half_beta(ln_x, x, y, degrees)
+    } else {
+        front(ln_x, y, a) * fraction(0.5, a, y)
+    }
+}
+
+/// x^a·y^½ / B(a, ½).
+fn front(ln_x: f64, y: f64, a: f64) -> f64 {
+    libm::exp(a * ln_x + ln_gamma_ratio(a)) * (y / std::f64::consts::PI).sqrt()
+}
+
+/// ln Γ(a + ½) − ln Γ(a), carried up to where the asymptotic series has 1e-15 left.
+fn ln_gamma_ratio(a: f64) -> f64 {
+    let mut a = a;
+    let mut lifted = 1.0;
+    while a < 24.0 {
+        lifted *= a / (a + 0.5);
+        a += 1.0;
+    }
+    let r = 1.0 / (a * a);
+    let series =
+        (-1.0 / 8.0 + r * (1.0 / 192.0 + r * (-1.0 / 640.0 + r * (17.0 / 14336.0 - r * 31.0 / 18432.0)))) / a;
+    0.5 * libm::log(a) + series + libm::log(lifted)
 }
 
 #[cfg(test)]
@@ -184,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_arguments_are_refused() {
         for (tail, degrees) in [(0.0, 1.0), (1.0, 1.0), (f64::NAN, 1.0), (0.1, 0.0), (0.1, f64::NAN)] {
             assert!(upper_quantile(tail, degrees).is_err());
         }

@@ -1,8 +1,9 @@
-//! Mean, deviation and Student's interval of a few numbers, such as one result per seed.
+//! Mean, deviation, Student's interval and tests of a few numbers, such as one result per seed.
 
 use serde::{Deserialize, Serialize};
 
-use super::{check_finite, check_level, student_t};
+use super::student_t;
+use crate::checked;
 use crate::error::MetricsError;
 
 /// The mean and standard deviation of a few numbers.
@@ -56,14 +57,14 @@ impl Summary {
     /// # Errors
     /// If there are none, or one is not finite or so large that the sums are not.
     pub fn of(numbers: &[f64]) -> Result<Self, MetricsError> {
-        check_finite("number", numbers)?;
+        checked::finite("number", numbers)?;
         let n = numbers.len();
         if n == 0 {
             return Err(MetricsError::TooFew { needed: 1, got: 0 });
         }
         let mean = numbers.iter().sum::<f64>() / n as f64;
         let squares: f64 = numbers.iter().map(|x| (x - mean) * (x - mean)).sum();
-        check_finite("the sum of squares of number", &[squares])?;
+        checked::parameter("sum of squares", squares, "finite", f64::is_finite)?;
         let deviation = (n > 1).then(|| (squares / (n - 1) as f64).sqrt());
         Ok(Self { n, mean, deviation })
     }
@@ -73,7 +74,7 @@ impl Summary {
     /// # Errors
     /// If there is only one number, or `level` is not between 0 and 1.
     pub fn interval(&self, level: f64) -> Result<Estimate, MetricsError> {
-        check_level("level", level)?;
+        checked::probability("level", level)?;
         let error = self.standard_error()?;
         let half = error * student_t::upper_quantile(0.5 * (1.0 - level), (self.n - 1) as f64)?;
         Ok(Estimate { n: self.n, estimate: self.mean, low: self.mean - half, high: self.mean + half, level })
@@ -95,9 +96,7 @@ impl Summary {
 /// If the two are not equally many or fewer than two, a number is not finite, or `level` is not between 0
 /// and 1.
 pub fn paired_t_test(first: &[f64], second: &[f64], level: f64) -> Result<PairedTest, MetricsError> {
-    if first.len() != second.len() {
-        return Err(MetricsError::Unpaired { first: first.len(), second: second.len() });
-    }
+    checked::length("samples in the second group", first.len(), second.len())?;
     let differences: Vec<f64> = second.iter().zip(first).map(|(b, a)| b - a).collect();
     let summary = Summary::of(&differences)?;
     let difference = summary.interval(level)?;
@@ -110,6 +109,32 @@ pub fn paired_t_test(first: &[f64], second: &[f64], level: f64) -> Result<Paired
         2.0 * student_t::upper_tail((summary.mean / error).abs(), (summary.n - 1) as f64)?
     };
     Ok(PairedTest { difference, p_value })
+}
+
+/// p-values adjusted so that rejecting those below α errs at all with probability at most α.
+///
+/// Holm, "A simple sequentially rejective multiple test procedure", 1979. The answers are in the order of
+/// `p_values`, never below them, and never above one. No p-values give no answers.
+///
+/// ```
+/// assert_eq!(calmix_metrics::stats::holm(&[0.25, 0.0625, 0.125])?, [0.25, 0.1875, 0.25]);
+/// # Ok::<(), calmix_metrics::error::MetricsError>(())
+/// ```
+///
+/// # Errors
+/// If a p-value is not in [0, 1].
+pub fn holm(p_values: &[f64]) -> Result<Vec<f64>, MetricsError> {
+    checked::values("p-value", p_values, "in [0, 1]", |p| (0.0..=1.0).contains(&p))?;
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut adjusted = vec![0.0; p_values.len()];
+    let mut largest = 0.0_f64;
+    for (smaller, &i) in order.iter().enumerate() {
+        let remaining = (p_values.len() - smaller) as f64;
+        largest = largest.max((remaining * p_values[i]).min(1.0));
+        adjusted[i] = largest;
+    }
+    Ok(adjusted)
 }
 
 #[cfg(test)]
@@ -145,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paired_test_sees_what_pairing_shows() {
+    fn paired_test_uses_differences() {
         // Scattered levels, steady gain: differences 1, 2, 3.
         let test = paired_t_test(&[10.0, 50.0, 90.0], &[11.0, 52.0, 93.0], 0.95).unwrap();
         // Two degrees of freedom: P(|T| > t) = 1 − t/√(t² + 2), t = 2√3.
@@ -156,5 +181,16 @@ mod tests {
         assert_eq!(paired_t_test(&same, &same, 0.95).unwrap().p_value, 1.0);
         assert_eq!(paired_t_test(&same, &[2.0, 3.0], 0.95).unwrap().p_value, 0.0);
         assert!(paired_t_test(&same, &[1.0], 0.95).is_err());
+    }
+
+    #[test]
+    fn holm_adjusts_p_values() {
+        assert_eq!(holm(&[]), Ok(vec![]));
+        assert_eq!(holm(&[0.5]), Ok(vec![0.5]));
+        assert_eq!(holm(&[0.5, 0.75]), Ok(vec![1.0, 1.0]));
+        assert_eq!(holm(&[0.25, 0.25, 0.0]), Ok(vec![0.5, 0.5, 0.0]));
+        for bad in [-0.1, 1.1, f64::NAN] {
+            assert!(holm(&[0.5, bad]).is_err());
+        }
     }
 }

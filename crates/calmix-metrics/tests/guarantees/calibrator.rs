@@ -1,13 +1,13 @@
 //! What `train` and `calibrate` do with held-out labels: fit a calibrator, and keep the scores of the labels.
 
 use calmix_metrics::calibrator::CalibratorChoice;
-use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::calibrator::cross_fit::CrossFit;
+use calmix_metrics::calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::LabelledLogits;
 
-use crate::population::Draw;
+use super::population::Draw;
 
 /// Which calibrator a model has.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ impl ChosenCalibrator {
 
     /// Microseconds that a label takes in the test profile, at this number of labels and classes.
     pub(crate) fn cost(self, n: usize, classes: usize) -> usize {
-        let enough = |kind: CalibratorKind| n >= kind.least_labels();
+        let enough = |kind: CalibratorKind| n >= kind.min_labels();
         match self {
             Self::None => 2 + classes / 8,
             Self::Temperature => 20 + 5 * classes,
@@ -57,25 +57,25 @@ impl ChosenCalibrator {
         let labels = draw.labels.as_slice();
         let kind = match self {
             Self::None => {
-                return Ok((HeldOut::of_others(logits, labels, &Calibrator::IDENTITY)?, None));
+                return Ok((HeldOut::score(logits, labels, &Calibrator::IDENTITY)?, None));
             }
             Self::Chosen => {
                 let CalibratorChoice { kind, cross_fit, .. } =
-                    CalibratorChoice::of(LabelledLogits::ungrouped(logits, labels))?;
-                return Ok((HeldOut::cross_fitted(logits, labels, &cross_fit)?, Some(kind)));
+                    CalibratorChoice::of(LabelledLogits::ungrouped(logits, labels), &|| false)?;
+                return Ok((HeldOut::score_cross_fitted(logits, labels, &cross_fit)?, Some(kind)));
             }
             Self::Temperature => CalibratorKind::Temperature,
             Self::Vector => CalibratorKind::Vector,
             Self::Isotonic => CalibratorKind::Isotonic,
         };
-        let fit = |rows: LabelledLogits<'_>| Calibrator::fit(kind, rows.logits, rows.labels);
-        let cross_fit = CrossFit::in_five(fit, LabelledLogits::ungrouped(logits, labels))?;
-        Ok((HeldOut::cross_fitted(logits, labels, &cross_fit)?, Some(kind)))
+        let fit = |rows: LabelledLogits<'_>| Calibrator::fit(kind, rows.logits, rows.labels, &|| false);
+        let cross_fit = CrossFit::with_five_folds(fit, LabelledLogits::ungrouped(logits, labels))?;
+        Ok((HeldOut::score_cross_fitted(logits, labels, &cross_fit)?, Some(kind)))
     }
 }
 
 /// The calibrator that a model predicts with: fitted on all labels.
 pub(crate) fn fit(kind: Option<CalibratorKind>, draw: &Draw) -> Result<Calibrator, MetricsError> {
-    let fit = |kind| Calibrator::fit(kind, draw.matrix(), &draw.labels);
+    let fit = |kind| Calibrator::fit(kind, draw.matrix(), &draw.labels, &|| false);
     kind.map_or(Ok(Calibrator::IDENTITY), fit)
 }

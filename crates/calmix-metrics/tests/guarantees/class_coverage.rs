@@ -1,6 +1,6 @@
 //! How often sets contain the true class, class by class.
 
-use crate::{COVERAGE, new_images};
+use super::{COVERAGE, new_images};
 
 /// The coverage of each class, over all draws of a cell.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ impl ClassCoverage {
         let mut faults = Vec::new();
         // Of one class. Its coverage varies with its share of the labels, and with the new images it is measured on.
         let classes = self.images.len() as f64;
-        let seen = 1.0 / labels as f64 + 1.0 / new_images() as f64;
-        let variance = COVERAGE * (1.0 - COVERAGE) * classes * seen;
+        let sampling = 1.0 / labels as f64 + 1.0 / new_images() as f64;
+        let variance = COVERAGE * (1.0 - COVERAGE) * classes * sampling;
         for (class, coverage) in self.of_classes().enumerate() {
             // A class out of hundreds of all cells: four deviations.
             if coverage < COVERAGE - 4.0 * variance.sqrt() {

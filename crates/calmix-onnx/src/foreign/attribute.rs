@@ -2,32 +2,29 @@
 
 use calmix_io::protobuf::{Fields, Message};
 
-use super::limited::{at_most, name_of};
-use super::limits::MAX_LIST;
+use super::limits::{MAX_LIST, check_max, name_of};
 use super::problem::ForeignProblem;
 use super::tensor::{ForeignTensor, Storage};
 
 /// The numbers of the types in `AttributeProto.AttributeType`.
-const FLOAT: i64 = 1;
-const INT: i64 = 2;
+pub(crate) const FLOAT: i64 = 1;
+pub(crate) const INT: i64 = 2;
 const TEXT: i64 = 3;
 const TENSOR: i64 = 4;
 const GRAPH: i64 = 5;
 const FLOATS: i64 = 6;
-const INTS: i64 = 7;
+pub(crate) const INTS: i64 = 7;
 const TEXTS: i64 = 8;
 const GRAPHS: i64 = 10;
 const SPARSE: i64 = 11;
 const SPARSES: i64 = 12;
 
-/// An attribute of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ForeignAttribute<'a> {
     pub(super) name: &'a str,
     pub(super) value: AttributeValue<'a>,
 }
 
-/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AttributeValue<'a> {
     Float(f32),
@@ -89,7 +86,7 @@ impl<'a> ForeignAttribute<'a> {
                 _ => {}
             }
             let values = parts.floats.len().max(parts.ints.len()).max(parts.texts.len());
-            at_most(values, MAX_LIST, "attribute value")?;
+            check_max(values, MAX_LIST, "attribute value")?;
         }
         let name = parts.name;
         Ok(Self { name, value: parts.into_value(node, storage)? })

@@ -1,31 +1,29 @@
 //! A foreign model as an encoder in calmix's own form: images in, features out, all weights in one file.
 
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_recipe::network::Pooling;
 
 use super::ForeignModel;
 use super::encoder_file::{EncoderFile, FEATURES, PREFIX};
 use super::feature_output::FeatureOutput;
 use super::image_input::ImageInput;
-use super::number_type::NumberType;
 use super::problem::ForeignProblem;
 use crate::graph::{Attribute, Graph, GraphForm, Renaming, Value};
 use crate::pixels::Pixels;
 use crate::tensor::{ElementType, Tensor};
 
-/// Stands before the names of what calmix adds.
-const OWN_PREFIX: &str = "encoder/calmix/";
+/// The prefix of the names that calmix adds.
+const ADDED_PREFIX: &str = "encoder/calmix/";
 /// The same without the prefix of all names.
-const OWN_NAMES: &str = "calmix/";
+const ADDED_NAMES: &str = "calmix/";
 /// The largest side of an image; one of them has a third of the numbers that a tensor may have.
 const MAX_SIDE: u32 = 8_192;
-/// Bytes of a file at which the readers of other programs end.
-const MAX_FILE: usize = i32::MAX as usize;
+/// Bytes of the largest file that other programs read.
+const MAX_FILE_BYTES: usize = i32::MAX as usize;
 
 /// An encoder as the bytes of a graph: input `images` (u8, rows × side × side × 3), output `features` (f32, rows × width).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncoderGraph {
-    /// The file.
     pub bytes: Vec<u8>,
     /// The number of images that it takes; `None` for any.
     pub rows: Option<usize>,
@@ -34,7 +32,7 @@ pub struct EncoderGraph {
 }
 
 impl ForeignModel<'_> {
-    /// The encoder as a graph that calmix runs. The number of rows is that of the model's [`ImageInput`].
+    /// Turns the model into a graph that calmix runs. The number of rows is that of the model's [`ImageInput`].
     ///
     /// # Errors
     /// If the model has no such output, takes images of another size, or the file would be too large.
@@ -46,12 +44,12 @@ impl ForeignModel<'_> {
             opset: self.opset,
             ir_version: self.ir_version,
             rows: input.rows,
-            prefix: OWN_PREFIX,
+            prefix: ADDED_PREFIX,
         });
         let EncoderSpec { size: side, mean, std, .. } = *spec;
         let images = Pixels { side, mean, std, layout: input.layout }.add(&mut graph);
         let images = match input.element {
-            NumberType::F16 => graph.cast(&images, ElementType::F16),
+            ElementType::F16 => graph.cast(&images, ElementType::F16),
             _ => images,
         };
         let renaming =
@@ -61,8 +59,8 @@ impl ForeignModel<'_> {
         let features = pooled(&mut graph, &output, &found);
         graph.output_vectors(FEATURES, &features, ElementType::F32, output.width);
         let bytes = graph.into_bytes(&[]);
-        if bytes.len() > MAX_FILE {
-            return Err(ForeignProblem::TooLarge { most: MAX_FILE as u64 });
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(ForeignProblem::TooLarge { max: MAX_FILE_BYTES as u64 });
         }
         // What is written can be read: a name may be too long with its prefix.
         EncoderFile::read(&bytes)?;
@@ -91,14 +89,14 @@ impl ForeignModel<'_> {
         }
         let values = self.nodes.iter().flat_map(|node| &node.outputs).copied();
         let mut values = values.chain(self.initialisers.iter().map(|tensor| tensor.name));
-        match values.find(|name| name.starts_with(OWN_NAMES)) {
+        match values.find(|name| name.starts_with(ADDED_NAMES)) {
             Some(name) => Err(ForeignProblem::DuplicateName { name: name.to_owned() }),
             None => Ok(()),
         }
     }
 }
 
-/// Adds what makes one vector per image of an output: (rows, width) in f32.
+/// Adds the pooling of an output to one vector per image: (rows, width) in f32.
 fn pooled(graph: &mut Graph, output: &FeatureOutput, x: &Value) -> Value {
     match output.pooling {
         Pooling::Vector => in_f32(graph, output, x),
@@ -121,7 +119,7 @@ fn pooled(graph: &mut Graph, output: &FeatureOutput, x: &Value) -> Value {
 
 fn in_f32(graph: &mut Graph, output: &FeatureOutput, x: &Value) -> Value {
     match output.element {
-        NumberType::F32 => x.clone(),
+        ElementType::F32 => x.clone(),
         _ => graph.cast(x, ElementType::F32),
     }
 }

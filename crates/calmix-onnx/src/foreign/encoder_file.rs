@@ -1,17 +1,14 @@
 //! An encoder that calmix wrote, as it comes back from a folder that another user may have changed.
 
 use super::ForeignModel;
-use super::number_type::NumberType;
 use super::port::ForeignPort;
 use super::problem::ForeignProblem;
 use crate::graph::{Graph, GraphForm, Renaming, Value};
 use crate::tensor::ElementType;
 
-/// Stands before each name in an encoder, so that a head can be added without two values of one name.
+/// The prefix of each name in an encoder, so that a head can be added without two values of one name.
 pub(super) const PREFIX: &str = "encoder/";
-/// The input of an encoder.
 pub(super) const IMAGES: &str = "images";
-/// The output of an encoder.
 pub(super) const FEATURES: &str = "features";
 
 /// An encoder, checked as the foreign model that it was made from.
@@ -25,9 +22,6 @@ pub struct EncoderFile<'a> {
 
 impl<'a> EncoderFile<'a> {
     /// Reads a file that [`ForeignModel::encoder`] wrote.
-    ///
-    /// # Errors
-    /// If the file is damaged, or not an encoder of this form.
     pub fn read(bytes: &'a [u8]) -> Result<Self, ForeignProblem> {
         let model = ForeignModel::read_with(bytes, None)?;
         let [input] = model.inputs() else { return Err(refused("it does not have one input")) };
@@ -41,9 +35,9 @@ impl<'a> EncoderFile<'a> {
         let side = side.and_then(|side| u32::try_from(side).ok());
         let side = side.ok_or_else(|| refused("it does not declare the size of its images"))?;
         let has_prefix = |name: &str| name.is_empty() || name.starts_with(PREFIX);
-        let is_own = |name: &str| has_prefix(name) || name == FEATURES;
-        let constants = model.initialisers().iter().all(|tensor| has_prefix(tensor.name()));
-        let nodes = model.nodes().iter().flat_map(|node| &node.outputs).all(|name| is_own(name));
+        let is_allowed = |name: &str| has_prefix(name) || name == FEATURES;
+        let constants = model.initialisers.iter().all(|tensor| has_prefix(tensor.name()));
+        let nodes = model.nodes.iter().flat_map(|node| &node.outputs).all(|name| is_allowed(name));
         if !constants || !nodes {
             return Err(refused("its names are not those of an encoder"));
         }
@@ -51,7 +45,6 @@ impl<'a> EncoderFile<'a> {
         Ok(Self { side, width: as_usize(width), rows: as_usize(rows), model })
     }
 
-    /// The side of its images.
     pub fn side(&self) -> u32 {
         self.side
     }
@@ -66,11 +59,11 @@ impl<'a> EncoderFile<'a> {
         self.rows
     }
 
-    /// A graph that can take the encoder in.
+    /// Makes a graph that the encoder can be added to.
     pub(crate) fn new_graph(&self) -> Graph<'_> {
         Graph::new(GraphForm {
-            opset: self.model.opset(),
-            ir_version: self.model.ir_version(),
+            opset: self.model.opset,
+            ir_version: self.model.ir_version,
             rows: self.rows,
             prefix: "",
         })
@@ -88,14 +81,14 @@ impl<'a> EncoderFile<'a> {
 /// Rows and side of an input of images.
 fn images(port: &ForeignPort) -> Option<[Option<u64>; 2]> {
     let &[rows, height, width, channels] = port.dimensions.as_ref()?.as_slice() else { return None };
-    let is_images = port.name == IMAGES && port.element == Some(NumberType::U8);
+    let is_images = port.name == IMAGES && port.element == Some(ElementType::U8);
     (is_images && height == width && channels == Some(3)).then_some([rows, height])
 }
 
 /// Rows and width of an output of features.
 fn features(port: &ForeignPort) -> Option<[Option<u64>; 2]> {
     let &[rows, width] = port.dimensions.as_ref()?.as_slice() else { return None };
-    (port.name == FEATURES && port.element == Some(NumberType::F32)).then_some([rows, width])
+    (port.name == FEATURES && port.element == Some(ElementType::F32)).then_some([rows, width])
 }
 
 fn refused(problem: &str) -> ForeignProblem {

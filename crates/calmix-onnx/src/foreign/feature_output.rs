@@ -3,12 +3,12 @@
 use calmix_recipe::network::Pooling;
 
 use super::ForeignModel;
-use super::number_type::NumberType;
 use super::port::{ForeignPort, listed};
 use super::problem::ForeignProblem;
+use crate::tensor::ElementType;
 
-/// The names of outputs with features, the best first, as transformers, optimum and timm give them.
-const USUAL: [&str; 7] = [
+/// The names of feature outputs in transformers, optimum and timm, the best first.
+const USUAL_OUTPUTS: [&str; 7] = [
     "image_embeds",
     "pooler_output",
     "pooled_output",
@@ -21,34 +21,23 @@ const USUAL: [&str; 7] = [
 /// The output that gives the features, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureOutput {
-    /// Its name.
     pub name: String,
-    /// The type of its numbers, a float.
-    pub element: NumberType,
-    /// How it becomes one vector per image.
+    pub element: ElementType,
     pub pooling: Pooling,
     /// The length of that vector; `None` if the model does not declare it.
     pub width: Option<usize>,
 }
 
-/// The number of dimensions that a pooling reads.
-fn rank(pooling: Pooling) -> usize {
+/// Returns the number of dimensions that a pooling reads, and the one of them that it keeps beside the rows.
+fn dimensions(pooling: Pooling) -> (usize, usize) {
     match pooling {
-        Pooling::Vector => 2,
-        Pooling::ClassToken | Pooling::MeanOfTokens => 3,
-        Pooling::MeanOfMap => 4,
+        Pooling::Vector => (2, 1),
+        Pooling::ClassToken | Pooling::MeanOfTokens => (3, 2),
+        Pooling::MeanOfMap => (4, 1),
     }
 }
 
-/// The dimension that it keeps, beside the rows.
-fn kept(pooling: Pooling) -> usize {
-    match pooling {
-        Pooling::Vector | Pooling::MeanOfMap => 1,
-        Pooling::ClassToken | Pooling::MeanOfTokens => 2,
-    }
-}
-
-/// How tokens are pooled if the user does not say. A square number of tokens are the patches of an image alone; otherwise a class
+/// Chooses the pooling of tokens. A square number of tokens are the patches of an image alone; otherwise a class
 /// token stands before them.
 fn pooling_of_tokens(tokens: Option<u64>) -> Pooling {
     match tokens {
@@ -93,14 +82,14 @@ impl ForeignModel<'_> {
                 return Err(refused(problem.to_owned()));
             }
         };
-        if let Some(rank) = rank.filter(|&rank| rank != self::rank(pooling)) {
-            let wanted = self::rank(pooling);
+        let (wanted, kept) = dimensions(pooling);
+        if let Some(rank) = rank.filter(|&rank| rank != wanted) {
             let problem = format!(
                 "has {rank} dimensions, but its pooling reads {wanted}. Set network.pooling to another one"
             );
             return Err(refused(problem));
         }
-        let size = port.dimensions.as_ref().and_then(|dimensions| *dimensions.get(kept(pooling))?);
+        let size = port.dimensions.as_ref().and_then(|dimensions| *dimensions.get(kept)?);
         let width = size.map(usize::try_from).transpose();
         let width =
             width.map_err(|_| refused("is too wide. Set network.output to another one".to_owned()))?;
@@ -117,7 +106,7 @@ impl ForeignModel<'_> {
         if let [only] = self.outputs.as_slice() {
             return Ok(only);
         }
-        let usual = USUAL.into_iter().find_map(named);
+        let usual = USUAL_OUTPUTS.into_iter().find_map(named);
         usual.ok_or_else(|| ForeignProblem::AmbiguousOutput { outputs: outputs() })
     }
 }

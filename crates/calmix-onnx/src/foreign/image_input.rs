@@ -1,14 +1,12 @@
 //! The input of a foreign model that takes the images.
 
 use super::ForeignModel;
-use super::number_type::NumberType;
 use super::port::{ForeignPort, listed};
 use super::problem::ForeignProblem;
+use crate::tensor::ElementType;
 
-/// The largest fixed batch of a model.
 const MAX_ROWS: usize = 256;
 
-/// The order of the dimensions of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageLayout {
     /// Rows of a batch, channels, rows of pixels, columns of pixels, as PyTorch has them.
@@ -17,28 +15,21 @@ pub enum ImageLayout {
     Nhwc,
 }
 
-/// The input that takes the images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageInput {
-    /// Its name.
     pub name: String,
-    /// The order of its dimensions.
     pub layout: ImageLayout,
     /// The number of images of a batch; `None` for any number. A model that was exported with a fixed batch, most often of one,
     /// runs on exactly as many images: whoever runs it splits what it has, and fills up the last batch.
     pub rows: Option<usize>,
     /// Rows and columns of pixels; `None` if the model takes several sizes, of which a file does not say which.
     pub side: Option<(u32, u32)>,
-    /// Float32 or float16.
-    pub element: NumberType,
+    pub element: ElementType,
 }
 
 impl ForeignModel<'_> {
     /// The input that takes the images: the only one, with four dimensions, one of them of three channels. If their number is open,
     /// they come first.
-    ///
-    /// # Errors
-    /// If there is another input, as for texts, or it does not take float images with three channels.
     pub fn image_input(&self) -> Result<ImageInput, ForeignProblem> {
         let refused = || ForeignProblem::Inputs { inputs: listed(&self.inputs) };
         let [port] = self.inputs.as_slice() else { return Err(refused()) };
@@ -54,7 +45,7 @@ impl ForeignModel<'_> {
                 return Err(image_problem(port, problem));
             }
         };
-        let element = port.element.filter(|element| matches!(element, NumberType::F32 | NumberType::F16));
+        let element = port.element.filter(|element| matches!(element, ElementType::F32 | ElementType::F16));
         let element = element.ok_or_else(|| {
             image_problem(port, "is not float32 or float16. Export the model again without its preprocessing")
         })?;
@@ -72,13 +63,11 @@ impl ForeignModel<'_> {
 fn side(pixels: [Option<u64>; 2]) -> Result<Option<(u32, u32)>, &'static str> {
     match pixels {
         [None, None] => Ok(None),
-        [Some(height), Some(width)] => {
-            if height != width {
-                return Err(
-                    "takes images that are not square. Export the model again with a square image size",
-                );
-            }
-            let side = u32::try_from(height)
+        [Some(height), Some(width)] if height != width => {
+            Err("takes images that are not square. Export the model again with a square image size")
+        }
+        [Some(side), Some(_)] => {
+            let side = u32::try_from(side)
                 .map_err(|_| "takes images of an impossible size. Export the model again")?;
             Ok(Some((side, side)))
         }

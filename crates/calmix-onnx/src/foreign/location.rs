@@ -7,15 +7,13 @@ use calmix_io::protobuf::Fields;
 use calmix_io::safe_path;
 use calmix_io::shown::shown;
 
-use super::limited::at_most;
+use super::limits::check_max;
 use super::problem::{ForeignProblem, LocationProblem};
 
-/// The most files beside a model.
 const MAX_FILES: usize = 1_000;
 /// The most bytes of all of them. They may hold more than the weights of this model.
-const MAX_BYTES: usize = 4_000_000_000;
+const MAX_EXTERNAL_BYTES: usize = 4_000_000_000;
 
-/// Where the data of a tensor are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Location<'a> {
     name: &'a str,
@@ -23,7 +21,7 @@ pub(super) struct Location<'a> {
     length: Option<&'a str>,
 }
 
-/// How a file beside the model is read: from its name to all of its bytes.
+/// Reads a file beside the model: from its name to all of its bytes.
 pub(super) type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
 /// The files beside a model, each of them read once.
@@ -116,10 +114,10 @@ impl<'r> ExternalFiles<'r> {
             return Ok(number);
         }
         let Some(read) = &mut self.read else { return Err(refused(LocationProblem::NotAllowed)) };
-        at_most(self.files.len() + 1, MAX_FILES, "external file")?;
+        check_max(self.files.len() + 1, MAX_FILES, "external file")?;
         let bytes = read(name).map_err(|error| refused(LocationProblem::Unreadable(shown(error))))?;
         self.bytes = self.bytes.saturating_add(bytes.len());
-        at_most(self.bytes, MAX_BYTES, "external byte")?;
+        check_max(self.bytes, MAX_EXTERNAL_BYTES, "external byte")?;
         let number = self.files.len();
         self.files.push(bytes);
         self.numbers.insert(name.to_owned(), number);
@@ -132,7 +130,7 @@ impl<'r> ExternalFiles<'r> {
     }
 }
 
-/// Why a name from a model may not be opened beside it; `None` if it may.
+/// Explains why a name from a model may not be opened beside it; `None` if it may.
 fn why_refused(name: &str) -> Option<&'static str> {
     if name.contains('/') {
         return Some("has a folder in it");

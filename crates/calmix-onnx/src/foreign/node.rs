@@ -4,19 +4,16 @@ use calmix_io::protobuf::{Field, Fields, Message};
 use calmix_io::shown::shown;
 
 use super::attribute::{AttributeValue, ForeignAttribute};
-use super::limited::{at_most, name_of};
-use super::limits::MAX_EDGES;
+use super::limits::{MAX_EDGES, check_max, name_of};
 use super::problem::ForeignProblem;
 use super::tensor::Storage;
 
-/// A node of a foreign model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ForeignNode<'a> {
     name: &'a str,
     pub(super) operator: &'a str,
     /// The values that it reads; an optional one that is left out is empty.
     pub(crate) inputs: Vec<&'a str>,
-    /// The values that it computes; likewise.
     pub(crate) outputs: Vec<&'a str>,
     pub(super) attributes: Vec<ForeignAttribute<'a>>,
 }
@@ -48,7 +45,7 @@ impl<'a> ForeignNode<'a> {
             }
             if matches!(field.number, 1 | 2 | 5) {
                 *edges += 1;
-                at_most(*edges, MAX_EDGES, "edge")?;
+                check_max(*edges, MAX_EDGES, "edge")?;
             }
         }
         let described = node.described(number);
@@ -72,7 +69,6 @@ impl<'a> ForeignNode<'a> {
         }
     }
 
-    /// The value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&AttributeValue<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
     }

@@ -5,18 +5,16 @@ use std::fmt;
 use calmix_io::protobuf::Fields;
 use calmix_io::shown::shown;
 
-use super::limited::{at_most, name_of};
-use super::limits::MAX_RANK;
-use super::number_type::NumberType;
+use super::limits::{MAX_RANK, check_max, name_of};
 use super::problem::ForeignProblem;
+use crate::tensor::ElementType;
 
 /// A declared input or output of a foreign model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignPort {
-    /// Its name.
     pub name: String,
     /// The type of its numbers; `None` if it is not declared or not one that calmix reads.
-    pub element: Option<NumberType>,
+    pub element: Option<ElementType>,
     /// Its sizes, each `None` if any size is possible; `None` if even their number is not declared.
     pub dimensions: Option<Vec<Option<u64>>>,
 }
@@ -46,7 +44,7 @@ impl ForeignPort {
             for field in field.message()? {
                 let field = field?;
                 match field.number {
-                    1 => self.element = NumberType::from_standard(field.integer()?),
+                    1 => self.element = ElementType::from_standard(field.integer()?),
                     2 => self.dimensions = Some(dimensions(field.message()?)?),
                     _ => {}
                 }
@@ -73,7 +71,7 @@ fn dimensions(fields: Fields<'_>) -> Result<Vec<Option<u64>>, ForeignProblem> {
             }
         }
         dimensions.push(size);
-        at_most(dimensions.len(), MAX_RANK, "dimension")?;
+        check_max(dimensions.len(), MAX_RANK, "dimension")?;
     }
     Ok(dimensions)
 }

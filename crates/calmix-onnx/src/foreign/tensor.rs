@@ -2,21 +2,19 @@
 
 use std::borrow::Cow;
 
-use calmix_io::protobuf::{Field, Fields, Message};
+use calmix_io::protobuf::{Field, Fields, Message, ProtobufError};
 use calmix_io::shown::shown;
 
-use super::limited::name_of;
-use super::limits::{MAX_RANK, MAX_TENSOR_BYTES};
+use super::limits::{MAX_RANK, MAX_TENSOR_BYTES, name_of};
 use super::location::{ExternalFiles, FileRange, Location};
-use super::number_type::{NumberType, TYPED};
 use super::problem::{ForeignProblem, TensorProblem};
+use crate::tensor::ElementType;
 
-/// A tensor of a foreign model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ForeignTensor<'a> {
     pub(super) name: &'a str,
     pub(super) dimensions: Vec<u64>,
-    pub(super) element: NumberType,
+    pub(super) element: ElementType,
     data: Data<'a>,
 }
 
@@ -49,7 +47,7 @@ impl<'a> ForeignTensor<'a> {
         if parts.dimensions.len() > MAX_RANK {
             return Err(refused(TensorProblem::Rank));
         }
-        let element = NumberType::from_standard(parts.element);
+        let element = ElementType::from_standard(parts.element);
         let element = element.ok_or_else(|| refused(TensorProblem::Type(parts.element)))?;
         let sizes = parts.dimensions.iter().map(|&size| u64::try_from(size).ok());
         let dimensions: Option<Vec<u64>> = sizes.collect();
@@ -57,7 +55,7 @@ impl<'a> ForeignTensor<'a> {
         let wanted = bytes_of(&dimensions, element).ok_or_else(|| refused(TensorProblem::Shape))?;
         storage.bytes = storage.bytes.saturating_add(wanted as u64);
         if storage.bytes > MAX_TENSOR_BYTES {
-            return Err(ForeignProblem::TooLarge { most: MAX_TENSOR_BYTES });
+            return Err(ForeignProblem::TooLarge { max: MAX_TENSOR_BYTES });
         }
         let data = match (parts.location, parts.raw, parts.is_typed) {
             (Some(location), None, false) => Data::Beside(storage.files.find(&described, &location, wanted)?),
@@ -76,7 +74,6 @@ impl<'a> ForeignTensor<'a> {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &'a str {
         self.name
     }
@@ -93,18 +90,18 @@ impl<'a> ForeignTensor<'a> {
     }
 
     /// Its numbers, if it has at most `most` of them, of a type in which sizes are written.
-    pub(super) fn numbers(&self, files: &[Vec<u8>], most: usize) -> Option<Vec<f64>> {
+    pub(super) fn numbers(&self, files: &[Vec<u8>], max: usize) -> Option<Vec<f64>> {
         let bytes = self.bytes(files);
         let width = self.element.bytes();
-        if bytes.len() / width > most {
+        if bytes.len() / width > max {
             return None;
         }
         let number = |bytes: &[u8]| -> Option<f64> {
             Some(match self.element {
-                NumberType::I64 => i64::from_le_bytes(bytes.try_into().ok()?) as f64,
-                NumberType::I32 => f64::from(i32::from_le_bytes(bytes.try_into().ok()?)),
-                NumberType::F32 => f64::from(f32::from_le_bytes(bytes.try_into().ok()?)),
-                NumberType::F64 => f64::from_le_bytes(bytes.try_into().ok()?),
+                ElementType::I64 => i64::from_le_bytes(bytes.try_into().ok()?) as f64,
+                ElementType::I32 => f64::from(i32::from_le_bytes(bytes.try_into().ok()?)),
+                ElementType::F32 => f64::from(f32::from_le_bytes(bytes.try_into().ok()?)),
+                ElementType::F64 => f64::from_le_bytes(bytes.try_into().ok()?),
                 _ => return None,
             })
         };
@@ -161,7 +158,7 @@ impl<'a> Parts<'a> {
 }
 
 /// The bytes of numbers of a type in a shape; `None` if they overflow.
-fn bytes_of(dimensions: &[u64], element: NumberType) -> Option<usize> {
+fn bytes_of(dimensions: &[u64], element: ElementType) -> Option<usize> {
     let numbers = dimensions.iter().try_fold(1_u64, |numbers, &size| numbers.checked_mul(size))?;
     usize::try_from(numbers.checked_mul(element.bytes() as u64)?).ok()
 }
@@ -169,11 +166,11 @@ fn bytes_of(dimensions: &[u64], element: NumberType) -> Option<usize> {
 /// The numbers of the typed fields as bytes. It stops where they are more than `wanted`, which limits the memory.
 fn decoded(
     fields: Fields<'_>,
-    element: NumberType,
+    element: ElementType,
     wanted: usize,
     refused: &dyn Fn(TensorProblem) -> ForeignProblem,
 ) -> Result<Vec<u8>, ForeignProblem> {
-    let typed = element.typed_field();
+    let typed = TypedField::of(element);
     let mut bytes = Vec::new();
     for field in fields {
         let field = field?;
@@ -196,4 +193,67 @@ fn decoded(
         }
     }
     Ok(bytes)
+}
+
+/// The fields of a `TensorProto` with numbers of one type each.
+const TYPED: [u32; 5] = [4, 5, 7, 10, 11];
+
+/// Where the numbers of a type are if they are not in `raw_data`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TypedField {
+    Float,
+    Int32(i64, i64),
+    Int64,
+    Double,
+    Uint64(u64),
+}
+
+impl TypedField {
+    fn of(element: ElementType) -> Self {
+        match element {
+            ElementType::F32 => Self::Float,
+            ElementType::F64 => Self::Double,
+            ElementType::I64 => Self::Int64,
+            ElementType::U64 => Self::Uint64(u64::MAX),
+            ElementType::U32 => Self::Uint64(u64::from(u32::MAX)),
+            ElementType::I32 => Self::Int32(i64::from(i32::MIN), i64::from(i32::MAX)),
+            ElementType::I16 => Self::Int32(i64::from(i16::MIN), i64::from(i16::MAX)),
+            ElementType::I8 => Self::Int32(i64::from(i8::MIN), i64::from(i8::MAX)),
+            ElementType::U8 => Self::Int32(0, i64::from(u8::MAX)),
+            ElementType::Bool => Self::Int32(0, 1),
+            // Numbers of half precision stand there as their bits.
+            ElementType::U16 | ElementType::F16 | ElementType::Bf16 => Self::Int32(0, i64::from(u16::MAX)),
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Float => 4,
+            Self::Int32(..) => 5,
+            Self::Int64 => 7,
+            Self::Double => 10,
+            Self::Uint64(_) => 11,
+        }
+    }
+
+    /// The bits of the numbers of a field.
+    fn bits_of<'a>(
+        self,
+        field: &Field<'a>,
+    ) -> Result<Box<dyn Iterator<Item = Result<u64, ProtobufError>> + 'a>, ProtobufError> {
+        Ok(match self {
+            Self::Float => Box::new(field.fixed32s()?.map(|bits| bits.map(u64::from))),
+            Self::Double => Box::new(field.fixed64s()?),
+            Self::Int32(..) | Self::Int64 | Self::Uint64(_) => Box::new(field.varints()?),
+        })
+    }
+
+    /// Returns whether the type of the tensor has the number of these bits.
+    fn holds(self, bits: u64) -> bool {
+        match self {
+            Self::Float | Self::Double | Self::Int64 => true,
+            Self::Int32(min, max) => (min..=max).contains(&bits.cast_signed()),
+            Self::Uint64(max) => bits <= max,
+        }
+    }
 }

@@ -9,16 +9,16 @@ use calmix_io::process::python_environment;
 
 use super::problem::{LibraryProblem, VARIABLE};
 
-/// The first library of the places, if any.
+/// Finds the first library of the places, if any.
 pub(super) fn find() -> Result<Option<PathBuf>, LibraryProblem> {
     if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         let named = PathBuf::from(named);
         // Any other place would surprise the user who named this one.
         return if named.is_absolute() { Ok(Some(named)) } else { Err(LibraryProblem::NotAbsolute(named)) };
     }
-    let of_environment = in_packages(&python_environment::site_packages());
+    let in_environment = in_packages(&python_environment::site_packages());
     let cached = || in_cache(&cache(|name| env::var_os(name), env::home_dir())?);
-    Ok(of_environment.or_else(cached))
+    Ok(in_environment.or_else(cached))
 }
 
 /// The newest library of the package `onnxruntime` in these folders of packages.
@@ -27,7 +27,6 @@ fn in_packages(folders: &[PathBuf]) -> Option<PathBuf> {
     newest(capi.flat_map(|folder| libraries_in(&folder)).collect())
 }
 
-/// The newest library of the cache.
 fn in_cache(cache: &Path) -> Option<PathBuf> {
     let versions = entries(&cache.join("onnxruntime"));
     newest(versions.iter().flat_map(|folder| libraries_in(folder)).collect())

@@ -34,7 +34,7 @@ pub(super) fn check(path: &Path) -> Result<(), LibraryProblem> {
     Ok(())
 }
 
-/// Whether users other than its owner may write it. The group of root and a group of the user alone, which has the number
+/// Returns whether users other than its owner may write it. The group of root and a group of the user alone, which has the number
 /// of the user on systems that create one, do not count.
 fn is_writable_by_others(found: &Metadata) -> bool {
     let mode = found.permissions().mode();

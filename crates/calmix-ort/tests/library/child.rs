@@ -28,7 +28,7 @@ pub(crate) struct Answer {
 pub(crate) fn child(folder: &Path, variables: &[(&str, &Path)]) -> Answer {
     let answer = folder.join("answer");
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "child::answers", "--ignored", "--nocapture"]).current_dir(folder);
+    command.args(["--exact", "library::child::answers", "--ignored", "--nocapture"]).current_dir(folder);
     command.env_remove("ORT_DYLIB_PATH").env("CALMIX_CACHE", folder.join("cache")).env(ANSWER, &answer);
     let output = command.envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -41,7 +41,8 @@ pub(crate) fn child(folder: &Path, variables: &[(&str, &Path)]) -> Answer {
 fn features() -> Result<Vec<f32>, OrtError> {
     let model = spec("wrn-10-1", 32);
     let file = weights(&model, CLASSES);
-    let network = ImageNetwork::whole(&model, CLASSES, &file, RunOn { threads: 1, device: Device::Cpu })?;
+    let network =
+        ImageNetwork::with_classifier(&model, CLASSES, &file, RunOn { threads: 1, device: Device::Cpu })?;
     Ok(network.outputs(&pixels(&model, 20))?.features)
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use calmix_testkit::tier::skipped;
 
-use crate::child::child;
+use super::child::child;
 
 /// Where a planted library leaves its mark, and folders to plant it in.
 struct Scene {

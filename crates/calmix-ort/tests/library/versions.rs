@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use calmix_testkit::tier::skipped;
 
-use crate::cached::library;
-use crate::child::child;
+use super::cached::library;
+use super::child::child;
 
 const VERSIONS: [&str; 2] = ["1.31.1", "1.23.2"];
 

@@ -24,11 +24,11 @@ const VARIED: [&str; 9] = [
 pub const SEEDS: [&str; 2] = ["train.seed", "labels.seed"];
 
 /// The keys that are decided at the start of a run, and the one that selects the evaluation to publish.
-const LEFT_OPEN: [&str; 3] = ["train.precision", "train.shards", "selection"];
+const LEFT_OPEN: [&str; 3] = ["train.precision", "train.micro_batches", "selection"];
 
 /// Returns whether a recipe based on the built-in recipe `base` varies only what the paper's tables vary. The exact setting
 /// need not be in a table.
-pub fn is_papers(recipe: &Resolved, base: &str) -> bool {
+pub fn is_in_paper(recipe: &Resolved, base: &str) -> bool {
     if !RECIPES.contains(&base) {
         return false;
     }
@@ -51,7 +51,7 @@ mod tests {
         let is = |base: &str, settings: &[&str]| {
             let layers =
                 settings.iter().fold(Layers::new().recipe(base), |layers, setting| layers.set(setting));
-            is_papers(&layers.resolve().unwrap(), base)
+            is_in_paper(&layers.resolve().unwrap(), base)
         };
         assert!(is("cifar10", &[]));
         assert!(is("imagenet", &["method.base=softmatch", "method.mixup.pairing=none", "train.seed=7"]));

@@ -2,11 +2,11 @@
 
 use calmix_data::augment::{self as data_augment, EvalView, Filter, First, Strong};
 
-use crate::field::limit::{SHARE, SOME, SOME_SHARE, above, from};
+use crate::field::limit::{AT_LEAST_ONE, POSITIVE_SHARE, SHARE, above, from};
 use crate::field::{choice, section};
 
 /// The largest side of a view, or of an image before it is cropped, in pixels.
-const LARGEST: f64 = 16_384.0;
+const MAX_SIDE: f64 = 16_384.0;
 
 section! {
     /// The weak view, the strong view and the evaluation view of an image.
@@ -14,11 +14,11 @@ section! {
         /// The published augmentation to start from; every key below can still be set by itself.
         fixed family: Family = Family::Usb;
         /// The side of every view, in pixels.
-        fixed size: u32 = 32, SOME.to(LARGEST);
+        fixed size: u32 = 32, AT_LEAST_ONE.to(MAX_SIDE);
         /// The interpolation used to resize images.
         fixed filter: Filter = Filter::Bilinear;
         /// The shorter side of an image, in pixels, before the centre crop for evaluation; 0 for `size`.
-        fixed evaluation_resize: u32 = 0, from(0.0).to(LARGEST);
+        fixed evaluation_resize: u32 = 0, from(0.0).to(MAX_SIDE);
         /// The weak view.
         part weak: Geometry;
         /// The strong view, before the RandAugment operations.
@@ -58,10 +58,10 @@ section! {
         fixed first: First = First::Crop;
         /// The side of the image before the crop, in pixels.
         #[when(frame is Frame::Crop)]
-        fixed resize: u32 = 256, SOME.to(LARGEST);
+        fixed resize: u32 = 256, AT_LEAST_ONE.to(MAX_SIDE);
         /// The smallest and the largest share of the image's area in a resized crop.
         #[when(frame is Frame::ResizedCrop)]
-        fixed area: [f64; 2] = [0.08, 1.0], SOME_SHARE;
+        fixed area: [f64; 2] = [0.08, 1.0], POSITIVE_SHARE;
         /// The smallest and the largest ratio of width to height in a resized crop.
         #[when(frame is Frame::ResizedCrop)]
         fixed ratio: [f64; 2] = [3.0 / 4.0, 4.0 / 3.0], above(0.0);
@@ -110,7 +110,7 @@ section! {
         fixed share: f64 = 0.5, SHARE;
         /// The side of a fixed square, in pixels.
         #[when(rule is CutoutRule::Fixed)]
-        fixed side: u32 = 16, from(0.0).to(LARGEST);
+        fixed side: u32 = 16, from(0.0).to(MAX_SIDE);
         /// The colour of the square: red, green and blue.
         #[when(rule is not CutoutRule::None)]
         fixed fill: [u8; 3] = [125, 123, 114];

@@ -2,12 +2,11 @@
 
 use calmix_core::rng::Seed;
 use calmix_data::shrink::DEFAULT_SIDE;
-use calmix_data::source::labels_csv;
-use calmix_data::source::{Cifar100Labels, FolderLayout, SourceSpec, idx};
+use calmix_data::source::{Cifar100Labels, FolderLayout, SourceSpec, idx, labels_csv};
 use calmix_data::split::{HoldOut, Rule, SplitPlan};
 use calmix_formats::labels::columns::LabelColumns;
 
-use crate::field::limit::{KEPT, SHARE, SOME, SOME_SHARE, above, from};
+use crate::field::limit::{AT_LEAST_ONE, POSITIVE_SHARE, SHARE, UNIT_INTERVAL, above, from};
 use crate::field::{choice, section};
 
 section! {
@@ -15,7 +14,8 @@ section! {
     Data {
         /// The format of the dataset's files.
         fixed source: SourceName = SourceName::Folder;
-        /// The folder of the dataset's files, or the URL of its shards. No recipe sets it: give it in a file, in the environment or with `--set`.
+        /// The folder of the dataset's files, or the URL of its shards. No recipe sets it: give it in a file, in the
+        /// environment or with `--set`.
         free path: String = String::new();
         /// The folder that `calmix prepare` wrote; if empty, the run prepares the dataset in its own folder first.
         free prepared: String = String::new();
@@ -23,9 +23,9 @@ section! {
         #[when(source is SourceName::Folder)]
         fixed layout: LayoutName = LayoutName::Auto;
         /// The level of folders that names the group of an image, such as its patient, video or site: 2 for
-        /// `CLASS/GROUP/image.jpg`, 1 for `GROUP/CLASS/image.jpg` (with `layout = "nested"`), 0 for none. The folders `train`, `val` and
-        /// `test` are not counted, and `unlabelled` counts as a class. Folders of one name are one group. An image that is
-        /// not in such a folder is a group of its own. Labels in files have a column `group` instead.
+        /// `CLASS/GROUP/image.jpg`, 1 for `GROUP/CLASS/image.jpg` (with `layout = "nested"`), 0 for none. The folders `train`,
+        /// `val` and `test` are not counted, and `unlabelled` counts as a class. Folders of one name are one group. An image
+        /// that is not in such a folder is a group of its own. Labels in files have a column `group` instead.
         #[when(source is SourceName::Folder)]
         fixed groups: u32 = 0, from(0.0).to(16.0);
         /// The file of the vectors' labels, a CSV or an `.npy`; if empty, the labels are in the file of the vectors.
@@ -54,7 +54,7 @@ section! {
         fixed order: OrderName = OrderName::Samples;
         /// The number of shards (`.tar`) that are shuffled together.
         #[when(order is OrderName::Blocks)]
-        fixed block: u32 = 8, SOME;
+        fixed block: u32 = 8, AT_LEAST_ONE;
         /// The subset to evaluate models on; empty if there is none.
         fixed test: String = "test".into();
         /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
@@ -132,10 +132,10 @@ section! {
         fixed keep: Keep = Keep::PerClass;
         /// The number of labels, per class or in total.
         #[when(keep is Keep::PerClass | Keep::Total)]
-        fixed count: u64 = 4, SOME;
+        fixed count: u64 = 4, AT_LEAST_ONE;
         /// The share of the labels of each class.
         #[when(keep is Keep::Share)]
-        fixed share: f64 = 0.1, SOME_SHARE;
+        fixed share: f64 = 0.1, POSITIVE_SHARE;
         /// The path of a `split.json` that lists the labels to keep.
         #[when(keep is Keep::Given)]
         free file: String = String::new();
@@ -147,9 +147,9 @@ section! {
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
         /// The number of unlabelled samples to train on; 0 for all. Which samples are used does not depend on the seed.
         fixed unlabelled_count: u64 = 0;
-        /// The path of a list of the unlabelled samples to train on, instead of all: a Parquet or CSV file with the column `path`, as
-        /// `calmix predict` writes it. `calmix train --unlabelled` sets it. Whether labelled samples are used as unlabelled ones
-        /// too does not depend on it.
+        /// The path of a list of the unlabelled samples to train on, instead of all: a Parquet or CSV file with the column
+        /// `path`, as `calmix predict` writes it. `calmix train --unlabelled` sets it. Whether labelled samples are used as
+        /// unlabelled ones too does not depend on it.
         fixed unlabelled_file: String = String::new();
         /// Whether unlabelled samples are left out if the same image or vector is in the subset `dataset.test`. `calmix prepare`
         /// reports such copies; nearly all test images of STL-10 have one.
@@ -163,7 +163,7 @@ section! {
         /// The share of the labels held out for validation, or a rule; every class keeps at least one label. If the dataset
         /// has its own validation split, that split is used and no labels are held out. If samples are in groups, whole groups are
         /// held out, and shares count groups.
-        fixed validation: HoldOut = HoldOut::NONE, KEPT;
+        fixed validation: HoldOut = HoldOut::NONE, UNIT_INTERVAL;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use calmix_data::loader::{self as data_loader, Workers};
 
-use crate::field::limit::{SHARE, SOME, from};
+use crate::field::limit::{AT_LEAST_ONE, SHARE, from};
 use crate::field::{choice, section};
 
 section! {
@@ -14,9 +14,9 @@ section! {
         /// Worker threads per process; 0 to divide the machine's cores among its processes.
         free workers: u32 = 0, from(0.0).to(4096.0);
         /// The number of batches that may be in preparation or waiting.
-        free prefetch: u32 = 2, SOME.to(1024.0);
+        free prefetch: u32 = 2, AT_LEAST_ONE.to(1024.0);
         /// Seconds without progress after which the run stops with an error; failed reads are retried for 90 seconds.
-        free patience: u32 = 120, SOME.to(86_400.0);
+        free patience: u32 = 120, AT_LEAST_ONE.to(86_400.0);
         /// Megabytes of decoded images to cache in memory, shared among the processes of a machine; 0 for no cache.
         free memory: u64 = 1024;
         /// What happens to a corrupt sample.

@@ -5,6 +5,7 @@ use toml::Value;
 use crate::Recipe;
 use crate::field::{Field, Kind, Resume, Shape, When};
 use crate::layers::check::expected;
+use crate::renamed::first_key;
 use crate::value::{self, Leaves, find};
 
 const INTRODUCTION: &str = "\
@@ -54,7 +55,8 @@ fn section(
         let when = of_rule.flat_map(|rule| rule.when).chain(field.when);
         let default = defaults.get(&key).map(Value::to_string).unwrap_or_default();
         let resume = if field.resume == Resume::MayChange { "may change" } else { "" };
-        let meaning = format!("{}{}{}", field.description(), words(field), conditions(when, path));
+        let meaning =
+            format!("{}{}{}{}", field.description(), words(field), old_name(&key), conditions(when, path));
         let (values, meaning) = (in_cell(&values_of(field)), in_cell(&meaning));
         let cells = ["| `", &key, "` | ", &values, " | `", &default, "` | ", resume, " | ", &meaning, " |\n"];
         text.extend(cells);
@@ -69,7 +71,7 @@ fn section(
 /// Describes the values that a key may have.
 fn values_of(field: &Field) -> String {
     match (field.shape)() {
-        Shape::Value(Kind::Word(_)) => "a word".to_owned(),
+        Shape::Value(Kind::Enum(_)) => "a word".to_owned(),
         Shape::Value(kind) => expected(kind, field.limit),
         Shape::Section(_) => String::new(),
     }
@@ -77,9 +79,15 @@ fn values_of(field: &Field) -> String {
 
 /// Lists the words of a key, each with its meaning.
 fn words(field: &Field) -> String {
-    let Shape::Value(Kind::Word(words)) = (field.shape)() else { return String::new() };
+    let Shape::Value(Kind::Enum(words)) = (field.shape)() else { return String::new() };
     let each = words.iter().map(|word| format!("<br>`{}`: {}", word.word, word.description()));
     each.collect::<Vec<_>>().concat()
+}
+
+/// Names the key that a renamed key used to be.
+fn old_name(key: &str) -> String {
+    let old = first_key(key);
+    if old == key { String::new() } else { format!(" The old name `{old}` is still read.") }
 }
 
 /// Describes when a key has an effect.
@@ -92,16 +100,16 @@ fn condition(when: &When, section: &str) -> Option<String> {
     let key = joined(section, when.key);
     let Shape::Value(kind) = (find(&key)?.shape)() else { return None };
     let candidates: Vec<&str> = match kind {
-        Kind::Word(words) => words.iter().map(|word| word.word).collect(),
-        Kind::Flag => vec!["true", "false"],
+        Kind::Enum(words) => words.iter().map(|word| word.word).collect(),
+        Kind::Bool => vec!["true", "false"],
         // A condition on a number only ever excludes one special value.
         _ => vec!["0", "1", "0.0", "1.0"],
     };
     let (held, broken): (Vec<&str>, Vec<&str>) =
-        candidates.into_iter().partition(|value| (when.holds)(value));
+        candidates.into_iter().partition(|value| (when.matches)(value));
     let named =
         |values: &[&str]| values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(" or ");
-    let is_number = matches!(kind, Kind::Whole(_) | Kind::Number);
+    let is_number = matches!(kind, Kind::Int(_) | Kind::Float);
     let (verb, values) =
         if is_number || broken.len() < held.len() { ("is not", broken) } else { ("is", held) };
     Some(format!("`{key}` {verb} {}", named(&values)))

@@ -40,24 +40,24 @@ fn section(fields: &'static [Field], prefix: &str, defaults: &value::Leaves) -> 
 
 fn of(kind: Kind, limit: Limit) -> Value {
     match kind {
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Form(form) => json!({ "type": "string", "pattern": form.pattern }),
-        Kind::Whole(most) => {
-            let least = limit.least.max(0.0) as i64;
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::String => json!({ "type": "string" }),
+        Kind::Pattern(form) => json!({ "type": "string", "pattern": form.regex }),
+        Kind::Int(most) => {
+            let least = limit.min.max(0.0) as i64;
             // An editor does not need the limit of 64-bit integers.
-            let most = (most < i64::MAX).then(|| (most as f64).min(limit.most) as i64);
+            let most = (most < i64::MAX).then(|| (most as f64).min(limit.max) as i64);
             let mut schema = json!({ "type": "integer", "minimum": least });
             if let Some(most) = most {
                 schema["maximum"] = most.into();
             }
             schema
         }
-        Kind::Number => {
+        Kind::Float => {
             let mut schema = json!({ "type": "number" });
             let ends = [
-                (limit.least, limit.above, "exclusiveMinimum", "minimum"),
-                (limit.most, limit.below, "exclusiveMaximum", "maximum"),
+                (limit.min, limit.min_excluded, "exclusiveMinimum", "minimum"),
+                (limit.max, limit.max_excluded, "exclusiveMaximum", "maximum"),
             ];
             for (end, open, without, with) in ends {
                 if end.is_finite() {
@@ -66,13 +66,13 @@ fn of(kind: Kind, limit: Limit) -> Value {
             }
             schema
         }
-        Kind::Word(words) => {
+        Kind::Enum(words) => {
             let words =
                 words.iter().map(|word| json!({ "const": word.word, "description": word.description() }));
             json!({ "oneOf": words.collect::<Vec<_>>() })
         }
-        Kind::NumberOr(words) => {
-            json!({ "oneOf": [of(Kind::Number, limit), of(Kind::Word(words), limit)] })
+        Kind::FloatOr(words) => {
+            json!({ "oneOf": [of(Kind::Float, limit), of(Kind::Enum(words), limit)] })
         }
         Kind::List(of_kind, length) => {
             let mut schema = json!({ "type": "array", "items": of(*of_kind, limit) });

@@ -4,12 +4,11 @@ use calmix_core::schedule::LearningRate;
 
 use crate::OrAuto;
 use crate::device::Device;
-use crate::field::limit::{KEPT, SOME, above, from};
+use crate::field::limit::{AT_LEAST_ONE, UNIT_INTERVAL, above, from};
 use crate::field::{choice, section};
 use crate::network::{Architecture, BottleneckStride, FirstBlock, HeadKind, Pooling};
 use crate::precision::Precision;
-use crate::step_kind::StepKind;
-use crate::sum_kind::SumKind;
+use crate::step_kind::{StepKind, SumKind};
 
 section! {
     /// The network.
@@ -94,9 +93,9 @@ section! {
     /// The length of the run, its batches, and the device.
     Train {
         /// The number of training steps.
-        fixed steps: u64 = 1 << 20, SOME;
+        fixed steps: u64 = 1 << 20, AT_LEAST_ONE;
         /// B: labelled images in a batch.
-        fixed batch: u32 = 64, SOME.to(65_536.0);
+        fixed batch: u32 = 64, AT_LEAST_ONE.to(65_536.0);
         /// μ: unlabelled images in a batch for each labelled one.
         fixed ratio: u32 = 7, from(0.0).to(1024.0);
         /// The forward passes of a step. They decide which images share batch statistics, so this changes results.
@@ -113,23 +112,23 @@ section! {
         /// The seed of everything random in the run, except the choice of labels (`labels.seed`).
         fixed seed: u64 = 0;
         /// Batches per step, each with its own plan of mixtures: more groups make a larger batch.
-        fixed groups: u32 = 1, SOME.to(65_536.0);
-        /// The number of shards that a batch is cut into, for one process or several; it must divide the labelled and the
-        /// unlabelled batch. 0 for as few as give every process of the first launch a shard; the number is stored with the
+        fixed groups: u32 = 1, AT_LEAST_ONE.to(65_536.0);
+        /// The number of micro-batches that a batch is cut into, for one process or several; it must divide the labelled and the
+        /// unlabelled batch. 0 for as few as give every process of the first launch a micro-batch; the number is stored with the
         /// run.
-        fixed shards: u32 = 0, from(0.0).to(65_536.0);
+        fixed micro_batches: u32 = 0, from(0.0).to(65_536.0);
         /// How the gradients of several processes are added up. It changes the last bits of the results.
         fixed sum: SumKind = SumKind::Tree;
         /// The rows over which batch normalisation computes its statistics.
-        #[when(shards is not 1)]
-        fixed batch_norm: BatchNorm = BatchNorm::Shard;
+        #[when(micro_batches is not 1)]
+        fixed batch_norm: BatchNorm = BatchNorm::MicroBatch;
         /// Seconds that processes wait for each other before the run stops with an error.
         free timeout: f64 = 600.0, above(0.0).to(1e6);
         /// What happens if a loss or a gradient is not finite.
         free non_finite: NonFinite = NonFinite::Stop;
         /// The number of non-finite steps that may be skipped before the run stops.
         #[when(non_finite is NonFinite::Skip)]
-        free non_finite_skips: u32 = 10, SOME;
+        free non_finite_skips: u32 = 10, AT_LEAST_ONE;
     }
 }
 
@@ -146,9 +145,9 @@ choice! {
 choice! {
     /// The rows over which batch normalisation computes its statistics.
     BatchNorm {
-        /// The rows of a shard.
-        Shard = "shard",
-        /// All rows of a group, across shards.
+        /// The rows of a micro-batch.
+        MicroBatch = "micro-batch",
+        /// All rows of a group, across micro-batches.
         Sync = "sync",
     }
 }
@@ -159,7 +158,7 @@ section! {
         /// The initial learning rate.
         fixed lr: f64 = 0.03, above(0.0);
         /// The momentum: the share of the last update that each step keeps.
-        fixed momentum: f64 = 0.9, KEPT;
+        fixed momentum: f64 = 0.9, UNIT_INTERVAL;
         /// Whether to use Nesterov momentum.
         fixed nesterov: bool = true;
         /// The weight decay; biases and normalisation parameters are excluded.
@@ -175,7 +174,7 @@ section! {
     /// The exponential moving average (EMA) of the network's weights, which is the model that is evaluated.
     Ema {
         /// The share of the average that each step keeps.
-        fixed decay: f64 = 0.999, KEPT;
+        fixed decay: f64 = 0.999, UNIT_INTERVAL;
     }
 }
 

@@ -35,18 +35,18 @@ fn other_key(path: &str, value: &Value) -> Option<String> {
 /// Returns the value if it is valid; a whole number is also a number.
 fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
     match (kind, value) {
-        (Kind::Flag, Value::Boolean(_)) | (Kind::Text, Value::String(_)) => Some(value.clone()),
-        (Kind::Whole(most), Value::Integer(number)) => {
-            ((0..=most).contains(number) && limit.holds(*number as f64)).then(|| value.clone())
+        (Kind::Bool, Value::Boolean(_)) | (Kind::String, Value::String(_)) => Some(value.clone()),
+        (Kind::Int(most), Value::Integer(number)) => {
+            ((0..=most).contains(number) && limit.contains(*number as f64)).then(|| value.clone())
         }
-        (Kind::Number, Value::Integer(number)) => fit(kind, limit, &Value::Float(*number as f64)),
-        (Kind::Number, Value::Float(number)) => limit.holds(*number).then(|| value.clone()),
-        (Kind::Word(words), Value::String(text)) => {
+        (Kind::Float, Value::Integer(number)) => fit(kind, limit, &Value::Float(*number as f64)),
+        (Kind::Float, Value::Float(number)) => limit.contains(*number).then(|| value.clone()),
+        (Kind::Enum(words), Value::String(text)) => {
             words.iter().any(|word| word.word == text).then(|| value.clone())
         }
-        (Kind::NumberOr(words), Value::String(_)) => fit(Kind::Word(words), limit, value),
-        (Kind::NumberOr(_), _) => fit(Kind::Number, limit, value),
-        (Kind::Form(form), Value::String(text)) => (form.has)(text).then(|| value.clone()),
+        (Kind::FloatOr(words), Value::String(_)) => fit(Kind::Enum(words), limit, value),
+        (Kind::FloatOr(_), _) => fit(Kind::Float, limit, value),
+        (Kind::Pattern(pattern), Value::String(text)) => (pattern.matches)(text).then(|| value.clone()),
         (Kind::List(of, length), Value::Array(items)) => {
             let right = length.is_none_or(|length| length == items.len());
             let items = items.iter().map(|item| fit(*of, limit, item));
@@ -59,24 +59,24 @@ fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
 /// Describes the valid values of a key, for messages.
 pub(crate) fn expected(kind: Kind, limit: Limit) -> String {
     match kind {
-        Kind::Flag => "true or false".into(),
-        Kind::Whole(_) => format!("a whole number{}", within(kind, limit)),
-        Kind::Number => format!("a number{limit}"),
-        Kind::Text => "a text in quotes".into(),
-        Kind::Word(words) => {
+        Kind::Bool => "true or false".into(),
+        Kind::Int(_) => format!("a whole number{}", within(kind, limit)),
+        Kind::Float => format!("a number{limit}"),
+        Kind::String => "a text in quotes".into(),
+        Kind::Enum(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("\"{}\"", word.word)).collect();
             format!("one of {}", words.join(", "))
         }
-        Kind::NumberOr(words) => {
+        Kind::FloatOr(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("\"{}\"", word.word)).collect();
             format!("a number{limit}, or {}", words.join(", "))
         }
-        Kind::Form(form) => form.expected.into(),
+        Kind::Pattern(pattern) => pattern.expected.into(),
         Kind::List(of, length) => {
             let count = length.map(|length| format!("{length} ")).unwrap_or_default();
             let of = match of {
-                Kind::Whole(_) => format!("whole numbers{}", within(*of, limit)),
-                Kind::Number => format!("numbers{limit}"),
+                Kind::Int(_) => format!("whole numbers{}", within(*of, limit)),
+                Kind::Float => format!("numbers{limit}"),
                 _ => "texts".into(),
             };
             format!("a list of {count}{of}")
@@ -87,21 +87,21 @@ pub(crate) fn expected(kind: Kind, limit: Limit) -> String {
 /// Returns the limit of a whole number, including the maximum of its type if that is small.
 fn within(kind: Kind, limit: Limit) -> Limit {
     match kind {
-        Kind::Whole(most) if most <= i64::from(u16::MAX) => {
-            let most = (most as f64).min(limit.most);
-            Limit { least: limit.least.max(0.0), ..limit }.to(most)
+        Kind::Int(most) if most <= i64::from(u16::MAX) => {
+            let most = (most as f64).min(limit.max);
+            Limit { min: limit.min.max(0.0), ..limit }.to(most)
         }
-        _ => Limit { least: limit.least.max(0.0), ..limit },
+        _ => Limit { min: limit.min.max(0.0), ..limit },
     }
 }
 
 fn meant(kind: Kind, value: &Value) -> Option<String> {
     match (kind, value) {
-        (Kind::Word(words) | Kind::NumberOr(words), Value::String(text)) => {
+        (Kind::Enum(words) | Kind::FloatOr(words), Value::String(text)) => {
             nearest(text, words.iter().map(|word| word.word)).map(|word| format!("\"{word}\""))
         }
         // `steps = 1e6` is a float to TOML.
-        (Kind::Whole(most), Value::Float(number)) if number.fract() == 0.0 && *number >= 0.0 => {
+        (Kind::Int(most), Value::Float(number)) if number.fract() == 0.0 && *number >= 0.0 => {
             (*number <= most as f64).then(|| format!("{number}"))
         }
         _ => None,

@@ -8,16 +8,19 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use crate::Recipe;
-use crate::field::{Field, Shape};
+use crate::field::{Kind, Shape};
 use crate::nearest::nearest_key;
 use crate::origin::{Origin, Place};
 use crate::problem::{LISTED, Problem, What};
+use crate::renamed::{first_key, present_key, present_word};
 use crate::value::{find, read};
 
 /// A key, its value and where that came from.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) path: String,
+    /// The key as it is written: its present name or an old one.
+    pub(crate) written: String,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
     /// The comment beside it in the text.
@@ -66,27 +69,21 @@ impl Layer {
                 ),
             }
         }
-        layer.collect(Recipe::fields(), "", table, &at);
+        layer.collect("", table, &at);
         for setting in &mut layer.settings {
-            setting.comment = spans_of.get(&setting.path).and_then(|span| comment(text, span));
+            setting.comment = spans_of.get(&setting.written).and_then(|span| comment(text, span));
         }
         layer
     }
 
-    fn collect(&mut self, fields: &'static [Field], prefix: &str, table: Table, at: &dyn Fn(&str) -> Origin) {
+    fn collect(&mut self, prefix: &str, table: Table, at: &dyn Fn(&str) -> Origin) {
         for (name, value) in table {
             let path = format!("{prefix}{name}");
-            let origin = at(&path);
-            let field = fields.iter().find(|field| field.name == name);
-            match (field.map(|field| (field.shape)()), value) {
-                (None, _) => self.no_key(&path, origin),
-                (Some(Shape::Section(inner)), Value::Table(table)) => {
-                    self.collect(inner, &format!("{path}."), table, at);
+            match (find(&path).map(|field| (field.shape)()), value) {
+                (Some(Shape::Section(_)), Value::Table(table)) => {
+                    self.collect(&format!("{path}."), table, at);
                 }
-                (Some(Shape::Section(_)), _) => self.problem(&path, origin, What::Section),
-                (Some(Shape::Value(_)), value) => {
-                    self.settings.push(Setting { path, value, origin, comment: None });
-                }
+                (_, value) => self.add(&path, at(&path), |_| value),
             }
         }
     }
@@ -95,12 +92,7 @@ impl Layer {
     pub(crate) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut layer = Self::default();
         for (path, value) in values {
-            let origin = origin.clone();
-            match find(&path).map(|field| (field.shape)()) {
-                None => layer.no_key(&path, origin),
-                Some(Shape::Section(_)) => layer.problem(&path, origin, What::Section),
-                Some(Shape::Value(_)) => layer.settings.push(Setting { path, value, origin, comment: None }),
-            }
+            layer.add(&path, origin.clone(), |_| value);
         }
         layer
     }
@@ -118,7 +110,7 @@ impl Layer {
         for (path, variable, value) in ours {
             let origin = Origin::Environment { variable };
             match value.into_string() {
-                Ok(text) => layer.assign(&path, &text, origin),
+                Ok(text) => layer.add(&path, origin, |kind| read(&text, kind)),
                 Err(_) => layer.problem(&path, origin, What::Unreadable("the value is not UTF-8".into())),
             }
         }
@@ -128,21 +120,18 @@ impl Layer {
     /// Returns a layer with the key that a command-line option sets.
     pub(crate) fn option(option: &'static str, path: &str, value: &str) -> Self {
         let mut layer = Self::default();
-        layer.assign(path, value, Origin::Option { option });
+        layer.add(path, Origin::Option { option }, |kind| read(value, kind));
         layer
     }
 
-    /// Reads the setting of one argument, `key=value`.
-    pub(crate) fn set(number: usize, text: &str) -> Self {
-        let origin = Origin::Set { number };
-        let mut layer = Self::default();
+    /// Adds the setting of one argument, `key=value`.
+    pub(crate) fn set(&mut self, text: &str, origin: Origin) {
         if let Some((path, value)) = text.split_once('=') {
-            layer.assign(path.trim(), value.trim(), origin);
+            self.add(path.trim(), origin, |kind| read(value.trim(), kind));
         } else {
             let problem = format!("`{text}` has no value; write `{text}=VALUE`");
-            layer.problem(text, origin, What::Unreadable(problem));
+            self.problem(text, origin, What::Unreadable(problem));
         }
-        layer
     }
 
     /// Returns a layer with nothing but a problem.
@@ -152,15 +141,22 @@ impl Layer {
         layer
     }
 
-    fn assign(&mut self, path: &str, text: &str, origin: Origin) {
-        match find(path).map(|field| (field.shape)()) {
-            None => self.no_key(path, origin),
-            Some(Shape::Section(_)) => self.problem(path, origin, What::Section),
-            Some(Shape::Value(kind)) => {
-                let value = read(text, kind);
-                self.settings.push(Setting { path: path.to_owned(), value, origin, comment: None });
-            }
+    /// Adds a setting, whose key and value may have old names; `value` makes the value from the kind of the key.
+    pub(crate) fn add(&mut self, written: &str, origin: Origin, value: impl FnOnce(Kind) -> Value) {
+        let path = present_key(written);
+        let kind = match find(path).map(|field| (field.shape)()) {
+            None => return self.no_key(path, origin),
+            Some(Shape::Section(_)) => return self.problem(path, origin, What::Section),
+            Some(Shape::Value(kind)) => kind,
+        };
+        let (path, written) = (path.to_owned(), written.to_owned());
+        let is_other_name = |setting: &Setting| setting.path == path && setting.written != written;
+        if self.settings.iter().any(is_other_name) {
+            let old = first_key(&path).to_owned();
+            return self.problem(&path, origin, What::Renamed { old });
         }
+        let value = present_word(&path, value(kind));
+        self.settings.push(Setting { path, written, value, origin, comment: None });
     }
 
     fn no_key(&mut self, path: &str, origin: Origin) {

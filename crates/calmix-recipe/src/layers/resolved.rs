@@ -18,7 +18,6 @@ use crate::{OrAuto, OrderName, Recipe};
 /// A checked recipe, with the origin of each of its values.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// The recipe.
     pub recipe: Recipe,
     /// Values that are allowed but probably not intended.
     pub warnings: Vec<Warning>,
@@ -52,7 +51,7 @@ impl Resolved {
     /// Returns whether the user set a value: in a file, the environment or on the command line.
     pub fn is_set_by_user(&self, path: &str) -> bool {
         let origin = self.origin(path);
-        origin.is_asked_for() || matches!(origin, Origin::Option { .. })
+        origin.is_from_user() || matches!(origin, Origin::Option { .. })
     }
 
     /// Returns where each value came from, by path.
@@ -116,22 +115,22 @@ impl Resolved {
             ),
         ];
         let mut problems: Vec<_> = problems.into_iter().flatten().collect();
+        let mut refuse = |path: &str, value: String, rule: &str| {
+            let what = What::Rule { value, rule: rule.to_owned() };
+            problems.push(Problem { origin: self.origin(path), path: path.to_owned(), what });
+        };
         if self.recipe.has_vectors() && !self.recipe.has_head() {
             let rule =
                 "dataset.source is \"vectors\", and only a head can be trained on vectors; use \"head\"";
-            let what = What::Rule { value: network.train.to_string(), rule: rule.to_owned() };
-            let path = "network.train".to_owned();
-            problems.push(Problem { origin: self.origin(&path), path, what });
+            refuse("network.train", network.train.to_string(), rule);
         }
-        let needs_blocks = CloudUrl::is_in(Path::new(&dataset.path))
+        let needs_blocks = CloudUrl::is_url(Path::new(&dataset.path))
             && !self.recipe.has_head()
             && self.recipe.unlabelled() > 0
             && dataset.order != OrderName::Blocks;
         if needs_blocks {
             let rule = "dataset.path is a URL, and an order over all samples would fetch a shard for every sample; use \"blocks\"";
-            let what = What::Rule { value: dataset.order.to_string(), rule: rule.to_owned() };
-            let path = "dataset.order".to_owned();
-            problems.push(Problem { origin: self.origin(&path), path, what });
+            refuse("dataset.order", dataset.order.to_string(), rule);
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
     }
@@ -145,11 +144,11 @@ impl Resolved {
         device: Device,
         precision: Precision,
         threads: u32,
-        shards: u32,
+        micro_batches: u32,
     ) -> Result<(), RecipeError> {
         let train = &mut self.recipe.train;
         (train.device, train.precision) = (OrAuto::Is(device), OrAuto::Is(precision));
-        (train.threads, train.shards) = (threads, shards);
+        (train.threads, train.micro_batches) = (threads, micro_batches);
         self.leaves = value::of(&self.recipe).map_err(|error| unexpected(&error))?;
         Ok(())
     }
@@ -162,7 +161,7 @@ impl Resolved {
             };
             let origin = self.origins.remove(&path).unwrap_or(Origin::Default);
             self.comments.remove(&path);
-            if value != default && origin.is_asked_for() {
+            if value != default && origin.is_from_user() {
                 let why = format!("has no effect: {why}");
                 self.warnings.push(Warning { path, value: value.to_string(), origin, why });
             }
@@ -174,16 +173,13 @@ impl Resolved {
 
     fn check_rules(&mut self) -> Result<(), RecipeError> {
         let mut problems = Vec::new();
-        for violation in check_rules(&self.recipe) {
-            let (RuleViolation::Error(path, why) | RuleViolation::Warning(path, why)) = &violation;
-            let (path, why) = ((*path).to_owned(), why.clone());
-            let (origin, value) = (self.origin(&path), self.leaves.get(&path));
-            let value = value.map(Value::to_string).unwrap_or_default();
-            match violation {
-                RuleViolation::Error(..) => {
-                    problems.push(Problem { path, origin, what: What::Rule { value, rule: why } });
-                }
-                RuleViolation::Warning(..) => self.warnings.push(Warning { path, value, origin, why }),
+        for RuleViolation { path, why, is_error } in check_rules(&self.recipe) {
+            let (path, origin) = (path.to_owned(), self.origin(path));
+            let value = self.leaves.get(&path).map(Value::to_string).unwrap_or_default();
+            if is_error {
+                problems.push(Problem { path, origin, what: What::Rule { value, rule: why } });
+            } else {
+                self.warnings.push(Warning { path, value, origin, why });
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }

@@ -18,13 +18,13 @@ use crate::{OrAuto, Preset, Recipe, Selection};
 /// fell, at 3.0 all of its units died.
 const HIDDEN_RATE: f64 = 0.3;
 
-/// A broken rule: the key to change, and the message.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum RuleViolation {
-    /// The recipe is refused.
-    Error(&'static str, String),
-    /// The recipe is probably not what the user means.
-    Warning(&'static str, String),
+pub(crate) struct RuleViolation {
+    /// The key to change.
+    pub(crate) path: &'static str,
+    pub(crate) why: String,
+    /// Whether the recipe is refused; otherwise it is probably not what the user means.
+    pub(crate) is_error: bool,
 }
 
 /// Returns every rule that the recipe breaks.
@@ -33,18 +33,18 @@ pub(crate) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
     // The rules above name the recipe's own keys, so the check of calmix-data is only needed if they all pass.
-    if !violations.iter().any(|violation| matches!(violation, RuleViolation::Error(..))) {
+    if !violations.iter().any(|violation| violation.is_error) {
         violations.extend(augmentation(recipe));
     }
     violations
 }
 
 fn error(holds: bool, path: &'static str, why: &str) -> Option<RuleViolation> {
-    holds.then(|| RuleViolation::Error(path, why.to_owned()))
+    holds.then(|| RuleViolation { path, why: why.to_owned(), is_error: true })
 }
 
 fn warning(holds: bool, path: &'static str, why: &str) -> Option<RuleViolation> {
-    holds.then(|| RuleViolation::Warning(path, why.to_owned()))
+    holds.then(|| RuleViolation { path, why: why.to_owned(), is_error: false })
 }
 
 fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
@@ -120,9 +120,9 @@ fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
              more, or set both network.weak_views and network.strong_views to 0",
         ),
         error(
-            train.groups > 1 || train.shards > 1,
-            if train.groups > 1 { "train.groups" } else { "train.shards" },
-            "a head is trained in one process, with one group and one shard; set it to 1",
+            train.groups > 1 || train.micro_batches > 1,
+            if train.groups > 1 { "train.groups" } else { "train.micro_batches" },
+            "a head is trained in one process, with one group and one micro-batch; set it to 1",
         ),
         error(
             method.base_loss == BaseLoss::Twice,
@@ -198,7 +198,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             ),
         ),
         error(
-            !method.base.weighs_unlabelled() && matches!(mixup.start.rule, StartRule::Utilisation { .. }),
+            !method.base.has_unlabelled_loss() && matches!(mixup.start.rule, StartRule::Utilisation { .. }),
             "method.mixup.start.rule",
             &format!(
                 "{} does not weight unlabelled images, so the mixup term would never start; use \"share\"",
@@ -206,7 +206,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             ),
         ),
         error(
-            !method.base.weighs_unlabelled() && mixup.pair_weight == PairWeight::Base,
+            !method.base.has_unlabelled_loss() && mixup.pair_weight == PairWeight::Base,
             "method.mixup.pair_weight",
             &format!(
                 "{} does not weight unlabelled images, so their mixtures would have weight 0; use \"one\"",
@@ -214,7 +214,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             ),
         ),
         error(
-            !method.base.weighs_unlabelled() && mixup.pseudo_target == PseudoTarget::Blended,
+            !method.base.has_unlabelled_loss() && mixup.pseudo_target == PseudoTarget::Blended,
             "method.mixup.pseudo_target",
             &format!(
                 "{} does not weight unlabelled images, so there is no weight to blend with; use \"soft\" or \"hard\"",
@@ -260,7 +260,7 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "network.folds",
             "a single fold leaves no labels to train on; use at least 2, or 0 for no folds",
         ),
-        uneven_rows(recipe, train.shards).map(|why| RuleViolation::Error("train.shards", why)),
+        uneven_rows(recipe, train.micro_batches).and_then(|why| error(true, "train.micro_batches", &why)),
         error(
             train.precision == OrAuto::Is(Precision::F16) && train.device == OrAuto::Is(Device::Cpu),
             "train.precision",
@@ -281,8 +281,8 @@ fn short_run(recipe: &Recipe) -> Option<RuleViolation> {
     };
     // A head has no batch normalisation, and its backbone is frozen.
     let left_of_norms = if recipe.has_head() { 0.0 } else { power(1.0 - share, train.steps) };
-    let decay = rounded_down(suiting_decay(train.steps));
-    let momentum = rounded_up(1.0 - suiting_decay(train.steps));
+    let decay = rounded_down(decay_to_one_percent(train.steps));
+    let momentum = rounded_up(1.0 - decay_to_one_percent(train.steps));
     let mut settings = Vec::new();
     if left > 0.01 {
         settings.push(format!("--set ema.decay={decay}"));
@@ -299,7 +299,7 @@ fn short_run(recipe: &Recipe) -> Option<RuleViolation> {
 }
 
 /// Returns the decay that leaves 1% of the initial value after `steps`.
-fn suiting_decay(steps: u64) -> f64 {
+fn decay_to_one_percent(steps: u64) -> f64 {
     0.01_f64.powf(1.0 / steps.max(1) as f64)
 }
 
@@ -317,14 +317,14 @@ fn rounded_up(share: f64) -> f64 {
     (1e9 * digits * unit).round() / 1e9
 }
 
-/// Explains why a recipe's batches cannot be cut into `shards` equal shards; `None` if they can.
-pub fn uneven_rows(recipe: &Recipe, shards: u32) -> Option<String> {
+/// Explains why a recipe's batches cannot be cut into `micro_batches` equal micro-batches; `None` if they can.
+pub fn uneven_rows(recipe: &Recipe, micro_batches: u32) -> Option<String> {
     let (labelled, unlabelled) = (recipe.train.batch, recipe.unlabelled());
-    let uneven = |rows: u32| shards > 1 && !rows.is_multiple_of(shards);
+    let uneven = |rows: u32| micro_batches > 1 && !rows.is_multiple_of(micro_batches);
     (uneven(labelled) || uneven(unlabelled)).then(|| {
         format!(
-            "batches of {labelled} labelled and {unlabelled} unlabelled images cannot be cut into {shards} equal shards; \
-             choose train.batch and train.ratio so that train.shards divides both"
+            "batches of {labelled} labelled and {unlabelled} unlabelled images cannot be cut into {micro_batches} equal micro-batches; \
+             choose train.batch and train.ratio so that train.micro_batches divides both"
         )
     })
 }
@@ -373,6 +373,6 @@ fn evaluating(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
 
 /// Checks the augmentation with calmix-data, which knows how its parts fit together.
 fn augmentation(recipe: &Recipe) -> Option<RuleViolation> {
-    let error = recipe.augment.resolve().check().err()?;
-    Some(RuleViolation::Error("augment.size", error.to_string()))
+    let problem = recipe.augment.resolve().check().err()?;
+    error(true, "augment.size", &problem.to_string())
 }

@@ -126,7 +126,7 @@ fn broken(when: &When, section: &str, values: &Leaves) -> Option<Reason> {
         Value::String(word) => word.clone(),
         value => value.to_string(),
     };
-    (!(when.holds)(&value)).then_some(Reason { key, value })
+    (!(when.matches)(&value)).then_some(Reason { key, value })
 }
 
 /// Returns the unused keys that depend on several other keys, or on more than a word.

@@ -50,16 +50,11 @@ fn blocks_of(size: EfficientNetLiteSize, stage: usize, blocks: usize) -> usize {
     if is_fixed { blocks } else { (blocks * tenths(size).1).div_ceil(10) }
 }
 
-/// The layers of an EfficientNet-Lite.
 #[derive(Debug)]
 pub struct EfficientNetLite {
-    /// The first layer.
     pub stem: ConvNorm,
-    /// In their order.
     pub blocks: Vec<InvertedResidual>,
-    /// The last convolution.
     pub head: ConvNorm,
-    /// The last layer.
     pub classifier: Linear,
 }
 
@@ -68,9 +63,7 @@ pub struct EfficientNetLite {
 pub struct InvertedResidual {
     /// The first convolution, unless the block does not widen.
     pub widen: Option<ConvNorm>,
-    /// The one in the middle.
     pub depthwise: ConvNorm,
-    /// The last one.
     pub narrow: ConvNorm,
     /// Whether the input is added to the output.
     pub adds_input: bool,
@@ -102,9 +95,6 @@ impl EfficientNetLite {
     }
 
     /// Applies the network to images, (rows, 3, height, width).
-    ///
-    /// # Errors
-    /// If an operation fails.
     pub fn forward<O: Operations>(
         &self,
         images: &O::Value,
@@ -148,14 +138,14 @@ impl InvertedResidual {
     }
 
     fn forward<O: Operations>(&self, x: &O::Value, operations: &mut O) -> Result<O::Value, O::Error> {
-        let widened = match &self.widen {
+        let wide = match &self.widen {
             Some(widen) => {
-                let widened = operations.conv_norm(x, widen)?;
-                Some(operations.relu6(widened)?)
+                let wide = operations.conv_norm(x, widen)?;
+                Some(operations.relu6(wide)?)
             }
             None => None,
         };
-        let inner = operations.conv_norm(widened.as_ref().unwrap_or(x), &self.depthwise)?;
+        let inner = operations.conv_norm(wide.as_ref().unwrap_or(x), &self.depthwise)?;
         let inner = operations.relu6(inner)?;
         let out = operations.conv_norm(&inner, &self.narrow)?;
         if self.adds_input { operations.add(out, x) } else { Ok(out) }

@@ -10,7 +10,6 @@ pub struct ParameterId(pub usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatisticsId(pub usize);
 
-/// A convolution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conv {
     /// The kernels.
@@ -72,9 +71,7 @@ pub struct BatchNormLayer {
 /// the memory traffic of a network that is not trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConvNorm {
-    /// The convolution.
     pub conv: Conv,
-    /// The layer behind it.
     pub norm: BatchNormLayer,
 }
 

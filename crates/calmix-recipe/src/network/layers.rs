@@ -11,11 +11,8 @@ use crate::model_spec::ModelSpec;
 /// The layers of a network, by its family.
 #[derive(Debug)]
 pub enum NetworkLayers {
-    /// A Wide ResNet.
     WideResNet(WideResNet),
-    /// A ResNet-50.
     ResNet50(ResNet50),
-    /// An EfficientNet-Lite.
     EfficientNetLite(EfficientNetLite),
 }
 
@@ -45,9 +42,6 @@ impl NetworkLayers {
     }
 
     /// Applies the network to images, (rows, 3, height, width).
-    ///
-    /// # Errors
-    /// If an operation fails.
     pub fn forward<O: Operations>(
         &self,
         images: &O::Value,

@@ -16,7 +16,6 @@ pub struct Parameter {
     pub name: String,
     /// As in files: (out, in, height, width), (out, in) or (channels).
     pub shape: Vec<usize>,
-    /// Its initial value.
     pub init: Init,
 }
 
@@ -35,9 +34,7 @@ impl Eq for Init {}
 /// The running statistics of one BatchNorm: a mean and a variance per channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatisticsLayer {
-    /// The name of the layer.
     pub name: String,
-    /// The number of channels.
     pub channels: usize,
 }
 
@@ -66,12 +63,10 @@ pub enum Region {
 }
 
 impl Parameter {
-    /// The number of its elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -92,7 +87,6 @@ impl Layout {
         self.parameters.iter().map(Parameter::len).sum()
     }
 
-    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty()
     }
@@ -124,16 +118,13 @@ impl Layout {
 /// Collects the layers of a network as it is described.
 #[derive(Debug, Default)]
 pub struct LayoutBuilder {
-    /// The layers so far.
     pub layout: Layout,
 }
 
 /// The shape of a convolution: square, with as much padding as it needs to keep the size at stride one.
 #[derive(Debug, Clone, Copy)]
 pub struct ConvShape {
-    /// Channels of the input.
     pub from: usize,
-    /// Channels of the output.
     pub to: usize,
     /// Pixels of a side of the kernel.
     pub side: usize,

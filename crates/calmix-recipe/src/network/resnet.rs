@@ -16,21 +16,16 @@ pub const CHANNELS_PER_PIXEL: usize = 16;
 /// A bottleneck widens its channels by this on the way out.
 const EXPANSION: usize = 4;
 
-/// The layers of a ResNet-50.
 #[derive(Debug)]
 pub struct ResNet50 {
-    /// The first layer.
     pub stem: ConvNorm,
-    /// In their order.
     pub blocks: Vec<Bottleneck>,
-    /// The last layer.
     pub classifier: Linear,
 }
 
 /// Three convolutions, narrow in the middle.
 #[derive(Debug)]
 pub struct Bottleneck {
-    /// The three convolutions.
     pub layers: [ConvNorm; 3],
     /// Of the input, where its size or its channels change.
     pub shortcut: Option<ConvNorm>,
@@ -57,9 +52,6 @@ impl ResNet50 {
     }
 
     /// Applies the network to images, (rows, 3, height, width).
-    ///
-    /// # Errors
-    /// If an operation fails.
     pub fn forward<O: Operations>(
         &self,
         images: &O::Value,

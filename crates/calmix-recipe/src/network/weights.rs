@@ -5,78 +5,39 @@
 //! never used.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::layout::Layout;
 
 /// What is wrong with a file that does not hold this network's weights.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsProblem {
-    /// The file is not safetensors.
+    #[error("not a safetensors file: {0}")]
     Format(safetensors::SafeTensorError),
     /// The tensors are not those of the network.
+    #[error("these are not the weights of this network: {}", names(.missing, .unexpected))]
     Names {
         /// In the network but not in the file.
         missing: Vec<String>,
         /// In the file but not in the network.
         unexpected: Vec<String>,
     },
-    /// A tensor of another shape.
-    Shape {
-        /// The tensor.
-        name: String,
-        /// The network's.
-        wanted: Vec<usize>,
-        /// The file's.
-        got: Vec<usize>,
-    },
-    /// A tensor of another type.
-    Type {
-        /// The tensor.
-        name: String,
-        /// The network's.
-        wanted: &'static str,
-        /// The file's.
-        got: String,
-    },
+    #[error("`{name}` has the shape {got:?}, but the network needs {wanted:?}")]
+    Shape { name: String, wanted: Vec<usize>, got: Vec<usize> },
+    #[error("`{name}` is {got}, but must be {wanted}")]
+    Type { name: String, wanted: &'static str, got: String },
     /// A file that is too short for the network.
-    Length {
-        /// The file's.
-        length: usize,
-        /// The network's, at least.
-        needed: usize,
-    },
+    #[error("{length} bytes, but the weights of the network need at least {needed}")]
+    Length { length: usize, needed: usize },
     /// A weight that is not a number.
+    #[error("`{name}` has a non-finite number at position {place}")]
     NotFinite {
-        /// The tensor.
         name: String,
         /// The position of the number, from 0.
         place: usize,
     },
-}
-
-impl fmt::Display for WeightsProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Format(error) => write!(f, "not a safetensors file: {error}"),
-            Self::Names { missing, unexpected } => {
-                write!(f, "these are not the weights of this network: {}", names(missing, unexpected))
-            }
-            Self::Shape { name, wanted, got } => {
-                write!(f, "`{name}` has the shape {got:?}, but the network needs {wanted:?}")
-            }
-            Self::Type { name, wanted, got } => write!(f, "`{name}` is {got}, but must be {wanted}"),
-            Self::Length { length, needed } => {
-                write!(f, "{length} bytes, but the weights of the network need at least {needed}")
-            }
-            Self::NotFinite { name, place } => {
-                write!(f, "`{name}` has a non-finite number at position {place}")
-            }
-        }
-    }
 }
 
 impl From<safetensors::SafeTensorError> for WeightsProblem {
@@ -96,7 +57,7 @@ fn names(missing: &[String], unexpected: &[String]) -> String {
 }
 
 /// Bytes of the longest file of a network: its numbers, and room for names and shapes.
-pub fn longest(layout: &Layout) -> u64 {
+pub fn max_bytes(layout: &Layout) -> u64 {
     const HEADER: usize = 64 << 10;
     const ENTRY: usize = 256;
     let statistics = layout.statistics.iter().map(|layer| 8 * layer.channels + 8);
@@ -106,16 +67,13 @@ pub fn longest(layout: &Layout) -> u64 {
 }
 
 /// Bytes of the longest file that can have the backbone of a network, with room for any classifier.
-pub fn longest_backbone(layout: &Layout) -> u64 {
+pub fn max_backbone_bytes(layout: &Layout) -> u64 {
     /// 30,000 classes of 2,048 features.
     const CLASSIFIER: u64 = 256 << 20;
-    longest(layout) + CLASSIFIER
+    max_bytes(layout) + CLASSIFIER
 }
 
 /// Whether a file has the tensors of a network, by their names, and is long enough for its numbers.
-///
-/// # Errors
-/// If it is not.
 pub fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsProblem> {
     check_names(layout, Part::Network, &SafeTensors::deserialize(file)?, true)?;
     let (length, needed) = (file.len(), layout.len().saturating_mul(4));
@@ -125,7 +83,6 @@ pub fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsProblem> {
 /// Which weights are taken from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All weights.
     Network,
     /// All but the classifier, which stays as it is.
     Backbone,

@@ -23,13 +23,10 @@ pub fn channels_per_pixel(shape: WideResNetShape) -> usize {
 /// The layers of a Wide ResNet.
 #[derive(Debug)]
 pub struct WideResNet {
-    /// The first layer.
     pub stem: Conv,
-    /// In their order.
     pub blocks: Vec<ResidualBlock>,
     /// Before the classifier.
     pub norm: BatchNormLayer,
-    /// The last layer.
     pub classifier: Linear,
 }
 
@@ -38,11 +35,9 @@ pub struct WideResNet {
 pub struct ResidualBlock {
     /// Before the first convolution.
     pub norm1: BatchNormLayer,
-    /// The first convolution.
     pub conv1: Conv,
     /// Before the second convolution.
     pub norm2: BatchNormLayer,
-    /// The second convolution.
     pub conv2: Conv,
     /// Of the input, where its size or its channels change.
     pub shortcut: Option<Conv>,
@@ -106,9 +101,6 @@ impl WideResNet {
     }
 
     /// Applies the network to images, (rows, 3, height, width).
-    ///
-    /// # Errors
-    /// If an operation fails.
     pub fn forward<O: Operations>(
         &self,
         images: &O::Value,

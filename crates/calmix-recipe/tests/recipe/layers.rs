@@ -5,7 +5,8 @@ use std::path::Path;
 
 use calmix_core::mixup::pair::Dissimilar;
 use calmix_core::mixup::{Pairing, PseudoTarget};
-use calmix_recipe::{Layers, Resolved};
+use calmix_recipe::sweep::Sweep;
+use calmix_recipe::{BatchNorm, Layers, RecipeError, Resolved, differences};
 
 use super::{file, set};
 
@@ -67,7 +68,7 @@ fn preset_calibrated_is_what_the_study_found_for_heads() {
     let mixup = file(text).unwrap().recipe.method.mixup;
     assert_eq!(mixup.pairing, Pairing::Random);
     assert_eq!(mixup.pseudo_target, PseudoTarget::Soft);
-    assert!(mixup.is_for(50, 10) && !mixup.is_for(51, 10));
+    assert!(mixup.applies_to(50, 10) && !mixup.applies_to(51, 10));
     let own = file(&format!("{text}method.mixup.pairing = \"crossed\"\n")).unwrap().recipe.method.mixup;
     assert_eq!(own.pairing, Pairing::Crossed);
 }
@@ -93,7 +94,7 @@ fn the_environment_is_read_by_name() {
     ])
     .unwrap();
     assert_eq!(resolved.recipe.method.guidance().unwrap().dissimilar, Dissimilar::Fraction(0.1));
-    assert_eq!(resolved.recipe.selection.name(), "median");
+    assert_eq!(resolved.recipe.selection.word(), "median");
     assert_eq!(resolved.recipe.labels.from, ["train", "extra"]);
     let error = read(&[("CALMIX_TRAIN__STPES", "1")]).unwrap_err().to_string();
     assert_eq!(error, "CALMIX_TRAIN__STPES: there is no key `train.stpes`; did you mean `train.steps`?");
@@ -188,4 +189,58 @@ fn a_run_needs_a_dataset() {
         "dataset.path is not set; set it to the folder of the dataset, for example with `--set dataset.path=FOLDER`"
     );
     assert!(set(&["dataset.path=/data"]).unwrap().ready().is_ok());
+}
+
+#[test]
+fn renamed_keys_are_read_in_every_layer() {
+    let old_file = "[train]\nshards = 2\nbatch_norm = \"shard\" # old\n";
+    let all = [
+        set(&["train.shards=2", "train.batch_norm=shard"]).unwrap(),
+        file(old_file).unwrap(),
+        Layers::new().environment(environment(&[("CALMIX_TRAIN__SHARDS", "2")])).resolve().unwrap(),
+        Sweep::read(Path::new("s.toml"), "[[grid]]\nrecipe = \"cifar10\"\ntrain.shards = [2]\n")
+            .unwrap()
+            .cells[0]
+            .layers()
+            .resolve()
+            .unwrap(),
+    ];
+    for resolved in &all {
+        assert_eq!(resolved.recipe.train.micro_batches, 2);
+        assert_eq!(resolved.recipe.train.batch_norm, BatchNorm::MicroBatch);
+    }
+    assert_eq!(all[1].origin("train.micro_batches").to_string(), "mine.toml, line 2");
+    assert_eq!(all[1].comments()["train.batch_norm"], "old");
+    // A higher layer may have the other name.
+    let layers = Layers::new().text(Path::new("mine.toml"), old_file).set("train.micro_batches=4");
+    assert_eq!(layers.resolve().unwrap().recipe.train.micro_batches, 4);
+}
+
+/// A run that was begun before a key was renamed resumes: its stored recipe is read, and has the hash that it had.
+#[test]
+fn stored_recipe_with_renamed_keys_is_the_same() {
+    let now = set(&["train.micro_batches=2", "train.batch_norm=sync"]).unwrap();
+    let stored = now.to_toml();
+    let old = stored.replace("micro_batches = 2\n", "shards = 2\n");
+    assert_ne!(old, stored);
+    let old = file(&old).unwrap();
+    assert_eq!(differences(&old, &now), []);
+    assert_eq!((old.to_toml(), old.hash()), (stored, now.hash()));
+}
+
+#[test]
+fn renamed_key_under_both_names_is_refused() {
+    let refused =
+        "`train.micro_batches` was called `train.shards`, and both are set; keep only `train.micro_batches`";
+    let message = |resolved: Result<Resolved, RecipeError>| resolved.unwrap_err().to_string();
+    assert_eq!(message(set(&["train.micro_batches=2", "train.shards=2"])), format!("--set 2: {refused}"));
+    assert_eq!(
+        message(file("[train]\nmicro_batches = 2\nshards = 3\n")),
+        format!("mine.toml, line 3: {refused}")
+    );
+    let both = environment(&[("CALMIX_TRAIN__SHARDS", "2"), ("CALMIX_TRAIN__MICRO_BATCHES", "2")]);
+    assert_eq!(
+        message(Layers::new().environment(both).resolve()),
+        format!("CALMIX_TRAIN__SHARDS: {refused}")
+    );
 }

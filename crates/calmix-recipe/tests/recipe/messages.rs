@@ -10,91 +10,64 @@ fn refused(text: &str) -> String {
     file(text).unwrap_err().to_string()
 }
 
-fn refused_setting(setting: &str) -> String {
-    set(&[setting]).unwrap_err().to_string()
-}
-
+/// Texts of a file, each with what is said of it.
 #[test]
-fn misspelt_key_suggests_nearest() {
-    assert_eq!(
-        refused("[train]\nstpes = 2000\n"),
-        "mine.toml, line 2: there is no key `train.stpes`; did you mean `train.steps`?"
-    );
-}
-
-#[test]
-fn american_spelling_suggests_british() {
+fn mistakes_in_a_file() {
     let american = concat!("optimi", "zer");
-    assert_eq!(
-        refused(&format!("\n[{american}]\nlr = 0.1\n")),
-        format!("mine.toml, line 2: there is no key `{american}`; did you mean `optimiser`?")
-    );
+    for (text, expected) in [
+        // The nearest key is suggested, also for the American spelling and for the name in USB.
+        (
+            "[train]\nstpes = 2000\n",
+            "line 2: there is no key `train.stpes`; did you mean `train.steps`?".to_owned(),
+        ),
+        (
+            &*format!("\n[{american}]\nlr = 0.1\n"),
+            format!("line 2: there is no key `{american}`; did you mean `optimiser`?"),
+        ),
+        ("uratio = 7", "line 1: there is no key `uratio`; did you mean `train.ratio`?".to_owned()),
+        (
+            "train.steps = \"2000\"",
+            "line 1: train.steps = \"2000\": expected a whole number of at least 1".to_owned(),
+        ),
+        (
+            "train.steps = 1e6",
+            "line 1: train.steps = 1000000.0: expected a whole number of at least 1; did you mean 1000000?"
+                .to_owned(),
+        ),
+        (
+            "[labels]\nkeep = \"share\"\nshare = 10\n",
+            "line 3: labels.share = 10: expected a number above 0 and up to 1".to_owned(),
+        ),
+        ("train = 5", "line 1: `train` is a section; set one of its keys instead".to_owned()),
+        (
+            "[train.steps]\nlong = 1",
+            "line 1: train.steps = { long = 1 }: expected a whole number of at least 1".to_owned(),
+        ),
+    ] {
+        assert_eq!(refused(text), format!("mine.toml, {expected}"));
+    }
 }
 
+/// Settings, each with what is said of it.
 #[test]
-fn key_in_wrong_section_is_found() {
-    assert_eq!(
-        refused_setting("train.lr=0.1"),
-        "--set 1: there is no key `train.lr`; did you mean `optimiser.lr`?"
-    );
-}
-
-#[test]
-fn usb_name_suggests_our_key() {
-    assert_eq!(
-        refused("uratio = 7"),
-        "mine.toml, line 1: there is no key `uratio`; did you mean `train.ratio`?"
-    );
-}
-
-#[test]
-fn unknown_word_lists_the_choices() {
-    assert_eq!(
-        refused_setting("method.base=FixMatch"),
-        "--set 1: method.base = \"FixMatch\": expected one of \"supervised\", \"supervised-pseudo-mixup\", \
-         \"fixmatch\", \"flexmatch\", \"softmatch\", \"freematch\"; did you mean \"fixmatch\"?"
-    );
-}
-
-#[test]
-fn text_for_a_number() {
-    assert_eq!(
-        refused("train.steps = \"2000\""),
-        "mine.toml, line 1: train.steps = \"2000\": expected a whole number of at least 1"
-    );
-    assert_eq!(
-        refused("train.steps = 1e6"),
-        "mine.toml, line 1: train.steps = 1000000.0: expected a whole number of at least 1; did you mean 1000000?"
-    );
-}
-
-#[test]
-fn a_percentage_for_a_share() {
-    assert_eq!(
-        refused("[labels]\nkeep = \"share\"\nshare = 10\n"),
-        "mine.toml, line 3: labels.share = 10: expected a number above 0 and up to 1"
-    );
-}
-
-#[test]
-fn a_section_for_a_value_and_a_value_for_a_section() {
-    assert_eq!(refused("train = 5"), "mine.toml, line 1: `train` is a section; set one of its keys instead");
-    assert_eq!(
-        refused_setting("method=softmatch"),
-        "--set 1: `method` is a section; set one of its keys instead"
-    );
-    assert_eq!(
-        refused("[train.steps]\nlong = 1"),
-        "mine.toml, line 1: train.steps = { long = 1 }: expected a whole number of at least 1"
-    );
-}
-
-#[test]
-fn setting_without_value() {
-    assert_eq!(
-        refused_setting("train.steps"),
-        "--set 1: `train.steps` has no value; write `train.steps=VALUE`"
-    );
+fn mistakes_in_a_setting() {
+    for (setting, expected) in [
+        ("train.lr=0.1", "there is no key `train.lr`; did you mean `optimiser.lr`?"),
+        (
+            "method.base=FixMatch",
+            "method.base = \"FixMatch\": expected one of \"supervised\", \"supervised-pseudo-mixup\", \"fixmatch\", \
+             \"flexmatch\", \"softmatch\", \"freematch\"; did you mean \"fixmatch\"?",
+        ),
+        ("method=softmatch", "`method` is a section; set one of its keys instead"),
+        ("train.steps", "`train.steps` has no value; write `train.steps=VALUE`"),
+        ("dataset.mean=0.5,0.5", "dataset.mean = [0.5, 0.5]: expected a list of 3 numbers from 0 to 1"),
+        (
+            "augment.cutout.fill=0,0,256",
+            "augment.cutout.fill = [0, 0, 256]: expected a list of 3 whole numbers from 0 to 255",
+        ),
+    ] {
+        assert_eq!(set(&[setting]).unwrap_err().to_string(), format!("--set 1: {expected}"));
+    }
 }
 
 #[test]
@@ -121,18 +94,6 @@ fn not_toml() {
     assert_eq!(refused("extends = 5"), "mine.toml, line 1: extends = 5: expected the name of a recipe");
     let missing = Layers::new().file(Path::new("no/such/file.toml")).resolve().unwrap_err().to_string();
     assert!(missing.starts_with("no/such/file.toml: cannot be read: "), "{missing}");
-}
-
-#[test]
-fn a_list_of_the_wrong_length() {
-    assert_eq!(
-        refused_setting("dataset.mean=0.5,0.5"),
-        "--set 1: dataset.mean = [0.5, 0.5]: expected a list of 3 numbers from 0 to 1"
-    );
-    assert_eq!(
-        refused_setting("augment.cutout.fill=0,0,256"),
-        "--set 1: augment.cutout.fill = [0, 0, 256]: expected a list of 3 whole numbers from 0 to 255"
-    );
 }
 
 #[test]
@@ -278,14 +239,14 @@ fn contradictions() {
              the momentum",
         ),
         (
-            &["train.shards=65"],
-            "--set 1: train.shards = 65: batches of 64 labelled and 448 unlabelled images cannot be cut into 65 equal \
-             shards; choose train.batch and train.ratio so that train.shards divides both",
+            &["train.micro_batches=65"],
+            "--set 1: train.micro_batches = 65: batches of 64 labelled and 448 unlabelled images cannot be cut into 65 equal \
+             micro-batches; choose train.batch and train.ratio so that train.micro_batches divides both",
         ),
         (
-            &["train.shards=3"],
-            "--set 1: train.shards = 3: batches of 64 labelled and 448 unlabelled images cannot be cut into 3 equal \
-             shards; choose train.batch and train.ratio so that train.shards divides both",
+            &["train.micro_batches=3"],
+            "--set 1: train.micro_batches = 3: batches of 64 labelled and 448 unlabelled images cannot be cut into 3 equal \
+             micro-batches; choose train.batch and train.ratio so that train.micro_batches divides both",
         ),
     ] {
         let error = set(settings).expect_err(&settings.join(" ")).to_string();

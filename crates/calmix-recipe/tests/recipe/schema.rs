@@ -137,7 +137,7 @@ fn the_reference_is_that_of_the_declarations() {
         "| `train.batch` | a whole number from 1 to 65536 | `64` |  | B: labelled images in a batch. |",
         "| `train.threads` | a whole number from 0 to 4096 | `0` | may change | ",
         "*Only if `labels.keep` is `per-class` or `total`.*",
-        "*Only if `train.shards` is not `1`.*",
+        "*Only if `train.micro_batches` is not `1`.*",
         "<br>`concat`: ",
     ] {
         assert!(page.contains(part), "{part}");

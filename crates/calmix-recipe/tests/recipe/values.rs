@@ -28,7 +28,7 @@ fn every_key_is_described_and_named_alike() {
         assert!(field.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{path}");
         // The environment separates by two of them.
         assert!(!path.contains("__"), "{path}");
-        if let Kind::Word(words) = kind {
+        if let Kind::Enum(words) = kind {
             assert!(words.iter().all(|word| word.description().ends_with('.')), "{path}");
         }
     }
@@ -39,10 +39,10 @@ fn every_limit_holds_at_both_ends() {
     let mut ends = 0;
     for (path, field, kind) in values() {
         let (whole, list) = match kind {
-            Kind::Whole(_) => (true, None),
-            Kind::Number => (false, None),
-            Kind::List(Kind::Whole(_), length) => (true, Some(length.unwrap_or(1))),
-            Kind::List(Kind::Number, length) => (false, Some(length.unwrap_or(1))),
+            Kind::Int(_) => (true, None),
+            Kind::Float => (false, None),
+            Kind::List(Kind::Int(_), length) => (true, Some(length.unwrap_or(1))),
+            Kind::List(Kind::Float, length) => (false, Some(length.unwrap_or(1))),
             _ => continue,
         };
         let written = |value: f64| {
@@ -51,7 +51,9 @@ fn every_limit_holds_at_both_ends() {
         };
         let small = if whole { 1.0 } else { 1e-9 };
         let limit = field.limit;
-        for (end, open, outwards) in [(limit.least, limit.above, -small), (limit.most, limit.below, small)] {
+        for (end, open, outwards) in
+            [(limit.min, limit.min_excluded, -small), (limit.max, limit.max_excluded, small)]
+        {
             if !end.is_finite() {
                 continue;
             }
@@ -61,13 +63,13 @@ fn every_limit_holds_at_both_ends() {
             assert!(!is_refused(&path, &written(end - outwards)), "{path} = {}", end - outwards);
         }
         for wrong in ["-1e-300", "nan", "inf", "text", "true", "\"1\""] {
-            let allowed = !whole && limit.holds(wrong.parse().unwrap_or(f64::NAN));
+            let allowed = !whole && limit.contains(wrong.parse().unwrap_or(f64::NAN));
             assert_eq!(is_refused(&path, wrong), !allowed, "{path} = {wrong}");
         }
         // One more than the largest number of the type.
         let most = match kind {
-            Kind::Whole(most) => most,
-            Kind::List(Kind::Whole(most), _) => *most,
+            Kind::Int(most) => most,
+            Kind::List(Kind::Int(most), _) => *most,
             _ => i64::MAX,
         };
         if most < i64::MAX {
@@ -82,7 +84,7 @@ fn every_limit_holds_at_both_ends() {
 fn every_word_is_taken_and_given_back() {
     let mut taken = 0;
     for (path, _, kind) in values() {
-        let (Kind::Word(words) | Kind::NumberOr(words)) = kind else { continue };
+        let (Kind::Enum(words) | Kind::FloatOr(words)) = kind else { continue };
         for word in words {
             // Alone it may contradict something else; as a word it is always known.
             let context: &[&str] = match path.as_str() {

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use calmix_metrics::error::MetricsError;
-use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
 use calmix_metrics::stats::{Summary, holm};
 use calmix_run::result::HeadName;
 use serde::Serialize;
 
-use super::compared_run::ComparedRun;
 use super::difference::{self, SettingDifference};
-use super::measure::Measure;
+use super::measure::{ComparedRun, Measure};
 use super::paper::{self, PublishedMetrics};
 use super::settings::{self, DataColumn};
 
@@ -23,11 +22,10 @@ pub struct SettingCell {
     pub row: usize,
     /// Its seeds, `train.seed` and `labels.seed`, in order.
     pub seeds: Vec<(u64, u64)>,
-    /// The ECE of 15 bins; `None` with fewer than [`ENOUGH_FOR_ECE`] samples.
+    /// The ECE of 15 bins; `None` with fewer than [`MIN_SAMPLES_FOR_ECE`] samples.
     pub ece: Option<Summary>,
     /// The ECE of 10 bins, which the released code of the paper uses.
     pub ece_10: Option<Summary>,
-    /// The error.
     pub error: Summary,
     /// The other measures, those that all of its runs have.
     pub measures: BTreeMap<Measure, Summary>,
@@ -39,16 +37,12 @@ pub struct SettingCell {
     pub chosen_on_test: bool,
 }
 
-/// Settings side by side.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// The data: datasets, and the number of labels that are kept.
     pub columns: Vec<DataColumn>,
-    /// The names of the methods.
     pub rows: Vec<String>,
-    /// Every setting, column by column.
     pub cells: Vec<SettingCell>,
-    /// Every paired difference.
     pub differences: Vec<SettingDifference>,
     /// The number of tests that Holm's correction accounts for.
     pub tests: usize,
@@ -67,7 +61,7 @@ impl SettingCell {
     }
 
     /// Our mean minus the paper's, in points; for the ECE, ours with 10 bins.
-    pub fn beside_paper(&self, measure: Measure) -> Option<f64> {
+    pub fn minus_paper(&self, measure: Measure) -> Option<f64> {
         let paper = self.paper?;
         match measure {
             Measure::Ece => Some(100.0 * self.ece_10?.mean - paper.ece),
@@ -80,9 +74,6 @@ impl SettingCell {
 impl Comparison {
     /// Compares runs. Each setting is compared with that of the run `against`; if `None`, with the plain base
     /// algorithm of the same name on the same data, or else with the first setting there.
-    ///
-    /// # Errors
-    /// If a metric is not finite.
     pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, MetricsError> {
         let settings::Grouped { columns, rows, settings, mut notes } = settings::group(runs);
         let mut cells = Vec::new();
@@ -101,11 +92,11 @@ impl Comparison {
                 row: setting.row,
                 seeds: setting.runs.iter().map(|run| run.seeds).collect(),
                 ece: summary(&|run| Measure::Ece.of(run))?,
-                ece_10: summary(&|run| (run.samples >= ENOUGH_FOR_ECE).then_some(run.metrics.ece_10))?,
+                ece_10: summary(&|run| (run.samples >= MIN_SAMPLES_FOR_ECE).then_some(run.metrics.ece_10))?,
                 error: Summary::of(&setting.runs.iter().map(|run| run.metrics.error).collect::<Vec<_>>())?,
                 measures,
                 head: first.head,
-                paper: first.is_papers.then(|| paper::find(&first.settings)).flatten(),
+                paper: first.is_in_paper.then(|| paper::find(&first.settings)).flatten(),
                 chosen_on_test: setting.runs.iter().any(|run| run.chosen_on_test),
             });
         }

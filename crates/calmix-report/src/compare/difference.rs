@@ -5,21 +5,17 @@ use calmix_metrics::error::MetricsError;
 use calmix_metrics::stats::{Estimate, paired_t_test};
 use serde::Serialize;
 
-use super::compared_run::ComparedRun;
-use super::measure::Measure;
+use super::measure::{ComparedRun, Measure};
 use super::method_words::{is_plain, value};
 use super::settings::GroupedRuns;
 
-/// The confidence level of every interval.
 pub const LEVEL: f64 = 0.95;
 
-/// The fewest pairs that are tested.
-pub const ENOUGH_PAIRS: usize = 3;
+pub const MIN_PAIRS: usize = 3;
 
 /// The p-value, after Holm's correction, below which a difference is significant.
-const TOLD_APART: f64 = 0.05;
+const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// The outcome of a paired comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairOutcome {
@@ -28,11 +24,13 @@ pub enum PairOutcome {
     /// Higher, and so worse.
     Higher,
     /// The difference may be due to chance.
-    NotToldApart,
-    /// Fewer than [`ENOUGH_PAIRS`] pairs of runs.
+    #[serde(rename = "not-told-apart")]
+    NotSignificant,
+    /// Fewer than [`MIN_PAIRS`] pairs of runs.
     TooFew,
     /// All pairs differ by the same amount: without variance, the test does not apply.
-    NoScatter,
+    #[serde(rename = "no-scatter")]
+    NoVariance,
 }
 
 /// A setting minus the one that it is compared with, on the same seeds. Metrics are shares, not per cent.
@@ -44,31 +42,28 @@ pub struct SettingDifference {
     pub row: usize,
     /// The place of the name of the setting that it is compared with.
     pub against: usize,
-    /// The metric that is compared.
     pub measure: Measure,
     /// The number of pairs of runs with the same seeds.
     pub pairs: usize,
     /// The mean difference; `None` without pairs.
     pub mean: Option<f64>,
-    /// Student's interval of the mean; `None` with fewer than [`ENOUGH_PAIRS`] pairs.
+    /// Student's interval of the mean; `None` with fewer than [`MIN_PAIRS`] pairs.
     pub interval: Option<Estimate>,
     /// The two-sided p-value of no difference, if it was tested.
     pub p_value: Option<f64>,
     /// The same after Holm's correction for all tests of the comparison.
     pub p_holm: Option<f64>,
-    /// The outcome.
     pub outcome: PairOutcome,
 }
 
 impl PairOutcome {
-    /// The outcome as tables show it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Lower => "lower",
             Self::Higher => "higher",
-            Self::NotToldApart => "no significant difference",
+            Self::NotSignificant => "no significant difference",
             Self::TooFew => "too few runs",
-            Self::NoScatter => "no variance: not tested",
+            Self::NoVariance => "no variance: not tested",
         }
     }
 }
@@ -77,10 +72,10 @@ impl SettingDifference {
     /// Stores the corrected p-value and the outcome that follows from it.
     pub(super) fn evaluate(&mut self, p_holm: Option<f64>) {
         self.p_holm = p_holm;
-        self.outcome = match (p_holm.is_some_and(|p| p < TOLD_APART), self.mean) {
+        self.outcome = match (p_holm.is_some_and(|p| p < SIGNIFICANCE_LEVEL), self.mean) {
             (true, Some(mean)) if mean < 0.0 => PairOutcome::Lower,
             (true, Some(_)) => PairOutcome::Higher,
-            _ => PairOutcome::NotToldApart,
+            _ => PairOutcome::NotSignificant,
         };
     }
 }
@@ -134,11 +129,11 @@ fn baseline<'a>(
 fn pairs(
     first: &GroupedRuns,
     second: &GroupedRuns,
-    plot: impl Fn(&ComparedRun) -> Option<f64>,
+    metric: impl Fn(&ComparedRun) -> Option<f64>,
 ) -> (Vec<f64>, Vec<f64>) {
     let partner = |run: &ComparedRun| {
         let other = second.runs.iter().find(|other| other.seeds == run.seeds)?;
-        Some((plot(run)?, plot(other)?))
+        Some((metric(run)?, metric(other)?))
     };
     first.runs.iter().filter_map(partner).unzip()
 }
@@ -164,12 +159,12 @@ fn difference(
         p_holm: None,
         outcome: PairOutcome::TooFew,
     };
-    if pairs < ENOUGH_PAIRS {
+    if pairs < MIN_PAIRS {
         return Ok(difference);
     }
     let test = paired_t_test(first, second, LEVEL)?;
     if test.difference.low == test.difference.high {
-        difference.outcome = PairOutcome::NoScatter;
+        difference.outcome = PairOutcome::NoVariance;
         return Ok(difference);
     }
     difference.interval = Some(test.difference);

@@ -1,25 +1,28 @@
 //! The comparison as LaTeX, in the paper's layout; needs booktabs and multirow.
 
 use super::Comparison;
-use super::layout::{DIFFERENCES, TableNumber, best, data_names, differences, notes, papers_layout};
+use super::layout::{TableNumber, best, data_names, differences, notes, paper_layout};
 
-pub(super) fn write(comparison: &Comparison) -> String {
-    let mut text = "% \\usepackage{booktabs,multirow}\n".to_owned();
-    for note in notes(comparison) {
-        text.extend(["% ", &note, "\n"]);
-    }
-    text += &papers(comparison);
-    let differences = differences(comparison, &data_names(comparison), &comparison.rows);
-    if !differences.is_empty() {
-        text += "\n\\begin{tabular}{llllrrrrl}\n\\toprule\n";
-        text += &line(DIFFERENCES.iter().map(|title| escaped(title)));
-        text += "\\midrule\n";
-        for row in differences {
-            text += &line(row.iter().map(|cell| escaped(cell)));
+impl Comparison {
+    /// Writes LaTeX, with booktabs and multirow.
+    pub fn to_latex(&self) -> String {
+        let mut text = "% \\usepackage{booktabs,multirow}\n".to_owned();
+        for note in notes(self) {
+            text.extend(["% ", &note, "\n"]);
         }
-        text += "\\bottomrule\n\\end{tabular}\n";
+        text += &papers(self);
+        let differences = differences(self, &data_names(self), &self.rows);
+        if !differences.is_empty() {
+            text += "\n\\begin{tabular}{llllrrrrl}\n\\toprule\n";
+            text += "Data & Method & Compared with & Metric & Pairs & Difference, points & 95\\% CI & p (Holm) & Result \\\\\n";
+            text += "\\midrule\n";
+            for row in differences {
+                text += &line(row.iter().map(|cell| escaped(cell)));
+            }
+            text += "\\bottomrule\n\\end{tabular}\n";
+        }
+        text
     }
-    text
 }
 
 fn papers(comparison: &Comparison) -> String {
@@ -41,7 +44,7 @@ fn papers(comparison: &Comparison) -> String {
             .into_iter()
             .chain(columns.iter().map(|column| escaped(&column.labels))),
     );
-    for (measure, rows) in papers_layout(comparison, &comparison.rows) {
+    for (measure, rows) in paper_layout(comparison, &comparison.rows) {
         text += "\\midrule\n";
         let mut title = format!("\\multirow{{{}}}{{*}}{{{}}}", rows.len(), measure.name());
         let best = best(&rows);
@@ -66,8 +69,8 @@ fn number(number: TableNumber) -> String {
         |std: Option<f64>, digits: usize| std.map(|std| format!("_{{{std:.digits$}}}")).unwrap_or_default();
     match number {
         TableNumber::Ours(mean, std, n, digits) => format!("${mean:.digits$}{}$ ({n})", index(std, digits)),
-        TableNumber::Papers(mean, std) => format!("${mean:.2}{}$", index(std, 2)),
-        TableNumber::BesidePaper(points) => format!("${points:+.2}$"),
+        TableNumber::Paper(mean, std) => format!("${mean:.2}{}$", index(std, 2)),
+        TableNumber::MinusPaper(points) => format!("${points:+.2}$"),
         TableNumber::Nothing => String::new(),
     }
 }

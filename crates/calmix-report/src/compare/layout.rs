@@ -8,10 +8,8 @@ pub(super) enum TableNumber {
     /// Mean, standard deviation, the number of runs, and digits after the point.
     Ours(f64, Option<f64>, usize, usize),
     /// The paper's mean and standard deviation.
-    Papers(f64, Option<f64>),
-    /// Ours minus the paper's.
-    BesidePaper(f64),
-    /// There is no number.
+    Paper(f64, Option<f64>),
+    MinusPaper(f64),
     Nothing,
 }
 
@@ -19,7 +17,7 @@ pub(super) enum TableNumber {
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
 /// Lays out the paper's table: for each measure a row per method, and two more if the paper has metrics of it.
-pub(super) fn papers_layout(comparison: &Comparison, methods: &[String]) -> Vec<(Measure, MeasureRows)> {
+pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(Measure, MeasureRows)> {
     let of = |measure| {
         let mut rows = MeasureRows::new();
         for (row, name) in methods.iter().enumerate() {
@@ -34,19 +32,19 @@ pub(super) fn papers_layout(comparison: &Comparison, methods: &[String]) -> Vec<
             });
             rows.push((name.clone(), ours.collect()));
             // The paper has no other measures.
-            let is_papers = Measure::TESTED.contains(&measure);
-            if !is_papers || !cells().flatten().any(|cell| cell.paper.is_some()) {
+            let is_in_paper = Measure::TESTED.contains(&measure);
+            if !is_in_paper || !cells().flatten().any(|cell| cell.paper.is_some()) {
                 continue;
             }
             let papers = cells().map(|cell| match (cell.and_then(|cell| cell.paper), measure) {
-                (Some(paper), Measure::Ece) => TableNumber::Papers(paper.ece, paper.ece_std),
-                (Some(paper), Measure::Error) => TableNumber::Papers(paper.error, paper.error_std),
+                (Some(paper), Measure::Ece) => TableNumber::Paper(paper.ece, paper.ece_std),
+                (Some(paper), Measure::Error) => TableNumber::Paper(paper.error, paper.error_std),
                 _ => TableNumber::Nothing,
             });
             rows.push(("– paper".to_owned(), papers.collect()));
             let beside = cells().map(|cell| {
-                let points = cell.and_then(|cell| cell.beside_paper(measure));
-                points.map_or(TableNumber::Nothing, TableNumber::BesidePaper)
+                let points = cell.and_then(|cell| cell.minus_paper(measure));
+                points.map_or(TableNumber::Nothing, TableNumber::MinusPaper)
             });
             rows.push(("– ours minus paper".to_owned(), beside.collect()));
         }
@@ -71,20 +69,6 @@ pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
     (0..columns).map(best_of).collect()
 }
 
-/// The head of the table of differences.
-pub(super) const DIFFERENCES: [&str; 9] = [
-    "Data",
-    "Method",
-    "Compared with",
-    "Metric",
-    "Pairs",
-    "Difference, points",
-    "95% CI",
-    "p (Holm)",
-    "Result",
-];
-
-/// The name of each column of data.
 pub(super) fn data_names(comparison: &Comparison) -> Vec<String> {
     comparison.columns.iter().map(|column| format!("{}, {}", column.dataset, column.labels)).collect()
 }
@@ -147,7 +131,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
             "differences: pairs of runs with the same seeds, Student's t; p-values, in brackets after Holm's correction for \
              {} tests; significant below 0.05; at least {} pairs are needed",
             comparison.tests,
-            super::ENOUGH_PAIRS
+            super::MIN_PAIRS
         ));
     }
     notes.extend(comparison.notes.iter().cloned());

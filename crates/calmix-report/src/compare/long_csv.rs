@@ -5,36 +5,19 @@ use calmix_run::result::HeadName;
 
 use super::{Comparison, Measure, SettingCell};
 
-const HEAD: [&str; 20] = [
-    "dataset",
-    "labels",
-    "on",
-    "method",
-    "head",
-    "metric",
-    "mean",
-    "std",
-    "n",
-    "against",
-    "pairs",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "outcome",
-    "paper_mean",
-    "paper_std",
-    "minus_paper",
-];
+const HEADER: &str = "dataset,labels,on,method,head,metric,mean,std,n,against,pairs,difference,low,high,p,p_holm,outcome,\
+                      paper_mean,paper_std,minus_paper\n";
 
-pub(super) fn write(comparison: &Comparison) -> String {
-    let mut cells: Vec<&SettingCell> = comparison.cells.iter().collect();
-    cells.sort_by_key(|cell| (cell.column, cell.row));
-    let settings =
-        Measure::ALL.into_iter().flat_map(|measure| cells.iter().map(move |cell| (measure, *cell)));
-    let lines = settings.filter_map(|(measure, cell)| line(comparison, measure, cell).map(csv_line));
-    std::iter::once(csv_line(HEAD.map(CsvCell::text))).chain(lines).collect()
+impl Comparison {
+    /// Writes CSV: a line for each setting and measure, in per cent.
+    pub fn to_csv(&self) -> String {
+        let mut cells: Vec<&SettingCell> = self.cells.iter().collect();
+        cells.sort_by_key(|cell| (cell.column, cell.row));
+        let settings =
+            Measure::ALL.into_iter().flat_map(|measure| cells.iter().map(move |cell| (measure, *cell)));
+        let lines = settings.filter_map(|(measure, cell)| line(self, measure, cell).map(csv_line));
+        std::iter::once(HEADER.to_owned()).chain(lines).collect()
+    }
 }
 
 fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) -> Option<[CsvCell<'a>; 20]> {
@@ -71,6 +54,6 @@ fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) ->
         CsvCell::plain(difference.map(|difference| difference.outcome.words())),
         CsvCell::plain(paper.map(|paper| paper.0)),
         CsvCell::plain(paper.and_then(|paper| paper.1)),
-        CsvCell::plain(cell.beside_paper(measure)),
+        CsvCell::plain(cell.minus_paper(measure)),
     ])
 }

@@ -1,13 +1,13 @@
 //! The comparison as Markdown, in lines of at most 100 characters, so that it can be read on a terminal.
 
-use calmix_io::wrapped::{LONGEST_LINE, wrapped};
+use calmix_io::text::{MAX_LINE_WIDTH, wrapped};
 
 use super::Comparison;
-use super::layout::{TableNumber, best, data_names, differences, notes, papers_layout};
+use super::layout::{TableNumber, best, data_names, differences, notes, paper_layout};
 
 /// The longest name of a method and of data in a table: with the longest name of a metric, one column of data fits.
-const LONGEST_METHOD: usize = 38;
-const LONGEST_DATA: usize = 21;
+const MAX_METHOD_CHARS: usize = 38;
+const MAX_DATA_CHARS: usize = 21;
 
 /// The head of a table of differences, in points.
 const DIFFERENCES: [&str; 6] = ["Metric", "Pairs", "Points", "95% CI", "p (Holm)", "Result"];
@@ -15,25 +15,28 @@ const DIFFERENCES: [&str; 6] = ["Metric", "Pairs", "Points", "95% CI", "p (Holm)
 /// The columns of the first table that name a row: metric and method.
 const ROW_WORDS: usize = 2;
 
-pub(super) fn write(comparison: &Comparison) -> String {
-    let data = ShortNames::of(&data_names(comparison), LONGEST_DATA, "data");
-    let methods = ShortNames::of(&comparison.rows, LONGEST_METHOD, "method");
-    let mut text = settings_tables(comparison, &data.names, &methods.names);
-    let differences = differences(comparison, &data.names, &methods.names);
-    // A table for each pair of methods: the names of data and methods would make it too wide.
-    for pair in differences.chunk_by(|a, b| a[..3] == b[..3]) {
-        let [data, method, against, ..] = &pair[0];
-        let title = format!("{method} minus {against}, in points, on {data}:");
-        text.extend(["\n", &wrapped(&escaped(&title), 0, 0), "\n\n"]);
-        let rows: Vec<Vec<String>> =
-            pair.iter().map(|row| row[3..].iter().map(|cell| escaped(cell)).collect()).collect();
-        text += &table(&DIFFERENCES.map(str::to_owned), 1, &rows);
+impl Comparison {
+    /// Writes Markdown, in lines of at most 100 characters.
+    pub fn to_markdown(&self) -> String {
+        let data = ShortNames::of(&data_names(self), MAX_DATA_CHARS, "data");
+        let methods = ShortNames::of(&self.rows, MAX_METHOD_CHARS, "method");
+        let mut text = settings_tables(self, &data.names, &methods.names);
+        let differences = differences(self, &data.names, &methods.names);
+        // A table for each pair of methods: the names of data and methods would make it too wide.
+        for pair in differences.chunk_by(|a, b| a[..3] == b[..3]) {
+            let [data, method, against, ..] = &pair[0];
+            let title = format!("{method} minus {against}, in points, on {data}:");
+            text.extend(["\n", &wrapped(&escaped(&title), 0, 0), "\n\n"]);
+            let rows: Vec<Vec<String>> =
+                pair.iter().map(|row| row[3..].iter().map(|cell| escaped(cell)).collect()).collect();
+            text += &table(&DIFFERENCES.map(str::to_owned), 1, &rows);
+        }
+        text += "\n";
+        for note in methods.legend.into_iter().chain(data.legend).chain(notes(self)) {
+            text.extend(["- ", &wrapped(&escaped(&note), 2, 2), "\n"]);
+        }
+        text
     }
-    text += "\n";
-    for note in methods.legend.into_iter().chain(data.legend).chain(notes(comparison)) {
-        text.extend(["- ", &wrapped(&escaped(&note), 2, 2), "\n"]);
-    }
-    text
 }
 
 /// Names that are short enough for a table, and what the shortened ones stand for.
@@ -44,18 +47,18 @@ struct ShortNames {
 
 impl ShortNames {
     /// Shortens names of more than `longest` characters to what precedes their settings and a number.
-    fn of(full: &[String], longest: usize, noun: &str) -> Self {
+    fn of(full: &[String], max_chars: usize, noun: &str) -> Self {
         let mut names = Vec::new();
         let mut legend = Vec::new();
         for (place, name) in full.iter().enumerate() {
-            if name.chars().count() <= longest {
+            if name.chars().count() <= max_chars {
                 names.push(name.clone());
                 continue;
             }
             let words: Vec<&str> = name.split(", ").take_while(|part| !part.contains(" = ")).collect();
             let number = format!(" #{}", place + 1);
             let stem = Some(words.join(", "))
-                .filter(|stem| !stem.is_empty() && stem.chars().count() + number.len() <= longest);
+                .filter(|stem| !stem.is_empty() && stem.chars().count() + number.len() <= max_chars);
             let short = stem.unwrap_or_else(|| noun.to_owned()) + &number;
             legend.push(format!("{short}: {name}"));
             names.push(short);
@@ -69,7 +72,7 @@ fn settings_tables(comparison: &Comparison, data: &[String], methods: &[String])
     let head = ["Metric".to_owned(), "Method".to_owned()].into_iter().chain(data.iter().cloned());
     let head: Vec<String> = head.map(|cell| escaped(&cell)).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (measure, of_measure) in papers_layout(comparison, methods) {
+    for (measure, of_measure) in paper_layout(comparison, methods) {
         let best = best(&of_measure);
         for (row, (name, numbers)) in of_measure.into_iter().enumerate() {
             let numbers = numbers.into_iter().zip(&best).map(|(of, best)| match best {
@@ -95,9 +98,9 @@ fn settings_tables(comparison: &Comparison, data: &[String], methods: &[String])
 fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
     let row_words = 1 + widths[..ROW_WORDS].iter().map(|width| width + 3).sum::<usize>();
     let mut blocks: Vec<Vec<usize>> = Vec::new();
-    let mut used = LONGEST_LINE;
+    let mut used = MAX_LINE_WIDTH;
     for (column, width) in widths.iter().enumerate().skip(ROW_WORDS) {
-        if used + width + 3 > LONGEST_LINE {
+        if used + width + 3 > MAX_LINE_WIDTH {
             blocks.push((0..ROW_WORDS).collect());
             used = row_words;
         }
@@ -107,7 +110,6 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// The width of each column.
 fn widths(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| &row[column]).chain([&head[column]]);
@@ -119,8 +121,8 @@ fn widths(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
 fn number(number: TableNumber) -> String {
     match number {
         TableNumber::Ours(mean, std, n, digits) => format!("{mean:.digits$}{} ({n})", scatter(std, digits)),
-        TableNumber::Papers(mean, std) => format!("{mean:.2}{}", scatter(std, 2)),
-        TableNumber::BesidePaper(points) => format!("{points:+.2}"),
+        TableNumber::Paper(mean, std) => format!("{mean:.2}{}", scatter(std, 2)),
+        TableNumber::MinusPaper(points) => format!("{points:+.2}"),
         TableNumber::Nothing => String::new(),
     }
 }

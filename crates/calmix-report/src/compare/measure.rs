@@ -1,15 +1,40 @@
-//! The metrics that are compared.
+//! The runs that are compared, and their metrics.
 
-use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use std::collections::BTreeMap;
+
+use calmix_metrics::metrics::{MIN_SAMPLES_FOR_ECE, Metrics};
+use calmix_metrics::predictions::EvalSet;
+use calmix_run::result::HeadName;
 use serde::Serialize;
 
-use super::compared_run::ComparedRun;
+/// The data of a finished run that a comparison uses.
+#[derive(Debug, Clone)]
+pub struct ComparedRun {
+    pub name: String,
+    /// Every key that affects training, except the seeds, with its value as text.
+    pub settings: BTreeMap<String, String>,
+    pub fingerprint: String,
+    /// The seed of everything random, and that of which labels are kept.
+    pub seeds: (u64, u64),
+    /// Whether the paper's tables have a row of this setting.
+    pub is_in_paper: bool,
+    /// Whether the model was both selected and evaluated on the test split.
+    pub chosen_on_test: bool,
+    pub on: EvalSet,
+    pub samples: u64,
+    /// Which of its heads, if it has heads.
+    pub head: Option<HeadName>,
+    /// Its metrics before calibration.
+    pub metrics: Metrics,
+    /// Its metrics after calibration, if any.
+    pub calibrated: Option<Metrics>,
+}
 
 /// The metric that is compared: lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// The expected calibration error, 15 bins; for at least [`ENOUGH_FOR_ECE`] samples.
+    /// The expected calibration error, 15 bins; for at least [`MIN_SAMPLES_FOR_ECE`] samples.
     Ece,
     /// The share of wrong predictions.
     Error,
@@ -30,7 +55,6 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All, in the order of the tables.
     pub const ALL: [Self; 9] = [
         Self::Ece,
         Self::Error,
@@ -46,7 +70,6 @@ impl Measure {
     /// The measures whose differences are tested. Only two, since each further test costs power under Holm's correction.
     pub const TESTED: [Self; 2] = [Self::Ece, Self::Error];
 
-    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ece => "ECE",
@@ -77,7 +100,7 @@ impl Measure {
 
     /// The value of a run; `None` with too few samples.
     pub(super) fn of(self, run: &ComparedRun) -> Option<f64> {
-        let enough = run.samples >= ENOUGH_FOR_ECE;
+        let enough = run.samples >= MIN_SAMPLES_FOR_ECE;
         let calibrated = run.calibrated;
         match self {
             Self::Ece => enough.then_some(run.metrics.ece_15),

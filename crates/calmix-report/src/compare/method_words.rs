@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use calmix_run::result::HeadName;
 
-/// The settings of a run, as text.
 pub(super) type SettingTexts = BTreeMap<String, String>;
 
 /// The setting that names the head whose metrics these are; not a key of recipes.
@@ -80,7 +79,6 @@ pub(super) fn published_words(settings: &SettingTexts) -> String {
     format!("{}{ablation}", method_words(settings))
 }
 
-/// Whether it is a base algorithm alone.
 pub(super) fn is_plain(settings: &SettingTexts) -> bool {
     BASES.iter().any(|(_, name)| method_words(settings) == *name)
         || method_words(settings) == "FullySupervised"

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::method_words::{SettingTexts, published_words, value};
 use super::settings::labels_words;
 
-/// The source of the paper's metrics.
 pub const PAPER: &str =
     "CalibrateMix: Guided-Mixup Calibration of Image Semi-Supervised Models, Tables 1 to 4";
 
@@ -19,7 +18,6 @@ pub struct PublishedMetrics {
     pub ece: f64,
     /// The standard deviation of the ECE; `None` for a single run.
     pub ece_std: Option<f64>,
-    /// The error.
     pub error: f64,
     /// The standard deviation of the error; `None` for a single run.
     pub error_std: Option<f64>,

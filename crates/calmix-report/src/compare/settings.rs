@@ -19,14 +19,11 @@ const DATASETS: [(&str, &str); 7] = [
     ("fashion-mnist", "Fashion-MNIST"),
 ];
 
-/// Data that settings are compared on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DataColumn {
-    /// The dataset.
     pub dataset: String,
     /// The number of labels kept per class, a share, or `all`.
     pub labels: String,
-    /// The split that is measured.
     pub on: String,
 }
 
@@ -38,7 +35,6 @@ pub(super) struct GroupedRuns {
     pub(super) runs: Vec<ComparedRun>,
 }
 
-/// Runs by setting, column by column.
 #[derive(Debug)]
 pub(super) struct Grouped {
     pub(super) columns: Vec<DataColumn>,
@@ -47,7 +43,7 @@ pub(super) struct Grouped {
     pub(super) notes: Vec<String>,
 }
 
-/// What the runs of a column share: the files, which labels are kept, and the evaluated split. Ordered as the columns.
+/// The data that the runs of a column share: files, kept labels and evaluated split. Ordered as the columns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ColumnKey {
     place: usize,
@@ -109,7 +105,7 @@ impl ColumnKey {
             labels,
             kept: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
             fingerprint: run.fingerprint.clone(),
-            on: run.on.name(),
+            on: run.on.word(),
             samples: run.samples,
         }
     }
@@ -132,19 +128,19 @@ pub(super) fn labels_words(settings: &SettingTexts) -> String {
 /// Names the columns. Columns of the same dataset and labels also show what else differs.
 fn columns(keys: &BTreeSet<ColumnKey>) -> Vec<DataColumn> {
     let column = |key: &ColumnKey| {
-        let alike: Vec<_> = keys
+        let similar: Vec<_> = keys
             .iter()
             .filter(|other| (&other.source, &other.labels) == (&key.source, &key.labels))
             .collect();
         let known = DATASETS.iter().find(|(word, _)| *word == key.source);
         let mut dataset = known.map_or_else(|| shown(&key.source), |(_, name)| (*name).to_owned());
-        if alike.iter().any(|other| other.fingerprint != key.fingerprint) {
+        if similar.iter().any(|other| other.fingerprint != key.fingerprint) {
             dataset.push(' ');
             dataset.extend(key.fingerprint.chars().take(8));
         }
         let mut labels = key.labels.clone();
         for (name, value) in &key.kept {
-            let others = alike.iter().flat_map(|other| &other.kept).filter(|(other, _)| other == name);
+            let others = similar.iter().flat_map(|other| &other.kept).filter(|(other, _)| other == name);
             if others.clone().any(|(_, other)| other != value) {
                 labels.extend([", ", name, " = ", &shown(value)]);
             }

@@ -1,25 +1,25 @@
 //! The page itself. The macro `html!` escapes every value that is put into it.
 
-use calmix_io::counted::{counted, grouped};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use calmix_io::shown::shown_lines;
+use calmix_io::text::{counted, grouped};
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Intervals, LEVEL, Metrics};
+use calmix_metrics::metrics::{ExactIntervals, Intervals, LEVEL, MIN_SAMPLES_FOR_ECE, Metrics};
 use calmix_run::sink::phrase::{measured, signed_gap};
 use calmix_run::summary::RunSummary;
 use calmix_run::tensor_files::examples::SIDES;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::encode::data_url;
 use crate::plot::ExamplePrediction;
 use crate::plot::{self, DataTable, PlotView, TableCell};
 use crate::report::{RunReport, RunsReport};
 use crate::svg::STYLE;
 
 /// The style of the page; the colours of drawings are in [`STYLE`].
-const LOOK: &str = include_str!("page.css");
+const PAGE_STYLE: &str = include_str!("page.css");
 
 /// Rows of a table in the page; the rest is in its CSV file.
-const ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// The content security policy: a browser may load nothing but what is in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
@@ -44,7 +44,7 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
                     meta http-equiv="refresh" content=(seconds);
                 }
                 title { (title) }
-                style { (PreEscaped(LOOK)) (PreEscaped(STYLE)) }
+                style { (PreEscaped(PAGE_STYLE)) (PreEscaped(STYLE)) }
             }
             body {
                 main {
@@ -163,7 +163,7 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What a run was trained on, and how.
+/// Describes the data, method and network of a run.
 fn origin(run: &RunReport, summary: &RunSummary) -> Vec<(&'static str, String)> {
     let method = match summary.pairing.as_str() {
         "none" => summary.base.clone(),
@@ -198,28 +198,28 @@ fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
     let seen = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
     let samples = seen.map_or(0, Evaluation::observations);
     let raw = seen.map(|seen| (&seen.metrics, seen.intervals.as_ref()));
-    let mapped = seen.and_then(|seen| seen.calibrated.as_ref());
-    let map = mapped.map_or("none".to_owned(), |map| match map.temperature {
-        Some(temperature) => format!("temperature {:.2}", temperature.value()),
-        None => map.kind.name().to_owned(),
+    let calibrated = seen.and_then(|seen| seen.calibrated.as_ref());
+    let calibrator = calibrated.map_or("none".to_owned(), |calibrated| {
+        let name = match calibrated.temperature {
+            Some(temperature) => format!("temperature {:.2}", temperature.value()),
+            None => calibrated.kind.name().to_owned(),
+        };
+        format!("{name}, fitted on {}", counted(calibrated.fitted_samples, "label"))
     });
-    let map = mapped.map_or(map.clone(), |mapped| {
-        format!("{map}, fitted on {}", counted(mapped.fitted_samples, "label"))
-    });
-    let mapped = mapped.map(|mapped| (&mapped.metrics, mapped.intervals.as_ref()));
+    let calibrated = calibrated.map(|calibrated| (&calibrated.metrics, calibrated.intervals.as_ref()));
     let show = |of: Option<(&Metrics, Option<&Intervals>)>,
                 how: fn(&Metrics, Option<&Intervals>, u64) -> String| {
         of.map_or("–".to_owned(), |(metrics, intervals)| how(metrics, intervals, samples))
     };
     vec![
-        ("calibration", map),
-        ("error", show(mapped.or(raw), error)),
+        ("calibration", calibrator),
+        ("error", show(calibrated.or(raw), error)),
         ("confidence gap, points", show(raw, gap)),
-        ("confidence gap, calibrated", show(mapped, gap)),
+        ("confidence gap, calibrated", show(calibrated, gap)),
         ("ECE, 15 bins", show(raw, ece)),
-        ("ECE, calibrated", show(mapped, ece)),
+        ("ECE, calibrated", show(calibrated, ece)),
         ("NLL, nats", show(raw, nll)),
-        ("NLL, calibrated", show(mapped, nll)),
+        ("NLL, calibrated", show(calibrated, nll)),
     ]
 }
 
@@ -233,7 +233,7 @@ fn gap(metrics: &Metrics, _: Option<&Intervals>, samples: u64) -> String {
 
 fn ece(metrics: &Metrics, within: Option<&Intervals>, samples: u64) -> String {
     match samples {
-        0..ENOUGH_FOR_ECE => format!("needs {} samples", grouped(ENOUGH_FOR_ECE)),
+        0..MIN_SAMPLES_FOR_ECE => format!("needs {} samples", grouped(MIN_SAMPLES_FOR_ECE)),
         _ => measured(metrics.ece_15, within.map(|within| within.ece_15)),
     }
 }
@@ -259,7 +259,7 @@ fn section(plot: &PlotView) -> Markup {
             @for row in &plot.images {
                 h3 { (row.title) }
                 ul.images {
-                    @for example in &row.of {
+                    @for example in &row.examples {
                         (image(example))
                     }
                 }
@@ -267,9 +267,9 @@ fn section(plot: &PlotView) -> Markup {
             details {
                 summary { "Data table" }
                 (grid(&plot.table, &plot.title))
-                @if rows > ROWS {
+                @if rows > MAX_ROWS {
                     p.notes {
-                        "The first " (ROWS) " of " (grouped(rows as u64)) " rows; " (plot.name) ".csv has all of them."
+                        "The first " (MAX_ROWS) " of " (grouped(rows as u64)) " rows; " (plot.name) ".csv has all of them."
                     }
                 }
             }
@@ -317,7 +317,7 @@ fn grid(table: &DataTable, title: &str) -> Markup {
                     }
                 }
                 tbody {
-                    @for row in table.rows.iter().take(ROWS) {
+                    @for row in table.rows.iter().take(MAX_ROWS) {
                         tr {
                             @for cell in row {
                                 td class=[number_class(cell)] { (cell.shown()) }
@@ -330,7 +330,30 @@ fn grid(table: &DataTable, title: &str) -> Markup {
     }
 }
 
-/// Numbers are aligned on the right.
 fn number_class(cell: &TableCell) -> Option<&'static str> {
     (!matches!(cell, TableCell::Text(_))).then_some("n")
+}
+
+/// Encodes a square RGB image as a data URL; `None` if it cannot be encoded.
+fn data_url(pixels: &[u8], side: usize) -> Option<String> {
+    let mut bytes = Vec::new();
+    let side = u32::try_from(side).ok()?;
+    let mut encoder = png::Encoder::new(&mut bytes, side, side);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_compression(png::Compression::Balanced);
+    let mut writer = encoder.write_header().ok()?;
+    writer.write_image_data(pixels).ok()?;
+    writer.finish().ok()?;
+    Some(format!("data:image/png;base64,{}", BASE64_STANDARD.encode(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_url_needs_all_pixels() {
+        assert_eq!(data_url(&[0; 11], 2), None);
+        assert!(data_url(&[0; 12], 2).unwrap().starts_with("data:image/png;base64,iVBORw0KGgo"));
+    }
 }

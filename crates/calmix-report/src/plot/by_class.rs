@@ -4,19 +4,16 @@ use calmix_metrics::metrics::LEVEL;
 use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
-use super::{DataTable, PlotView, TableCell};
-use crate::report::{Answers, BeforeAfter};
-use crate::svg::{Axis, Drawing, Key, fitted};
+use super::view::{DataTable, PANEL_WIDTH, PlotView, TableCell};
+use crate::report::{BeforeAfter, TopPredictions};
+use crate::svg::{Axis, Drawing, Key, shortened};
 
 /// The most classes that are drawn; if there are more, those with the highest error.
-const MOST: usize = 30;
+const MAX_CLASSES: usize = 30;
 
-/// The metrics of a class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassMetrics {
-    /// Its name.
     pub class: String,
-    /// Images of this class.
     pub samples: usize,
     /// The share of them that is misclassified; `None` without images.
     pub error: Option<f64>,
@@ -25,13 +22,12 @@ pub struct ClassMetrics {
     /// The upper end of that interval.
     pub error_high: Option<f64>,
     /// The images that are predicted as this class, before and after calibration.
-    pub named: BeforeAfter<NamedClass>,
+    pub named: BeforeAfter<PredictedClass>,
 }
 
 /// The images that are predicted as one class.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct NamedClass {
-    /// The number of these images.
+pub struct PredictedClass {
     pub predictions: usize,
     /// Their mean confidence; `None` without predictions.
     pub confidence: Option<f64>,
@@ -40,11 +36,17 @@ pub struct NamedClass {
 }
 
 /// The metrics of every class, in the order of the classes.
-pub fn metrics(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers>) -> Vec<ClassMetrics> {
-    let named = answers.map(|answers| named(answers, classes.len()));
+pub fn metrics(
+    classes: &[String],
+    labels: &[u32],
+    top_predictions: &BeforeAfter<TopPredictions>,
+) -> Vec<ClassMetrics> {
+    let named = top_predictions.map(|top_predictions| named(top_predictions, classes.len()));
     let wrong = |class: u32| {
-        let rows =
-            labels.iter().zip(answers.before.top_label.correct()).filter(|(label, _)| **label == class);
+        let rows = labels
+            .iter()
+            .zip(top_predictions.before.top_label.correct())
+            .filter(|(label, _)| **label == class);
         rows.fold((0, 0), |(n, wrong), (_, &right)| (n + 1, wrong + usize::from(!right)))
     };
     let of = |(number, class): (usize, &String)| {
@@ -63,9 +65,13 @@ pub fn metrics(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers
 }
 
 /// Counts the predictions of each class, their confidence and how many are right.
-fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
+fn named(top_predictions: &TopPredictions, classes: usize) -> Vec<PredictedClass> {
     let mut sums = vec![(0_usize, 0.0_f64, 0_usize); classes];
-    let rows = answers.predicted.iter().zip(answers.top_label.confidence()).zip(answers.top_label.correct());
+    let rows = top_predictions
+        .predicted
+        .iter()
+        .zip(top_predictions.top_label.confidence())
+        .zip(top_predictions.top_label.correct());
     for ((&class, &confidence), &right) in rows {
         if let Some((n, sum, hits)) = sums.get_mut(class as usize) {
             (*n, *sum, *hits) = (*n + 1, *sum + confidence, *hits + usize::from(right));
@@ -73,7 +79,7 @@ fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
     }
     let mean = |(predictions, sum, hits): (usize, f64, usize)| {
         let some = |value: f64| (predictions > 0).then(|| value / predictions as f64);
-        NamedClass { predictions, confidence: some(sum), right: some(hits as f64) }
+        PredictedClass { predictions, confidence: some(sum), right: some(hits as f64) }
     };
     sums.into_iter().map(mean).collect()
 }
@@ -81,10 +87,10 @@ fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
 /// The classes of a run: error, and confidence beside accuracy.
 pub(super) fn view(classes: &[ClassMetrics]) -> PlotView {
     let mut drawn: Vec<&ClassMetrics> = classes.iter().collect();
-    let of = if drawn.len() > MOST {
+    let of = if drawn.len() > MAX_CLASSES {
         drawn.sort_by(|a, b| b.error.unwrap_or(0.0).total_cmp(&a.error.unwrap_or(0.0)));
-        drawn.truncate(MOST);
-        format!(" Of {} classes, the {MOST} with the highest error are drawn.", classes.len())
+        drawn.truncate(MAX_CLASSES);
+        format!(" Of {} classes, the {MAX_CLASSES} with the highest error are drawn.", classes.len())
     } else {
         String::new()
     };
@@ -143,11 +149,11 @@ fn rows(
     axis: &Axis,
     legend: &[Key],
 ) -> (Drawing, impl Fn(f64) -> f64 + use<>) {
-    let longest = drawn.iter().map(|class| fitted(&class.class, NAME).chars().count()).max().unwrap_or(1);
+    let longest = drawn.iter().map(|class| shortened(&class.class, NAME).chars().count()).max().unwrap_or(1);
     let left = 12.0 + 7.2 * longest as f64;
     let bottom = TOP + ROW * drawn.len() as f64;
-    let width = super::PANEL - left - 18.0;
-    let mut drawing = Drawing::new(title, super::PANEL, bottom + 40.0 + 16.0 * legend.len() as f64);
+    let width = PANEL_WIDTH - left - 18.0;
+    let mut drawing = Drawing::new(title, PANEL_WIDTH, bottom + 40.0 + 16.0 * legend.len() as f64);
     drawing.text((left, 16.0), "h", title);
     let (from, to) = axis.range;
     let x = move |share: f64| left + width * ((share - from) / (to - from)).clamp(0.0, 1.0);
@@ -157,7 +163,7 @@ fn rows(
     }
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);
-        drawing.text((left - 6.0, middle + 4.0), "m end", &fitted(&class.class, NAME));
+        drawing.text((left - 6.0, middle + 4.0), "m end", &shortened(&class.class, NAME));
     }
     drawing.rectangle((left, TOP), (width, bottom - TOP), "frame");
     drawing.text((left + width / 2.0, bottom + 31.0), "mid", &axis.label);
@@ -187,7 +193,7 @@ fn confidences(drawn: &[&ClassMetrics]) -> Drawing {
     let is_mapped = drawn.iter().any(|class| class.named.after.is_some());
     let confidence_label = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
     let legend = [(confidence_label, 1), ("share that is right", 0)];
-    let legend = legend.map(|(text, tone)| Key { text: text.to_owned(), tone, dashed: false });
+    let legend = legend.map(|(text, tone)| Key { text: text.to_owned(), tone });
     let axis = Axis::share("samples predicted as the class, %");
     let (mut drawing, x) = rows("Confidence by class", drawn, &axis, &legend);
     for (at, class) in drawn.iter().enumerate() {

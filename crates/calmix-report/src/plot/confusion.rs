@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{DataTable, PlotView, TableCell};
-use crate::svg::{Drawing, fitted};
+use super::view::{DataTable, PlotView, TableCell};
+use crate::svg::{Drawing, shortened};
 
 /// The most classes that are drawn; if there are more, those with the most mistakes.
-const MOST: usize = 20;
-/// The most rows of the table.
-const ROWS: usize = 200;
+const MAX_CLASSES: usize = 20;
+const MAX_ROWS: usize = 200;
 
-/// How often each class was predicted for the images of each class.
+/// Counts of predicted classes, by true class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfusionMatrix {
-    /// The names of the classes.
     pub classes: Vec<String>,
     /// Every pair that occurs, by class and prediction.
     pub cells: Vec<ConfusedPair>,
@@ -24,16 +22,12 @@ pub struct ConfusionMatrix {
 /// The images of one class that were predicted as one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ConfusedPair {
-    /// The true class, by number.
     pub label: u32,
-    /// The predicted class, by number.
     pub predicted: u32,
-    /// The number of images.
     pub count: u64,
 }
 
 impl ConfusionMatrix {
-    /// Counts labels against predictions.
     pub fn of(classes: &[String], labels: &[u32], predicted: &[u32]) -> Self {
         let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for (&label, &prediction) in labels.iter().zip(predicted) {
@@ -43,7 +37,6 @@ impl ConfusionMatrix {
         Self { classes: classes.to_vec(), cells: counts.into_iter().map(cell).collect() }
     }
 
-    /// The number of images of each class.
     fn samples(&self) -> BTreeMap<u32, u64> {
         let mut samples = BTreeMap::new();
         for cell in &self.cells {
@@ -63,7 +56,7 @@ impl ConfusionMatrix {
     /// The classes that are drawn, in their order.
     fn drawn(&self) -> Vec<u32> {
         let all = 0..self.classes.len() as u32;
-        if self.classes.len() <= MOST {
+        if self.classes.len() <= MAX_CLASSES {
             return all.collect();
         }
         let mut wrong: BTreeMap<u32, u64> = all.map(|class| (class, 0)).collect();
@@ -74,7 +67,7 @@ impl ConfusionMatrix {
         }
         let mut classes: Vec<(u32, u64)> = wrong.into_iter().collect();
         classes.sort_by_key(|&(class, count)| (std::cmp::Reverse(count), class));
-        let mut drawn: Vec<u32> = classes.into_iter().take(MOST).map(|(class, _)| class).collect();
+        let mut drawn: Vec<u32> = classes.into_iter().take(MAX_CLASSES).map(|(class, _)| class).collect();
         drawn.sort_unstable();
         drawn
     }
@@ -105,15 +98,15 @@ pub(super) fn view(matrix: &ConfusionMatrix) -> PlotView {
     };
     let drawn = matrix.drawn();
     let of = if drawn.len() < matrix.classes.len() {
-        format!(" Of {} classes, the {MOST} with the most mistakes are drawn.", matrix.classes.len())
+        format!(" Of {} classes, the {MAX_CLASSES} with the most mistakes are drawn.", matrix.classes.len())
     } else {
         String::new()
     };
     let most = most_frequent(&mistakes).map_or(String::new(), |cell| {
         format!(
             " The most frequent mistake: {} is predicted as {}.",
-            fitted(matrix.name(cell.label), 40),
-            fitted(matrix.name(cell.predicted), 40)
+            shortened(matrix.name(cell.label), 40),
+            shortened(matrix.name(cell.predicted), 40)
         )
     });
     PlotView {
@@ -127,17 +120,16 @@ pub(super) fn view(matrix: &ConfusionMatrix) -> PlotView {
         images: Vec::new(),
         table: DataTable {
             columns: vec!["class", "predicted", "samples", "share of the class"],
-            rows: mistakes.iter().take(ROWS).map(row).collect(),
+            rows: mistakes.iter().take(MAX_ROWS).map(row).collect(),
         },
     }
 }
 
-/// Characters of a class's name.
 const NAME: usize = 16;
 
 fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -> Drawing {
     let longest =
-        drawn.iter().map(|&class| fitted(matrix.name(class), NAME).chars().count()).max().unwrap_or(1);
+        drawn.iter().map(|&class| shortened(matrix.name(class), NAME).chars().count()).max().unwrap_or(1);
     // A little more than the widest letters of the usual fonts take on average.
     let gutter = 24.0 + 7.2 * longest as f64;
     let side = (520.0 / drawn.len().max(1) as f64).clamp(17.0, 34.0);
@@ -147,7 +139,7 @@ fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -
     drawing.text((gutter + all / 2.0, gutter + all + 20.0), "mid", "predicted class; per cent of the row");
     let position: BTreeMap<u32, usize> = drawn.iter().enumerate().map(|(at, &class)| (class, at)).collect();
     for (at, &class) in drawn.iter().enumerate() {
-        let name = fitted(matrix.name(class), NAME);
+        let name = shortened(matrix.name(class), NAME);
         let middle = gutter + side * (at as f64 + 0.5);
         drawing.text((gutter - 6.0, middle + 4.0), "m end", &name);
         drawing.upright_text((middle + 4.0, gutter - 6.0), "m", &name);

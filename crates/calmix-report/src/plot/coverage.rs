@@ -3,25 +3,24 @@
 use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
 
-use super::{DataTable, OfRun, PlotView, TableCell};
+use super::view::{DataTable, PANEL_WIDTH, PlotView, RunData, TableCell, legend_name};
 use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// The most points of a curve, equally spaced in coverage.
-const MOST: usize = 200;
+const MAX_POINTS: usize = 200;
 
 /// The risk at equally spaced coverages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoverageCurve {
-    /// The area under the whole curve.
     pub aurc: f64,
     /// For each of 200 coverages the highest threshold that reaches it, in descending order of thresholds.
-    pub points: Vec<AnsweredShare>,
+    pub points: Vec<CoveragePoint>,
 }
 
 /// The coverage and the risk of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct AnsweredShare {
+pub struct CoveragePoint {
     /// The lowest confidence at which the model predicts; below it, it abstains.
     pub threshold: f64,
     /// The share of images on which it does not abstain.
@@ -31,15 +30,14 @@ pub struct AnsweredShare {
 }
 
 impl CoverageCurve {
-    /// Computes the curve of these predictions.
     pub fn of(predictions: &TopLabel) -> Self {
         let curve = coverage_curve(predictions);
-        let mut points: Vec<AnsweredShare> = Vec::new();
+        let mut points: Vec<CoveragePoint> = Vec::new();
         let mut wanted = 1;
         for point in curve {
-            if point.coverage * MOST as f64 + 1e-9 >= f64::from(wanted) {
-                wanted = (point.coverage * MOST as f64 + 1e-9) as u32 + 1;
-                points.push(AnsweredShare {
+            if point.coverage * MAX_POINTS as f64 + 1e-9 >= f64::from(wanted) {
+                wanted = (point.coverage * MAX_POINTS as f64 + 1e-9) as u32 + 1;
+                points.push(CoveragePoint {
                     threshold: point.threshold,
                     coverage: point.coverage,
                     risk: point.risk,
@@ -51,21 +49,17 @@ impl CoverageCurve {
 }
 
 /// The curves of all runs in one panel, after calibration if there is a calibrator.
-pub(super) fn view(curves: &[OfRun<'_, BeforeAfter<CoverageCurve>>]) -> Option<PlotView> {
+pub(super) fn view(curves: &[RunData<'_, BeforeAfter<CoverageCurve>>]) -> Option<PlotView> {
     let mut marks = Vec::new();
     let mut legend = Vec::new();
     let mut rows = Vec::new();
-    let mut most = 0.0_f64;
-    for &OfRun { tone, name, data } in curves {
+    let mut max_risk = 0.0_f64;
+    for &RunData { tone, name, data } in curves {
         let curve = data.last();
         let points: Vec<_> = curve.points.iter().map(|point| (point.coverage, point.risk)).collect();
-        most = points.iter().map(|point| point.1).fold(most, f64::max);
-        marks.push(PlotMark::Line { points, tone, dashed: false });
-        legend.push(Key {
-            text: format!("{}, area {:.4}", super::brief(name), curve.aurc),
-            tone,
-            dashed: false,
-        });
+        max_risk = points.iter().map(|point| point.1).fold(max_risk, f64::max);
+        marks.push(PlotMark::Line { points, tone });
+        legend.push(Key { text: format!("{}, area {:.4}", legend_name(name), curve.aurc), tone });
         for (when, curve) in data.named() {
             rows.extend(curve.points.iter().map(|point| {
                 vec![
@@ -83,7 +77,7 @@ pub(super) fn view(curves: &[OfRun<'_, BeforeAfter<CoverageCurve>>]) -> Option<P
     }
     let plot = Plot {
         x: Axis::share("coverage (samples predicted), %"),
-        y: Axis::share_up_to("risk (wrong predictions), %", most),
+        y: Axis::share_up_to("risk (wrong predictions), %", max_risk),
         marks,
     };
     Some(PlotView {
@@ -93,7 +87,7 @@ pub(super) fn view(curves: &[OfRun<'_, BeforeAfter<CoverageCurve>>]) -> Option<P
                    predicts the more confident half of all samples, and the line shows how many of these predictions are \
                    wrong. The lower the line, the better confidence separates right from wrong predictions."
             .to_owned(),
-        panels: vec![Plot::panel("Risk and coverage", super::PANEL, &[(plot, 230.0)], &legend)],
+        panels: vec![Plot::panel("Risk and coverage", PANEL_WIDTH, &[(plot, 230.0)], &legend)],
         images: Vec::new(),
         table: DataTable { columns: vec!["run", "calibration", "coverage", "risk", "threshold"], rows },
     })
@@ -111,6 +105,6 @@ mod tests {
         assert_eq!((curve.points.len(), curve.points[199].coverage), (200, 1.0));
         assert!((curve.points[0].coverage - 0.005).abs() < 1e-12);
         let tied = CoverageCurve::of(&TopLabel::new(vec![0.5; 9], vec![false; 9]).unwrap());
-        assert_eq!(tied.points, [AnsweredShare { threshold: 0.5, coverage: 1.0, risk: 1.0 }]);
+        assert_eq!(tied.points, [CoveragePoint { threshold: 0.5, coverage: 1.0, risk: 1.0 }]);
     }
 }

@@ -5,10 +5,9 @@ use calmix_metrics::predictions::Predictions;
 use calmix_run::tensor_files::examples::{ExampleRows, Thumbnails};
 use serde::Serialize;
 
-use super::{DataTable, ExamplePrediction, Images, PlotView, TableCell};
-use crate::report::{Answers, BeforeAfter};
+use super::view::{DataTable, ExamplePrediction, ImageRow, PlotView, TableCell};
+use crate::report::{BeforeAfter, TopPredictions};
 
-/// The examples of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Examples {
     /// The most confident mistakes, the surest first.
@@ -24,20 +23,20 @@ impl Examples {
     /// If labels and logits differ in number, or a logit is not finite.
     pub fn of(
         predictions: &Predictions,
-        answers: &BeforeAfter<Answers>,
+        top_predictions: &BeforeAfter<TopPredictions>,
         thumbnails: Option<&Thumbnails>,
     ) -> Result<Self, MetricsError> {
         let name = |class: u32| predictions.classes.get(class as usize).cloned().unwrap_or_default();
         let example = |row: usize| {
             let id = predictions.ids[row];
-            let found = thumbnails.and_then(|thumbnails| thumbnails.of(id));
+            let found = thumbnails.and_then(|thumbnails| thumbnails.get(id));
             ExamplePrediction {
                 id,
                 name: found.map(|(name, _)| name.to_owned()),
                 label: name(predictions.labels[row]),
-                predicted: name(answers.before.predicted[row]),
-                confidence: answers.before.top_label.confidence()[row],
-                calibrated: answers.after.as_ref().map(|after| after.top_label.confidence()[row]),
+                predicted: name(top_predictions.before.predicted[row]),
+                confidence: top_predictions.before.top_label.confidence()[row],
+                calibrated: top_predictions.after.as_ref().map(|after| after.top_label.confidence()[row]),
                 images: found.map(|(_, images)| images.map(<[u8]>::to_vec)),
             }
         };
@@ -74,7 +73,7 @@ pub(super) fn view(examples: &Examples) -> PlotView {
                    correct predictions with the lowest confidence: more labels of such samples help most."
             .to_owned(),
         panels: Vec::new(),
-        images: images.map(|&(title, of)| Images { title, of: of.clone() }).collect(),
+        images: images.map(|&(title, of)| ImageRow { title, examples: of.clone() }).collect(),
         table: DataTable {
             columns: vec!["kind", "sample", "class", "predicted", "confidence", "calibrated confidence"],
             rows: rows.collect(),

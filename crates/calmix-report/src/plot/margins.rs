@@ -1,12 +1,12 @@
 //! Margins at the end of a run: how easy the samples were, on each side of the median.
 
-use calmix_metrics::margin_histogram::{MarginHistogram, SampleMargins};
+use calmix_metrics::margins::{MarginHistogram, SampleMargins};
 
-use super::{DataTable, PlotView, TableCell};
+use super::view::{DataTable, PANEL_WIDTH, PlotView, TableCell};
 use crate::svg::{Axis, Drawing, Key, Plot, PlotMark};
 
 /// The most bars of a panel; of more bins, neighbours are added up.
-const MOST: usize = 60;
+const MAX_BARS: usize = 60;
 /// The colours of hard and of easy samples.
 const TONES: [usize; 2] = [1, 0];
 
@@ -55,14 +55,14 @@ fn is_easy(lower: f64, width: f64, median: f64) -> bool {
 fn panel(kind: &str, histogram: &MarginHistogram, label: &str) -> Option<Drawing> {
     let median = histogram.median()?;
     let bins: Vec<(f64, u64)> = histogram.bins().collect();
-    let together = bins.len().div_ceil(MOST).max(1);
+    let together = bins.len().div_ceil(MAX_BARS).max(1);
     let width = together as f64 * MarginHistogram::WIDTH;
     let all = histogram.samples() as f64;
     let bars: Vec<(f64, f64)> = bins
         .chunks(together)
         .filter_map(|bins| Some((bins.first()?.0, bins.iter().map(|bin| bin.1).sum::<u64>() as f64 / all)))
         .collect();
-    let most = bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
+    let max_share = bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
     let first = bars.first()?.0;
     let last = bars.last()?.0 + width;
     let tone = |lower: f64| TONES[usize::from(is_easy(lower, width, median))];
@@ -72,9 +72,9 @@ fn panel(kind: &str, histogram: &MarginHistogram, label: &str) -> Option<Drawing
     };
     let mut marks: Vec<PlotMark> = bars.iter().map(bar).collect();
     marks.push(PlotMark::Ideal((median, 0.0), (median, 1.0)));
-    let plot = Plot { x: Axis::linear(label, first, last), y: Axis::share_up_to("samples, %", most), marks };
+    let plot =
+        Plot { x: Axis::linear(label, first, last), y: Axis::share_up_to("samples, %", max_share), marks };
     let legend = [("hard, below the median", TONES[0]), ("easy, at least the median", TONES[1])];
-    let legend =
-        legend.map(|(text, tone)| Key { text: format!("{text} ({median:.2})"), tone, dashed: false });
-    Some(Plot::panel(kind, super::PANEL, &[(plot, 200.0)], &legend))
+    let legend = legend.map(|(text, tone)| Key { text: format!("{text} ({median:.2})"), tone });
+    Some(Plot::panel(kind, PANEL_WIDTH, &[(plot, 200.0)], &legend))
 }

@@ -3,16 +3,14 @@
 use calmix_run::events::{Event, Step};
 use serde::Serialize;
 
-use super::{DataTable, OfRun, PlotView, TableCell};
-use crate::svg::{Axis, Key, Plot, PlotMark};
+use super::view::{DataTable, PlotView, RunData, StepCurve, TableCell, legend_name, step_panel};
 
 /// The most points of a curve; of more steps, consecutive ones are averaged.
-const MOST: usize = 200;
+const MAX_POINTS: usize = 200;
 
 /// A point of the curve: consecutive steps, averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PseudoLabelPoint {
-    /// The last of these steps.
     pub step: u64,
     /// The number of logged steps that were averaged.
     pub events: usize,
@@ -43,31 +41,22 @@ pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
             impurity: mean(|step| step.impurity),
         }
     };
-    steps.chunks(steps.len().div_ceil(MOST).max(1)).map(point).collect()
+    steps.chunks(steps.len().div_ceil(MAX_POINTS).max(1)).map(point).collect()
 }
 
 /// Utilisation and impurity, each in a panel with all runs.
-pub(super) fn view(curves: &[OfRun<'_, [PseudoLabelPoint]>]) -> Option<PlotView> {
+pub(super) fn view(curves: &[RunData<'_, [PseudoLabelPoint]>]) -> Option<PlotView> {
     // A single point shows no progress.
     let curves: Vec<_> = curves.iter().filter(|curve| curve.data.len() > 1).collect();
     let last = curves.iter().flat_map(|curve| curve.data.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
-        let mut marks = Vec::new();
-        let mut legend = Vec::new();
-        let mut most = 0.0_f64;
-        for &&OfRun { tone, name, data } in &curves {
-            let points: Vec<_> =
-                data.iter().filter_map(|point| Some((point.step as f64, pick(point)?))).collect();
-            if points.len() < 2 {
-                continue;
-            }
-            most = points.iter().map(|point| point.1).fold(most, f64::max);
-            marks.push(PlotMark::Line { points, tone, dashed: false });
-            legend.push(Key { text: super::brief(name), tone, dashed: false });
-        }
-        let plot =
-            Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, most), marks };
-        (!legend.is_empty()).then(|| Plot::panel(title, super::PANEL, &[(plot, 210.0)], &legend))
+        let curve = |&&RunData { tone, name, data }: &&RunData<'_, [PseudoLabelPoint]>| {
+            let points = data.iter().filter_map(|point| Some((point.step as f64, pick(point)?)));
+            StepCurve { tone, text: legend_name(name), points: points.collect() }
+        };
+        let mut curves: Vec<_> = curves.iter().map(curve).collect();
+        curves.retain(|curve| curve.points.len() > 1);
+        (!curves.is_empty()).then(|| step_panel(title, label, last, curves, false))
     };
     let panels = [
         panel("Utilisation", "weight of unlabelled samples, %", |point| point.utilisation),

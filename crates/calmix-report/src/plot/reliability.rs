@@ -1,18 +1,17 @@
 //! The reliability diagram: accuracy against confidence, in bins.
 
 use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
-use calmix_metrics::metrics::{ENOUGH_FOR_ECE, LEVEL};
+use calmix_metrics::metrics::{LEVEL, MIN_SAMPLES_FOR_ECE};
 use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
-use super::{DataTable, OfRun, PlotView, TableCell};
+use super::view::{DataTable, PANEL_WIDTH, PlotView, RunData, TableCell};
 use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
 /// Fifteen bins of equal width, and the metrics over all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReliabilityDiagram {
-    /// The number of predictions.
     pub samples: usize,
     /// Their mean confidence.
     pub mean_confidence: f64,
@@ -21,17 +20,14 @@ pub struct ReliabilityDiagram {
     /// The expected calibration error of these bins.
     pub ece_15: f64,
     /// The bins, the empty ones too.
-    pub bins: Vec<BandedBin>,
+    pub bins: Vec<BinWithInterval>,
 }
 
 /// A bin with the exact interval of its accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct BandedBin {
-    /// Its lowest confidence.
+pub struct BinWithInterval {
     pub lower: f64,
-    /// Its highest confidence.
     pub upper: f64,
-    /// The number of predictions in it.
     pub count: usize,
     /// Their mean confidence; `None` without predictions.
     pub confidence: Option<f64>,
@@ -44,7 +40,6 @@ pub struct BandedBin {
 }
 
 impl ReliabilityDiagram {
-    /// Computes the diagram of these predictions.
     pub fn of(predictions: &TopLabel) -> Self {
         let bins = reliability_bins(predictions, Binning::default());
         let ece_15 = ece(&bins);
@@ -52,7 +47,7 @@ impl ReliabilityDiagram {
             let some = |value: f64| (bin.count > 0).then_some(value);
             let right = (bin.accuracy * bin.count as f64).round() as usize;
             let interval = clopper_pearson(right, bin.count, LEVEL).ok();
-            BandedBin {
+            BinWithInterval {
                 lower: bin.lower,
                 upper: bin.upper,
                 count: bin.count,
@@ -73,18 +68,18 @@ impl ReliabilityDiagram {
 }
 
 /// Before and after calibration, each in a panel with all runs.
-pub(super) fn view(diagrams: &[OfRun<'_, BeforeAfter<ReliabilityDiagram>>]) -> Option<PlotView> {
+pub(super) fn view(diagrams: &[RunData<'_, BeforeAfter<ReliabilityDiagram>>]) -> Option<PlotView> {
     let side = |title: &str, pick: fn(&BeforeAfter<ReliabilityDiagram>) -> Option<&ReliabilityDiagram>| {
         let shown: Vec<_> = diagrams
             .iter()
-            .filter_map(|&OfRun { tone, name, data }| Some(OfRun { tone, name, data: pick(data)? }))
+            .filter_map(|&RunData { tone, name, data }| Some(RunData { tone, name, data: pick(data)? }))
             .collect();
         (!shown.is_empty()).then(|| panel(title, &shown))
     };
     let before = side("Before calibration", |both| Some(&both.before))?;
     let after = side("After calibration", |both| both.after.as_ref());
     let mut rows = Vec::new();
-    for &OfRun { name, data, .. } in diagrams {
+    for &RunData { name, data, .. } in diagrams {
         for (when, diagram) in data.named() {
             rows.extend(diagram.bins.iter().filter(|bin| bin.count > 0).map(|bin| {
                 vec![
@@ -127,15 +122,15 @@ pub(super) fn view(diagrams: &[OfRun<'_, BeforeAfter<ReliabilityDiagram>>]) -> O
     })
 }
 
-fn panel(title: &str, shown: &[OfRun<'_, ReliabilityDiagram>]) -> crate::svg::Drawing {
+fn panel(title: &str, shown: &[RunData<'_, ReliabilityDiagram>]) -> crate::svg::Drawing {
     let mut marks = vec![PlotMark::Ideal((0.0, 0.0), (1.0, 1.0))];
     let mut shares = Vec::new();
     let mut legend = Vec::new();
-    let most = shown
+    let max_share = shown
         .iter()
-        .flat_map(|OfRun { data, .. }| data.bins.iter().map(|bin| share_of(bin, data)))
+        .flat_map(|RunData { data, .. }| data.bins.iter().map(|bin| share_of(bin, data)))
         .fold(0.0, f64::max);
-    for &OfRun { tone, name, data: diagram } in shown {
+    for &RunData { tone, name, data: diagram } in shown {
         let points: Vec<_> =
             diagram.bins.iter().filter_map(|bin| Some((bin.confidence?, bin.accuracy?))).collect();
         let interval = diagram
@@ -143,7 +138,7 @@ fn panel(title: &str, shown: &[OfRun<'_, ReliabilityDiagram>]) -> crate::svg::Dr
             .iter()
             .filter_map(|bin| Some((bin.confidence?, bin.accuracy_low?, bin.accuracy_high?)));
         marks.push(PlotMark::Band { points: interval.collect(), tone });
-        marks.push(PlotMark::Line { points: points.clone(), tone, dashed: false });
+        marks.push(PlotMark::Line { points: points.clone(), tone });
         marks.push(PlotMark::Dots { points, tone });
         let bars = diagram.bins.iter().filter(|bin| bin.count > 0);
         let width = 1.0 / shown.len() as f64;
@@ -152,33 +147,37 @@ fn panel(title: &str, shown: &[OfRun<'_, ReliabilityDiagram>]) -> crate::svg::Dr
             let at = shares_before(shown, tone) * width;
             PlotMark::Bar { from_to: (place(at), place(at + width)), height: share_of(bin, diagram), tone }
         }));
-        let says = format!(
+        let summary = format!(
             "confidence {:.1}%, accuracy {:.1}%",
             100.0 * diagram.mean_confidence,
             100.0 * diagram.accuracy
         );
         // With few images an ECE is mostly noise; the gap is not.
-        let plot = if diagram.samples as u64 >= ENOUGH_FOR_ECE {
+        let calibration = if diagram.samples as u64 >= MIN_SAMPLES_FOR_ECE {
             format!("ECE {:.1}%", 100.0 * diagram.ece_15)
         } else {
             format!("gap {:+.1} points", 100.0 * (diagram.mean_confidence - diagram.accuracy))
         };
         let name =
-            if shown.len() > 1 { format!("{}: ", crate::svg::fitted(name, 22)) } else { String::new() };
-        let text = if shown.len() > 1 { format!("{name}{plot}") } else { format!("{says}, {plot}") };
-        legend.push(Key { text, tone, dashed: false });
+            if shown.len() > 1 { format!("{}: ", crate::svg::shortened(name, 22)) } else { String::new() };
+        let text = if shown.len() > 1 {
+            format!("{name}{calibration}")
+        } else {
+            format!("{summary}, {calibration}")
+        };
+        legend.push(Key { text, tone });
     }
     let confidence = "confidence, %";
     let main = Plot { x: Axis::share(confidence), y: Axis::share("accuracy, %"), marks };
-    let below = Plot { x: Axis::share(confidence), y: Axis::share_up_to("samples, %", most), marks: shares };
-    Plot::panel(title, super::PANEL, &[(main, 270.0), (below, 70.0)], &legend)
+    let below =
+        Plot { x: Axis::share(confidence), y: Axis::share_up_to("samples, %", max_share), marks: shares };
+    Plot::panel(title, PANEL_WIDTH, &[(main, 270.0), (below, 70.0)], &legend)
 }
 
-/// Which of the shown runs this is.
-fn shares_before(shown: &[OfRun<'_, ReliabilityDiagram>], tone: usize) -> f64 {
+fn shares_before(shown: &[RunData<'_, ReliabilityDiagram>], tone: usize) -> f64 {
     shown.iter().take_while(|other| other.tone != tone).count() as f64
 }
 
-fn share_of(bin: &BandedBin, diagram: &ReliabilityDiagram) -> f64 {
+fn share_of(bin: &BinWithInterval, diagram: &ReliabilityDiagram) -> f64 {
     bin.count as f64 / diagram.samples.max(1) as f64
 }

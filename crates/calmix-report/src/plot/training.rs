@@ -1,25 +1,21 @@
 //! Error and calibration error over training, of the averaged weights.
 
-use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
 use serde::Serialize;
 
-use super::{DataTable, OfRun, PlotView, TableCell};
-use crate::svg::{Axis, Key, Plot, PlotMark};
+use super::view::{DataTable, PlotView, RunData, StepCurve, TableCell, legend_name, step_panel};
 
 /// The metrics of every evaluation of a split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrainingCurve {
-    /// The split.
     pub split: EvalSet,
-    /// The number of its images.
     pub samples: u64,
     /// The evaluations, in order.
     pub points: Vec<EvaluatedStep>,
 }
 
-/// An evaluation during training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EvaluatedStep {
     /// The number of updates before it.
@@ -57,38 +53,29 @@ impl TrainingCurve {
 }
 
 /// Error and ECE, each in a panel with all runs.
-pub(super) fn view(curves: &[OfRun<'_, TrainingCurve>]) -> Option<PlotView> {
+pub(super) fn view(curves: &[RunData<'_, TrainingCurve>]) -> Option<PlotView> {
     // A single evaluation, as heads have, shows no progress.
     let curves: Vec<_> = curves.iter().filter(|curve| curve.data.points.len() > 1).collect();
     let last = curves.iter().flat_map(|curve| curve.data.points.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {
-        let mut marks = Vec::new();
-        let mut legend = Vec::new();
-        let mut most = 0.0_f64;
-        for &&OfRun { tone, name, data: curve } in &curves {
-            let points: Vec<_> = curve.points.iter().map(|point| (point.step as f64, pick(point))).collect();
-            most = points.iter().map(|point| point.1).fold(most, f64::max);
-            marks.push(PlotMark::Line { points: points.clone(), tone, dashed: false });
-            marks.push(PlotMark::Dots { points, tone });
-            let text = format!("{}, {}", super::brief(name), curve.split.name());
-            legend.push(Key { text, tone, dashed: false });
-        }
-        let plot =
-            Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, most), marks };
-        Plot::panel(title, super::PANEL, &[(plot, 210.0)], &legend)
+        let curve = |&&RunData { tone, name, data }: &&RunData<'_, TrainingCurve>| {
+            let points = data.points.iter().map(|point| (point.step as f64, pick(point))).collect();
+            StepCurve { tone, text: format!("{}, {}", legend_name(name), data.split.word()), points }
+        };
+        step_panel(title, label, last, curves.iter().map(curve).collect(), true)
     };
-    let rows = curves.iter().flat_map(|&&OfRun { name, data: curve, .. }| {
+    let rows = curves.iter().flat_map(|&&RunData { name, data: curve, .. }| {
         curve.points.iter().map(|point| {
             vec![
                 TableCell::Text(name.to_owned()),
-                TableCell::Text(curve.split.name().to_owned()),
+                TableCell::Text(curve.split.word().to_owned()),
                 TableCell::Count(point.step),
                 TableCell::Share(point.error),
                 TableCell::Share(point.ece_15),
             ]
         })
     });
-    let few = curves.iter().any(|curve| curve.data.samples < ENOUGH_FOR_ECE);
+    let few = curves.iter().any(|curve| curve.data.samples < MIN_SAMPLES_FOR_ECE);
     let few = if few { "; with fewer than 1,000 samples it is mostly noise" } else { "" };
     Some(PlotView {
         name: "training".to_owned(),
@@ -120,12 +107,12 @@ mod tests {
         for (steps, is_drawn) in [(vec![1_000], false), (vec![500, 1_000], true)] {
             let points = steps.into_iter().map(point).collect();
             let curve = TrainingCurve { split: EvalSet::Test, samples: 2, points };
-            assert_eq!(view(&[OfRun { tone: 0, name: "head", data: &curve }]).is_some(), is_drawn);
+            assert_eq!(view(&[RunData { tone: 0, name: "head", data: &curve }]).is_some(), is_drawn);
         }
         let point = |step| PseudoLabelPoint { step, events: 1, utilisation: Some(0.5), impurity: None };
         let points = [point(1_000), point(2_000)];
         for (data, is_drawn) in [(&points[..1], false), (&points[..], true)] {
-            let curve = OfRun { tone: 0, name: "head", data };
+            let curve = RunData { tone: 0, name: "head", data };
             assert_eq!(pseudo_labels::view(&[curve]).is_some(), is_drawn);
         }
     }

@@ -1,48 +1,41 @@
-//! A plot as the page shows it: a title, a sentence, drawings, images and a table.
+//! A plot as the page shows it: a title, a sentence, drawings, images and a table, which is rounded on the page and has every digit
+//! in the CSV file.
 
+use calmix_io::shown::shown;
+use calmix_io::text::grouped;
+use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
-use super::DataTable;
-use crate::svg::Drawing;
+use crate::svg::{Axis, Drawing, Key, Plot, PlotMark, shortened};
 
-/// A plot of a report.
+/// Pixels across a panel: two fit beside each other on a page, and one on a phone.
+pub(super) const PANEL_WIDTH: f64 = 400.0;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlotView {
     /// Its name in files and links.
     pub name: String,
-    /// Its heading.
     pub title: String,
-    /// What it shows and how to read it, in a sentence or two.
+    /// A sentence or two on what the plot shows and how to read it.
     pub sentence: String,
-    /// The drawings, shown side by side.
     pub panels: Vec<Drawing>,
-    /// Rows of images with a caption each.
-    pub images: Vec<Images>,
-    /// The data of the plot.
+    pub images: Vec<ImageRow>,
     pub table: DataTable,
 }
 
-/// A row of images.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Images {
-    /// What the images have in common.
+pub struct ImageRow {
     pub title: &'static str,
-    /// The images with their predictions.
-    pub of: Vec<ExamplePrediction>,
+    pub examples: Vec<ExamplePrediction>,
 }
 
-/// The prediction for one image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExamplePrediction {
-    /// The id of the sample.
     pub id: u64,
     /// The name of its file; `None` if the run has no thumbnail of it.
     pub name: Option<String>,
-    /// Its true class.
     pub label: String,
-    /// The predicted class.
     pub predicted: String,
-    /// The network's own confidence.
     pub confidence: f64,
     /// The calibrated confidence; `None` without a calibrator.
     pub calibrated: Option<f64>,
@@ -55,5 +48,128 @@ impl ExamplePrediction {
     /// The calibrated confidence, or else the network's own.
     pub(super) fn shown_confidence(&self) -> f64 {
         self.calibrated.unwrap_or(self.confidence)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataTable {
+    /// The names of the columns, with units.
+    pub columns: Vec<&'static str>,
+    /// The rows, each with a cell for every column.
+    pub rows: Vec<Vec<TableCell>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableCell {
+    /// A text, which may come from an untrusted file.
+    Text(String),
+    Count(u64),
+    /// A share, shown in per cent.
+    Share(f64),
+    Number(f64),
+    Nothing,
+}
+
+impl TableCell {
+    /// A share, if any.
+    pub fn share(share: Option<f64>) -> Self {
+        share.map_or(Self::Nothing, Self::Share)
+    }
+
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => shown(text),
+            Self::Count(count) => grouped(*count),
+            Self::Share(share) => format!("{:.1}%", 100.0 * share),
+            Self::Number(number) => format!("{number:.3}"),
+            Self::Nothing => "–".to_owned(),
+        }
+    }
+
+    /// Formats the cell for CSV: every digit, shares from 0 to 1, empty if nothing was measured.
+    fn plain(&self) -> CsvCell<'_> {
+        match self {
+            Self::Text(text) => CsvCell::text(text),
+            Self::Count(count) => CsvCell::plain(Some(count)),
+            Self::Share(number) | Self::Number(number) => CsvCell::plain(Some(number)),
+            Self::Nothing => CsvCell::Plain(String::new()),
+        }
+    }
+}
+
+impl DataTable {
+    /// Writes the table as CSV, every digit of every number in it.
+    pub fn csv(&self) -> String {
+        let head = csv_line(self.columns.iter().map(|&column| CsvCell::text(column)));
+        let rows = self.rows.iter().map(|row| csv_line(row.iter().map(TableCell::plain)));
+        std::iter::once(head).chain(rows).collect()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct RunData<'a, T: ?Sized> {
+    /// The place of the run among all, which gives it its colour.
+    pub(super) tone: usize,
+    pub(super) name: &'a str,
+    pub(super) data: &'a T,
+}
+
+// Not derived: that would ask for data that can be copied.
+impl<T: ?Sized> Clone for RunData<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: ?Sized> Copy for RunData<'_, T> {}
+
+/// Shortens the name of a run for a legend.
+pub(super) fn legend_name(name: &str) -> String {
+    shortened(name, 32)
+}
+
+/// A curve over training steps, with its colour and its entry in the legend.
+pub(super) struct StepCurve {
+    pub(super) tone: usize,
+    pub(super) text: String,
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+/// Draws shares over the training steps up to `last`, each point with a dot if `dots`.
+pub(super) fn step_panel(title: &str, label: &str, last: u64, curves: Vec<StepCurve>, dots: bool) -> Drawing {
+    let mut marks = Vec::new();
+    let mut legend = Vec::new();
+    let mut max = 0.0_f64;
+    for StepCurve { tone, text, points } in curves {
+        max = points.iter().map(|point| point.1).fold(max, f64::max);
+        legend.push(Key { text, tone });
+        marks.push(PlotMark::Line { points: points.clone(), tone });
+        if dots {
+            marks.push(PlotMark::Dots { points, tone });
+        }
+    }
+    let plot = Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, max), marks };
+    Plot::panel(title, PANEL_WIDTH, &[(plot, 210.0)], &legend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_has_every_digit_and_the_page_rounds() {
+        let row = vec![
+            TableCell::Text("=cmd(\"a\",b)".to_owned()),
+            TableCell::Share(1.0 / 3.0),
+            TableCell::Count(12_345),
+            TableCell::Nothing,
+        ];
+        let shown: Vec<String> = row.iter().map(TableCell::shown).collect();
+        assert_eq!(shown, ["=cmd(\"a\",b)", "33.3%", "12,345", "–"]);
+        let table = DataTable { columns: vec!["class", "error, %", "samples", "gap"], rows: vec![row] };
+        assert_eq!(
+            table.csv(),
+            "class,\"error, %\",samples,gap\n\"'=cmd(\"\"a\"\",b)\",0.3333333333333333,12345,\n"
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! The assessment of a model in plain sentences: how well calibrated it is, and which predictions to trust.
 
-use calmix_io::counted::{counted, counted_in_groups};
-use calmix_metrics::abstention::fewest_labels;
+use calmix_io::text::{counted, counted_in_groups};
+use calmix_metrics::abstention::min_labels;
 use calmix_metrics::evaluate::{EvaluatedBy, Evaluation};
 use calmix_metrics::held_out::HeldOut;
-use calmix_metrics::metrics::ENOUGH_FOR_ECE;
-use calmix_metrics::metrics::{ENOUGH_TO_JUDGE, ExactIntervals, LEVEL, Metrics};
+use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
+use calmix_metrics::metrics::{ExactIntervals, LEVEL, MIN_SAMPLES_TO_ASSESS, Metrics};
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
@@ -13,7 +13,6 @@ use serde::Serialize;
 /// The precision for which the assessment looks up a confidence threshold.
 pub const PRECISION: f64 = 0.95;
 
-/// The assessment of a model, as sentences.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
     /// Confidence against accuracy, or why there are no metrics.
@@ -21,7 +20,8 @@ pub struct Assessment {
     /// Which predictions to trust, or why there is no threshold.
     pub trust: String,
     /// The share of the held-out labels above the threshold for 95% precision; `None` if there is no such threshold.
-    pub answers: Option<f64>,
+    #[serde(rename = "answers")]
+    pub answered_share: Option<f64>,
     /// Further sentences, such as what the model was evaluated on.
     pub notes: Vec<String>,
 }
@@ -33,14 +33,12 @@ pub enum LabelsOf {
     FinishedRun,
     /// They are the training labels of a run that has ended, each predicted by a head trained without it.
     OutOfFold,
-    /// The run has not ended.
     UnfinishedRun,
     /// They are the labels of predictions that another program made.
     Predictions,
 }
 
 impl LabelsOf {
-    /// So many of these labels, in words.
     fn counted(self, labels: usize, groups: usize) -> String {
         let groups = (groups < labels).then_some(groups as u64);
         let counted = |what: &str| counted_in_groups(labels as u64, what, groups);
@@ -55,34 +53,40 @@ impl Assessment {
     /// Assesses an evaluation and the held-out labels that the model stores.
     pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
-        let (answers, trust) = trust(held_out, labels);
+        let (answered_share, trust) = trust(held_out, labels);
         let mut notes = Vec::new();
         let Some(seen) = seen else {
             let headline = "There are no metrics yet: the run has no predictions for labelled samples.";
-            return Self { headline: headline.to_owned(), trust, answers, notes };
+            return Self { headline: headline.to_owned(), trust, answered_share, notes };
         };
         let labels_in_groups = |noun: &str| counted_in_groups(seen.samples, noun, seen.groups);
         let samples = match seen.split {
             EvalSet::OutOfFold => {
                 format!("{}, each predicted by a head trained without it", labels_in_groups("label"))
             }
-            split => format!("{} of the {} split", labels_in_groups("sample"), split.name()),
+            split => format!("{} of the {} split", labels_in_groups("sample"), split.word()),
         };
         let headline = match &seen.calibrated {
-            _ if seen.observations() < ENOUGH_TO_JUDGE => {
+            _ if seen.observations() < MIN_SAMPLES_TO_ASSESS => {
                 format!(
-                    "Too few labels: it was evaluated on {samples}; an assessment needs {ENOUGH_TO_JUDGE}."
+                    "Too few labels: it was evaluated on {samples}; an assessment needs {MIN_SAMPLES_TO_ASSESS}."
                 )
             }
             Some(calibrated) => {
-                format!("After calibration, {}.", says("its", &calibrated.metrics, seen.observations()))
+                format!(
+                    "After calibration, {}.",
+                    confidence_against_accuracy("its", &calibrated.metrics, seen.observations())
+                )
             }
-            None => format!("{}.", says("Its", &seen.metrics, seen.observations())),
+            None => format!("{}.", confidence_against_accuracy("Its", &seen.metrics, seen.observations())),
         };
-        if seen.observations() >= ENOUGH_TO_JUDGE
+        if seen.observations() >= MIN_SAMPLES_TO_ASSESS
             && let Some(calibrated) = &seen.calibrated
         {
-            notes.push(format!("Without calibration, {}.", says("its", &seen.metrics, seen.observations())));
+            notes.push(format!(
+                "Without calibration, {}.",
+                confidence_against_accuracy("its", &seen.metrics, seen.observations())
+            ));
             if calibrated.evaluated_by == EvaluatedBy::CrossFit {
                 notes.push(
                     "The calibration was fitted on these labels; each is evaluated with a fit that leaves it out."
@@ -96,20 +100,20 @@ impl Assessment {
             steps => format!(", after {}", counted(steps, "training step")),
         };
         notes.push(format!("Evaluated on {samples}{after}."));
-        Self { headline, trust, answers, notes }
+        Self { headline, trust, answered_share, notes }
     }
 }
 
 /// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough samples for an ECE, the
 /// ECE comes first: over- and under-confidence can cancel in the means.
-fn says(its: &str, metrics: &Metrics, samples: u64) -> String {
+fn confidence_against_accuracy(its: &str, metrics: &Metrics, samples: u64) -> String {
     let confidence = measured(metrics.mean_confidence, None);
     let right = measured(1.0 - metrics.error, None);
     let interval = ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.confidence_gap);
     let chance = interval.is_some_and(|interval| interval.low <= 0.0 && interval.high >= 0.0);
     let chance = if chance { ", which may be due to chance" } else { "" };
     let overall = format!("{}{chance}", over_or_under(metrics.confidence_gap));
-    if samples < ENOUGH_FOR_ECE {
+    if samples < MIN_SAMPLES_FOR_ECE {
         return format!("{its} mean confidence is {confidence} and its accuracy {right}: {overall}");
     }
     format!(
@@ -120,14 +124,14 @@ fn says(its: &str, metrics: &Metrics, samples: u64) -> String {
 }
 
 fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
-    let wanted = format!("{:.0}%", 100.0 * PRECISION);
-    let needed = fewest_labels(PRECISION, HeldOut::DELTA);
+    let precision = format!("{:.0}%", 100.0 * PRECISION);
+    let needed = min_labels(PRECISION, HeldOut::DELTA);
     let Some(held_out) = held_out else {
         let why = match of {
             LabelsOf::UnfinishedRun => "The run has not ended",
             LabelsOf::FinishedRun | LabelsOf::OutOfFold | LabelsOf::Predictions => "No labels were held out",
         };
-        return (None, format!("{why}, so there is no confidence threshold for {wanted} precision."));
+        return (None, format!("{why}, so there is no confidence threshold for {precision} precision."));
     };
     // A score that is not a number comes from a damaged file; then there is no threshold either.
     match held_out.answer_threshold(PRECISION).ok().flatten() {
@@ -138,7 +142,7 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
                 _ => format!(" `calmix predict --precision {PRECISION}` abstains on the others."),
             };
             let text = format!(
-                "For {wanted} precision, trust its {:.0}% most confident predictions: {} of {} are among them, and {} of \
+                "For {precision} precision, trust its {:.0}% most confident predictions: {} of {} are among them, and {} of \
                  these are right.{command}",
                 100.0 * share,
                 found.answered,
@@ -150,21 +154,21 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
         None if held_out.group_count() < 2 * needed => {
             let labels = of.counted(held_out.len(), held_out.group_count());
             let text = format!(
-                "Too few labels for a {wanted} precision threshold: there are {labels}, and it takes at least {needed} \
+                "Too few labels for a {precision} precision threshold: there are {labels}, and it takes at least {needed} \
                  confident predictions that are all right."
             );
             (None, text)
         }
         None => {
             let labels = of.counted(held_out.len(), held_out.group_count());
-            (None, format!("No confidence threshold reaches {wanted} precision on its {labels}."))
+            (None, format!("No confidence threshold reaches {precision} precision on its {labels}."))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use calmix_metrics::calibrator::any_calibrator::Calibrator;
+    use calmix_metrics::calibrator::Calibrator;
     use calmix_metrics::evaluate::evaluate;
     use calmix_metrics::held_out;
     use calmix_metrics::predictions::{EvalModel, Predictions};
@@ -223,7 +227,7 @@ mod tests {
         let trust = |wrong: usize| {
             let labels = (0..100).map(|i| u32::from(i < wrong)).collect();
             let predictions = Predictions { labels, ..made_predictions(100) };
-            let held_out = held_out::of_others(&predictions, &Calibrator::IDENTITY).unwrap();
+            let held_out = held_out::score(&predictions, &Calibrator::IDENTITY).unwrap();
             Assessment::of(None, Some(&held_out), LabelsOf::OutOfFold).trust
         };
         assert_eq!(
@@ -242,17 +246,17 @@ mod tests {
         let of = |labels: Vec<u32>| {
             let n = labels.len();
             let predictions = Predictions { labels, ..made_predictions(n) };
-            held_out::of_others(&predictions, &Calibrator::IDENTITY).unwrap()
+            held_out::score(&predictions, &Calibrator::IDENTITY).unwrap()
         };
         let found = assessment(100, Some(&of(vec![0; 100])));
         let sentence = "For 95% precision, trust its 100% most confident predictions: 100 of 100";
         assert!(found.trust.starts_with(sentence), "{}", found.trust);
-        assert_eq!(found.answers, Some(1.0));
+        assert_eq!(found.answered_share, Some(1.0));
         assert!(
             assessment(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels for a 95% precision")
         );
         let unsure = assessment(100, Some(&of((0..200).map(|i| i % 2).collect())));
-        assert_eq!(unsure.answers, None);
+        assert_eq!(unsure.answered_share, None);
         assert!(unsure.trust.starts_with("No confidence threshold reaches 95%"), "{}", unsure.trust);
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use calmix_core::rng::Seed;
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::evaluate::evaluate;
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::held_out;
-use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::margins::SampleMargins;
 use calmix_metrics::metrics::{Intervals, Resampling};
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
@@ -23,7 +23,7 @@ use calmix_run::summary::RunSummary;
 use serde::Serialize;
 
 use super::assessment::LabelsOf;
-use super::{Answers, Assessment, BeforeAfter};
+use super::{Assessment, BeforeAfter, TopPredictions};
 use crate::error::ReportError;
 use crate::plot::by_class::{self, ClassMetrics};
 use crate::plot::confusion::ConfusionMatrix;
@@ -36,7 +36,6 @@ use crate::plot::training::TrainingCurve;
 /// A run, with the data of its metrics.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunReport {
-    /// The name of its folder.
     pub name: String,
     /// Whether the run has ended and has a result.
     pub finished: bool,
@@ -44,7 +43,6 @@ pub struct RunReport {
     pub step: u64,
     /// Its dataset, method, network and seeds; `None` for predictions of another program.
     pub summary: Option<RunSummary>,
-    /// Its assessment, as sentences.
     pub assessment: Assessment,
     /// The number of training labels that were predicted by a head trained without them; 0 if the run has no such heads.
     pub out_of_fold: u64,
@@ -65,17 +63,13 @@ pub struct RunReport {
 /// The metrics and plots of the predictions of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedRun {
-    /// The split that was predicted.
     pub split: EvalSet,
     /// All metrics, before and after calibration.
     pub evaluation: Evaluation,
-    /// The reliability diagram.
     pub reliability: BeforeAfter<ReliabilityDiagram>,
-    /// The risk–coverage curve.
     pub coverage: BeforeAfter<CoverageCurve>,
     /// The confusion matrix, after calibration if there is a calibrator.
     pub confusion: ConfusionMatrix,
-    /// Error and calibration by class.
     pub by_class: Vec<ClassMetrics>,
     /// The most confident mistakes and the least confident hits.
     pub examples: Examples,
@@ -86,9 +80,6 @@ type ComputedIntervals = BeforeAfter<Option<Intervals>>;
 
 impl RunReport {
     /// Reads a run; with its thumbnails if `images`. Takes no lock and writes nothing.
-    ///
-    /// # Errors
-    /// If the folder is not a run, has not begun, or cannot be read.
     pub fn read(folder: &Path, images: bool) -> Result<Self, ReportError> {
         if !is_run(folder) {
             return Err(ReportError::NoRun(folder.to_owned()));
@@ -100,20 +91,24 @@ impl RunReport {
         let result = read::result(folder)?;
         let events = read::events(folder)?;
         let info = if result.is_some() { Some(read::model_info(folder)?) } else { None };
-        let map = info.as_ref().and_then(|info| info.calibration.as_ref());
+        let calibrator = info.as_ref().and_then(|info| info.calibration.as_ref());
         let thumbnails = if images { read::thumbnails(folder)? } else { None };
         let measured = |problem| ReportError::Measure { folder: folder.to_owned(), problem };
         let evaluated = match predicted(folder, &events, result.as_ref())? {
             Some((predictions, intervals)) => {
-                let answers = Answers::of(&predictions, map).map_err(measured)?;
-                let examples = Examples::of(&predictions, &answers, thumbnails.as_ref()).map_err(measured)?;
-                Some(EvaluatedRun::of(&predictions, map, &answers, examples, &intervals).map_err(measured)?)
+                let top_predictions = TopPredictions::of(&predictions, calibrator).map_err(measured)?;
+                let examples =
+                    Examples::of(&predictions, &top_predictions, thumbnails.as_ref()).map_err(measured)?;
+                Some(
+                    EvaluatedRun::of(&predictions, calibrator, &top_predictions, examples, &intervals)
+                        .map_err(measured)?,
+                )
             }
             None => None,
         };
         let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
         let seen = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
-        let labels = match map.map(|map| map.fitted_on) {
+        let labels = match calibrator.map(|fitted| fitted.fitted_on) {
             _ if result.is_none() => LabelsOf::UnfinishedRun,
             Some(FittedOn::OutOfFold) => LabelsOf::OutOfFold,
             _ => LabelsOf::FinishedRun,
@@ -146,14 +141,14 @@ impl RunReport {
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
     pub fn of_predictions(name: &str, predictions: &Predictions) -> Result<Self, MetricsError> {
-        let answers = Answers::of(predictions, None)?;
-        let examples = Examples::of(predictions, &answers, None)?;
+        let top_predictions = TopPredictions::of(predictions, None)?;
+        let examples = Examples::of(predictions, &top_predictions, None)?;
         let logits = predictions.matrix()?;
         let labels = &predictions.labels;
         let intervals = Intervals::of(logits, labels, Temperature::IDENTITY, Resampling::default(), Seed(0))?;
         let intervals = BeforeAfter { before: intervals, after: None };
-        let evaluated = EvaluatedRun::of(predictions, None, &answers, examples, &intervals)?;
-        let held_out = held_out::of_others(predictions, &Calibrator::IDENTITY)?;
+        let evaluated = EvaluatedRun::of(predictions, None, &top_predictions, examples, &intervals)?;
+        let held_out = held_out::score(predictions, &Calibrator::IDENTITY)?;
         let assessment = Assessment::of(Some(&evaluated.evaluation), Some(&held_out), LabelsOf::Predictions);
         Ok(Self {
             name: name.to_owned(),
@@ -175,12 +170,12 @@ impl RunReport {
 impl EvaluatedRun {
     fn of(
         predictions: &Predictions,
-        map: Option<&FittedCalibrator>,
-        answers: &BeforeAfter<Answers>,
+        calibrator: Option<&FittedCalibrator>,
+        top_predictions: &BeforeAfter<TopPredictions>,
         examples: Examples,
         intervals: &ComputedIntervals,
     ) -> Result<Self, MetricsError> {
-        let mut evaluation = evaluate(predictions, map, None)?.without_lists();
+        let mut evaluation = evaluate(predictions, calibrator, None)?.without_lists();
         evaluation.intervals = intervals.before;
         if let Some(calibrated) = &mut evaluation.calibrated {
             calibrated.intervals = intervals.after.flatten();
@@ -188,14 +183,15 @@ impl EvaluatedRun {
         Ok(Self {
             split: predictions.split,
             evaluation,
-            reliability: answers.map(|answers| ReliabilityDiagram::of(&answers.top_label)),
-            coverage: answers.map(|answers| CoverageCurve::of(&answers.top_label)),
+            reliability: top_predictions
+                .map(|top_predictions| ReliabilityDiagram::of(&top_predictions.top_label)),
+            coverage: top_predictions.map(|top_predictions| CoverageCurve::of(&top_predictions.top_label)),
             confusion: ConfusionMatrix::of(
                 &predictions.classes,
                 &predictions.labels,
-                &answers.last().predicted,
+                &top_predictions.last().predicted,
             ),
-            by_class: by_class::metrics(&predictions.classes, &predictions.labels, answers),
+            by_class: by_class::metrics(&predictions.classes, &predictions.labels, top_predictions),
             examples,
         })
     }

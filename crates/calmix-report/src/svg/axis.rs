@@ -1,15 +1,13 @@
 //! An axis: its label, its range and its ticks.
 
-use calmix_io::counted::grouped;
+use calmix_io::text::grouped;
 
 /// An axis with its unit in the label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// The quantity, with its unit.
     pub label: String,
-    /// The lowest and the highest value.
     pub range: (f64, f64),
-    /// The positions and texts of the ticks.
     pub ticks: Vec<(f64, String)>,
 }
 
@@ -20,18 +18,17 @@ impl Axis {
     }
 
     /// Shares from 0 to at least `most`, which is at most 1, in per cent.
-    pub fn share_up_to(label: &str, most: f64) -> Self {
-        let per_cent = Self::linear(label, 0.0, (100.0 * most).clamp(1.0, 100.0));
+    pub fn share_up_to(label: &str, max: f64) -> Self {
+        let per_cent = Self::linear(label, 0.0, (100.0 * max).clamp(1.0, 100.0));
         let ticks = per_cent.ticks.into_iter().map(|(at, text)| (at / 100.0, text)).collect();
         Self { range: (0.0, per_cent.range.1 / 100.0), ticks, ..per_cent }
     }
 
-    /// Whole numbers, such as steps.
-    pub fn counts(label: &str, least: u64, most: u64) -> Self {
-        let axis = Self::linear(label, least as f64, most.max(least + 1) as f64);
-        let whole = axis.ticks.into_iter().filter(|(at, _)| at.fract() == 0.0);
-        let ticks = whole.map(|(at, _)| (at, grouped(at.max(0.0) as u64))).collect();
-        Self { ticks, range: (least as f64, axis.range.1), ..axis }
+    pub fn counts(label: &str, min: u64, max: u64) -> Self {
+        let axis = Self::linear(label, min as f64, max.max(min + 1) as f64);
+        let integers = axis.ticks.into_iter().filter(|(at, _)| at.fract() == 0.0);
+        let ticks = integers.map(|(at, _)| (at, grouped(at.max(0.0) as u64))).collect();
+        Self { ticks, range: (min as f64, axis.range.1), ..axis }
     }
 
     /// Any numbers from `low` to `high`, with some five ticks at round numbers.

@@ -1,8 +1,8 @@
-//! A finished drawing, and how it is written as SVG.
+//! A finished drawing, and how it is written as SVG. Text is escaped, since it may come from an untrusted file.
 
 use std::fmt::Write as _;
 
-use super::text::escaped;
+use calmix_io::shown::shown;
 
 /// The colours of every drawing, light and dark. A page includes it once, each SVG file has its own copy.
 pub const STYLE: &str = include_str!("drawing.css");
@@ -10,23 +10,17 @@ pub const STYLE: &str = include_str!("drawing.css");
 /// A drawing of a fixed size, in pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawing {
-    /// What it shows, for screen readers.
     pub title: String,
-    /// The width in pixels.
     pub width: f64,
-    /// The height in pixels.
     pub height: f64,
-    /// The elements.
     pub(super) body: String,
 }
 
 impl Drawing {
-    /// Makes an empty drawing.
     pub fn new(title: &str, width: f64, height: f64) -> Self {
         Self { title: title.to_owned(), width, height, body: String::new() }
     }
 
-    /// Puts several drawings side by side.
     #[must_use]
     pub fn beside(drawings: &[Self]) -> Self {
         let titles: Vec<&str> = drawings.iter().map(|drawing| drawing.title.as_str()).collect();
@@ -43,8 +37,7 @@ impl Drawing {
 
     /// Writes the drawing as an element of a page, which has [`STYLE`].
     pub fn element(&self) -> String {
-        let width = number(self.width);
-        let height = number(self.height);
+        let [width, height] = [self.width, self.height].map(number);
         let title = escaped(&self.title);
         let body = &self.body;
         format!(
@@ -53,10 +46,8 @@ impl Drawing {
         )
     }
 
-    /// Writes the drawing as an SVG file.
     pub fn file(&self) -> String {
-        let width = number(self.width);
-        let height = number(self.height);
+        let [width, height] = [self.width, self.height].map(number);
         let title = escaped(&self.title);
         let body = &self.body;
         format!(
@@ -68,16 +59,13 @@ impl Drawing {
 
     /// A text; `class` says how it looks and where it is anchored.
     pub fn text(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
-        let x = number(x);
-        let y = number(y);
+        let [x, y] = [x, y].map(number);
         let text = escaped(text);
         let _ = write!(self.body, r#"<text x="{x}" y="{y}" class="{class}">{text}</text>"#);
     }
 
-    /// A text that reads upwards.
     pub fn upright_text(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
-        let x = number(x);
-        let y = number(y);
+        let [x, y] = [x, y].map(number);
         let text = escaped(text);
         let _ = write!(
             self.body,
@@ -85,25 +73,21 @@ impl Drawing {
         );
     }
 
-    /// A rectangle.
     pub fn rectangle(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), class: &str) {
         let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(number);
         let _ =
             write!(self.body, r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" class="{class}"/>"#);
     }
 
-    /// A circle of a radius.
     pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, class: &str) {
         let [x, y, radius] = [x, y, radius].map(number);
         let _ = write!(self.body, r#"<circle cx="{x}" cy="{y}" r="{radius}" class="{class}"/>"#);
     }
 
-    /// A line through points.
     pub fn line(&mut self, points: &[(f64, f64)], class: &str) {
         let _ = write!(self.body, r#"<path d="{}" class="{class}"/>"#, path(points));
     }
 
-    /// An area within points.
     pub fn area(&mut self, points: &[(f64, f64)], class: &str) {
         let _ = write!(self.body, r#"<path d="{}Z" class="{class}"/>"#, path(points));
     }
@@ -124,6 +108,33 @@ fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
+/// Escapes a text for HTML and XML: no markup, no control characters, no marks that reorder text.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in shown(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // XML has no place for these, whatever stands for them.
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Shortens a text to at most `most` characters, with an ellipsis if something is left out.
+pub fn shortened(text: &str, max_chars: usize) -> String {
+    let text = shown(text);
+    if text.chars().count() <= max_chars {
+        return text;
+    }
+    text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +150,20 @@ mod tests {
         let both = Drawing::beside(&[drawing.clone(), drawing]);
         assert_eq!((both.width, both.height), (20.0, 5.5));
         assert_eq!([number(-0.001), number(1.5), number(20.0)], ["0", "1.5", "20"]);
+    }
+
+    #[test]
+    fn names_are_cut_by_characters() {
+        assert_eq!(shortened("Größe", 5), "Größe");
+        assert_eq!(shortened("Größen", 5), "Größ…");
+    }
+
+    #[test]
+    fn escaped_text_is_not_markup() {
+        assert_eq!(escaped("\u{ffff}</svg><script>"), "\u{fffd}&lt;/svg&gt;&lt;script&gt;");
+        assert_eq!(
+            escaped("<b>'cat' & \"dog\"\u{1b}"),
+            r"&lt;b&gt;&#39;cat&#39; &amp; &quot;dog&quot;\u{1b}"
+        );
     }
 }

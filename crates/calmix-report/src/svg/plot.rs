@@ -2,66 +2,38 @@
 
 use super::{Axis, Drawing, TONES};
 
-/// What is drawn over the axes, in their units. Tones beyond the last start again with the first.
+/// A mark over the axes, in their units. Tones beyond the last start again with the first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlotMark {
-    /// A line through points.
     Line {
-        /// The points.
         points: Vec<(f64, f64)>,
-        /// Its tone.
         tone: usize,
-        /// Whether it is dashed.
-        dashed: bool,
     },
-    /// Points.
     Dots {
-        /// The points.
         points: Vec<(f64, f64)>,
-        /// Their tone.
         tone: usize,
     },
     /// The area between two lines: x, the lower and the upper y.
     Band {
-        /// The points.
         points: Vec<(f64, f64, f64)>,
-        /// Its tone.
         tone: usize,
     },
     /// A bar that stands on the lower edge: from x to x, and its height.
     Bar {
-        /// Where it begins and ends.
         from_to: (f64, f64),
-        /// Its height.
         height: f64,
-        /// Its tone.
-        tone: usize,
-    },
-    /// A level line: from x to x, and its y.
-    Whisker {
-        /// Where it begins and ends.
-        from_to: (f64, f64),
-        /// Its height.
-        y: f64,
-        /// Its tone.
         tone: usize,
     },
     /// A thin line between two points, for comparison.
     Ideal((f64, f64), (f64, f64)),
 }
 
-/// An entry of the legend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The text of the entry.
     pub text: String,
-    /// Its tone.
     pub tone: usize,
-    /// Whether its line is dashed.
-    pub dashed: bool,
 }
 
-/// Marks over two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
     /// The axis across.
@@ -98,10 +70,9 @@ impl Plot {
         }
         for key in legend {
             let middle = top + 6.0;
-            let dash = if key.dashed { " dash" } else { "" };
             let tone = key.tone % TONES;
-            drawing.line(&[(LEFT, middle), (LEFT + 22.0, middle)], &format!("l{tone}{dash}"));
-            drawing.text((LEFT + 30.0, middle + 4.0), "", &super::fitted(&key.text, LEGEND));
+            drawing.line(&[(LEFT, middle), (LEFT + 22.0, middle)], &format!("l{tone}"));
+            drawing.text((LEFT + 30.0, middle + 4.0), "", &super::shortened(&key.text, LEGEND));
             top += LINE;
         }
         drawing
@@ -121,10 +92,9 @@ impl Plot {
         }
         for mark in &self.marks {
             match mark {
-                PlotMark::Line { points, tone, dashed } => {
-                    let dash = if *dashed { " dash" } else { "" };
+                PlotMark::Line { points, tone } => {
                     let points: Vec<_> = points.iter().map(point).collect();
-                    on.line(&points, &format!("l{}{dash}", tone % TONES));
+                    on.line(&points, &format!("l{}", tone % TONES));
                 }
                 PlotMark::Dots { points, tone } => {
                     for place in points.iter().map(point) {
@@ -141,9 +111,6 @@ impl Plot {
                     let place = (x(from), y(up));
                     let size = (x(to) - x(from), top + height - y(up));
                     on.rectangle(place, size, &format!("f{}", tone % TONES));
-                }
-                &PlotMark::Whisker { from_to: (from, to), y: up, tone } => {
-                    on.line(&[(x(from), y(up)), (x(to), y(up))], &format!("l{}", tone % TONES));
                 }
                 PlotMark::Ideal(from, to) => on.line(&[point(from), point(to)], "ideal"),
             }

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::disk::{Disk, patiently};
+use calmix_io::disk::{Disk, retry_transient};
 use calmix_io::error::{FileError, FileProblem};
 use serde::{Deserialize, Serialize};
 
 use crate::run::is_plain;
 
 /// Bytes that are hashed and then written while they are still in the cache.
-const PIECE: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// A file of a checkpoint, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ pub struct Written {
     pub blake3: String,
 }
 
-/// Writes files into a checkpoint in the making. Many processes may each have one for the same folder; what they
-/// wrote goes to the one that [commits](super::Writer::commit).
+/// Writes files into an uncommitted checkpoint. Many processes may each have one for the same folder; the one that
+/// [commits](super::Writer::commit) gets what they return.
 #[derive(Debug, Clone)]
 pub struct CheckpointFiles {
     pub(super) folder: ConfinedPath,
@@ -36,7 +36,7 @@ pub struct CheckpointFiles {
 }
 
 impl CheckpointFiles {
-    /// Into the folder that a [`Writer`](super::Writer) of another process named.
+    /// Writes into the folder that a [`Writer`](super::Writer) of another process named.
     pub fn new(folder: &Path, disk: Arc<dyn Disk>) -> Self {
         let checkpoints = ConfinedPath::from(folder.parent().unwrap_or(folder));
         Self { folder: checkpoints.join(folder.file_name().unwrap_or_default()), disk }
@@ -48,9 +48,6 @@ impl CheckpointFiles {
     }
 
     /// Writes a file, and returns when it is on the disk.
-    ///
-    /// # Errors
-    /// If the name is invalid or taken, or the disk fails.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<Written, FileError> {
         if !is_plain(name) {
             let problem = FileProblem::Content(format!("{name:?} is not a valid name for a part"));
@@ -58,7 +55,7 @@ impl CheckpointFiles {
         }
         let path = self.folder.join(name);
         let mut tried = false;
-        patiently(&*self.disk, || {
+        retry_transient(&*self.disk, || {
             // A name that is taken is an error, unless an attempt that failed has taken it.
             if std::mem::replace(&mut tried, true) {
                 remove(&*self.disk, &path)?;
@@ -76,7 +73,7 @@ impl CheckpointFiles {
         let cannot = |error| FileError::new(path, error);
         let mut file = self.disk.create(path).map_err(cannot)?;
         let mut content = blake3::Hasher::new();
-        for piece in bytes.chunks(PIECE) {
+        for piece in bytes.chunks(CHUNK_BYTES) {
             content.update(piece);
             self.disk.write(&mut file, piece).map_err(|error| {
                 let place = format!("byte {}", content.count() - piece.len() as u64);
@@ -91,7 +88,7 @@ impl CheckpointFiles {
 }
 
 /// Removes a file, if there is one.
-pub(super) fn remove(disk: &dyn Disk, path: &ConfinedPath) -> Result<(), FileError> {
+pub(crate) fn remove(disk: &dyn Disk, path: &ConfinedPath) -> Result<(), FileError> {
     match disk.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
         _ => Ok(()),

@@ -12,7 +12,7 @@ use super::found::{Checkpoint, name, steps};
 use super::read::Fault;
 
 /// The fewest usable checkpoints that a run retains.
-const FEWEST: usize = 2;
+const MIN_CHECKPOINTS: usize = 2;
 
 /// The folder of the checkpoints that this process writes to.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct CheckpointFolder {
 
 impl CheckpointFolder {
     pub(super) fn new(path: ConfinedPath, keep: usize, disk: Arc<dyn Disk>) -> Self {
-        Self { path, keep: keep.max(FEWEST), disk, usable: BTreeMap::new() }
+        Self { path, keep: keep.max(MIN_CHECKPOINTS), disk, usable: BTreeMap::new() }
     }
 
     /// The folder of the checkpoint of a step.

@@ -10,8 +10,7 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open::check_folder;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
-use super::read::{Fault, patiently, read_written, verify};
-use super::unusable::SkippedCheckpoint;
+use super::read::{Fault, SkippedCheckpoint, read_written, retry_transient, verify};
 use crate::error::RunError;
 
 /// The newest checkpoint that can be used.
@@ -31,16 +30,16 @@ pub struct Checkpoint {
     hash: String,
 }
 
-/// Finds the newest checkpoint in a folder of checkpoints whose every byte is as it was written; `None` if there are no
+/// Finds the newest checkpoint in a folder whose every byte is as it was written; `None` if there are no
 /// checkpoints. Nothing is changed, so this needs no lock.
 ///
 /// # Errors
-/// If there are checkpoints and none can be used, the newest whole one is in another format, or the system cannot read
+/// If there are checkpoints and none can be used, the newest intact one is in another format, or the system cannot read
 /// one, also after a while.
 pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>, RunError> {
     let folder = folder.into();
     let mut skipped = Vec::new();
-    let listed = patiently(|| Ok(steps(&folder)?))?;
+    let listed = retry_transient(|| Ok(steps(&folder)?))?;
     for step in listed.into_iter().rev() {
         match Checkpoint::of_step(&folder.join(name(step)), step) {
             Ok(checkpoint) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
@@ -55,11 +54,8 @@ pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>
 }
 
 impl Checkpoint {
-    /// The checkpoint in a folder called `step-000000120` or alike, whether or not there are newer ones. Nothing is
-    /// changed, so this needs no lock.
-    ///
-    /// # Errors
-    /// If the folder is not called so, a byte is not as it was written, or it is in another format.
+    /// Opens the checkpoint in a folder named like `step-000000120`, whether or not there are newer ones. Nothing is changed, so
+    /// this needs no lock.
     pub fn open(folder: &Path) -> Result<Self, RunError> {
         let step = folder.file_name().and_then(|name| step_of(&name.to_string_lossy()));
         let step = step.ok_or_else(|| RunError::CheckpointName { path: folder.to_owned() })?;
@@ -71,10 +67,7 @@ impl Checkpoint {
         Self::verified(folder, step, |_, _| true)
     }
 
-    /// The checkpoint of a step in a folder of checkpoints, of which only the files that are `needed` are verified.
-    ///
-    /// # Errors
-    /// If a byte of these is not as it was written, or it is in another format.
+    /// Opens the checkpoint of a step in a folder of checkpoints, and verifies only the files that are `needed`.
     pub fn of_files(
         folder: impl Into<ConfinedPath>,
         step: u64,
@@ -88,7 +81,7 @@ impl Checkpoint {
         step: u64,
         needed: impl Fn(&str, &Identity) -> bool,
     ) -> Result<Self, Fault> {
-        patiently(|| Self::verify(folder, step, &needed))
+        retry_transient(|| Self::verify(folder, step, &needed))
     }
 
     fn verify(
@@ -126,27 +119,21 @@ impl Checkpoint {
     }
 
     /// Reads a file, and checks it again.
-    ///
-    /// # Errors
-    /// If there is no file of this name, or it has changed since.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, FileError> {
         self.bytes_up_to(name, u64::MAX)
     }
 
-    /// [`bytes`](Self::bytes) of a file that has at most `longest`, since a manifest may come from an untrusted source.
-    ///
-    /// # Errors
-    /// As [`bytes`](Self::bytes), and if it is longer.
-    pub fn bytes_up_to(&self, name: &str, longest: u64) -> Result<Vec<u8>, FileError> {
+    /// [`bytes`](Self::bytes) of a file that has at most `max_bytes`, since a manifest may come from an untrusted source.
+    pub fn bytes_up_to(&self, name: &str, max_bytes: u64) -> Result<Vec<u8>, FileError> {
         let written = self.manifest.file(name).ok_or_else(|| {
             let problem = FileProblem::Content(format!("the part {name:?} is missing"));
             FileError::new(&self.folder, problem).hint("is this a checkpoint of the same method?")
         })?;
-        if written.length > longest {
-            let problem = format!("{} bytes, more than {longest}", written.length);
+        if written.length > max_bytes {
+            let problem = format!("{} bytes, more than {max_bytes}", written.length);
             return Err(FileError::new(self.folder.join(name), FileProblem::Limit(problem)));
         }
-        let read = patiently(|| Ok(read_written(&self.folder, written)?));
+        let read = retry_transient(|| Ok(read_written(&self.folder, written)?));
         read.map_err(|fault| match fault {
             Fault::Damaged(error) | Fault::Unreadable(error) => error,
             Fault::OtherFormat { path, .. } => {
@@ -161,7 +148,7 @@ pub(super) fn name(step: u64) -> String {
     format!("step-{step:09}")
 }
 
-/// Whether this is the name of a checkpoint.
+/// Returns whether this is the name of a checkpoint.
 pub(crate) fn is_step(name: &str) -> bool {
     step_of(name).is_some()
 }
@@ -175,14 +162,11 @@ fn step_of(text: &str) -> Option<u64> {
 ///
 /// The replacement takes two renames. A process killed between them leaves both checkpoints under scratch names, and removing
 /// them would lose the step, or the whole run if it has no other. Only the process that holds the run's lock may call it.
-///
-/// # Errors
-/// If the folder cannot be read, or a checkpoint cannot be renamed.
-pub(crate) fn put_back(disk: &dyn Disk, folder: &ConfinedPath) -> Result<(), FileError> {
+pub(crate) fn restore_replaced(disk: &dyn Disk, folder: &ConfinedPath) -> Result<(), FileError> {
     let present = steps(folder)?;
     let mut missing: BTreeMap<u64, Vec<ConfinedPath>> = BTreeMap::new();
     for (scratch, path) in atomic_file::names(folder)? {
-        let step = atomic_file::stands_for(&scratch).and_then(step_of);
+        let step = atomic_file::final_name(&scratch).and_then(step_of);
         if let Some(step) = step.filter(|step| !present.contains(step)) {
             missing.entry(step).or_default().push(path);
         }
@@ -199,10 +183,7 @@ pub(crate) fn put_back(disk: &dyn Disk, folder: &ConfinedPath) -> Result<(), Fil
     Ok(())
 }
 
-/// The steps of all checkpoints in a folder, whole or not. The step orders checkpoints; timestamps are ignored.
-///
-/// # Errors
-/// If the folder is not a real one or cannot be read.
+/// Lists the steps of all checkpoints in a folder, intact or not. The step orders checkpoints; timestamps are ignored.
 pub fn steps(folder: impl Into<ConfinedPath>) -> Result<BTreeSet<u64>, FileError> {
     let folder = folder.into();
     check_folder(&folder)?;

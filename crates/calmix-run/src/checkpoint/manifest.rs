@@ -1,7 +1,6 @@
 //! `MANIFEST`: the files of a checkpoint with their hashes, which verify every byte.
 //!
-//! One line of JSON, the hash of that line, and nothing else: what is read must be the very bytes that would be
-//! written for what it says. Each file has its length and its blake3. Tensors have no checksums of their own: a file
+//! One line of JSON, the hash of that line, and nothing else: it must be the very bytes that calmix would write for its content. Each file has its length and its blake3. Tensors have no checksums of their own: a file
 //! with one wrong byte is not used in part, so they would cost a pass over the data and decide nothing.
 
 use std::path::Path;
@@ -12,14 +11,13 @@ use calmix_io::safe_open::read;
 use serde::{Deserialize, Serialize};
 
 use super::files::Written;
-use super::read::Fault;
-use super::unusable::FORMAT;
+use super::read::{FORMAT, Fault};
 use crate::run::{Mark, is_plain};
 
 /// The name of the manifest, which no part can have: theirs are in lower case.
 pub(super) const MANIFEST: &str = "MANIFEST";
 /// Bytes of the longest manifest: some twenty thousand files.
-const LONGEST: u64 = 4 << 20;
+const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 
 /// The run that a checkpoint belongs to: what must be the same for a run to continue from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +31,10 @@ pub struct Identity {
     pub split: String,
     /// Groups, which are batches with a plan of their own.
     pub groups: u32,
-    /// Logical shards of a group. With `groups` this lays out the state, whatever the number of processes.
-    pub shards: u32,
+    /// Micro-batches of a group. With `groups` this lays out the state, whatever the number of processes.
+    // The name before it was renamed: every byte of a manifest is checked.
+    #[serde(rename = "shards")]
+    pub micro_batches: u32,
 }
 
 /// The manifest of a checkpoint.
@@ -73,21 +73,20 @@ impl Manifest {
         bytes.extend_from_slice(hash.as_bytes());
         bytes.push(b'\n');
         match bytes.len() as u64 {
-            ..=LONGEST => Ok((bytes, hash)),
-            length => Err(FileProblem::Limit(format!("a manifest of {length} bytes, more than {LONGEST}"))),
+            ..=MAX_MANIFEST_BYTES => Ok((bytes, hash)),
+            length => Err(FileProblem::Limit(format!(
+                "a manifest of {length} bytes, more than {MAX_MANIFEST_BYTES}"
+            ))),
         }
     }
 
     /// Reads the manifest of the checkpoint in `folder`, and its hash.
     pub(super) fn read(folder: &ConfinedPath, step: u64) -> Result<(Self, String), Fault> {
         let path = folder.join(MANIFEST);
-        Self::from_bytes(&read(&path, LONGEST)?, &path, step)
+        Self::from_bytes(&read(&path, MAX_MANIFEST_BYTES)?, &path, step)
     }
 
     /// Reads the bytes of the file `path`, and their hash.
-    ///
-    /// # Errors
-    /// If they are not the bytes that calmix writes for this manifest, or of another step or format.
     pub fn from_bytes(bytes: &[u8], path: &Path, step: u64) -> Result<(Self, String), Fault> {
         let bad = |problem| FileError::new(path, problem);
         let changed = |what: &str| bad(FileProblem::Changed(what.to_owned()));
@@ -119,7 +118,7 @@ impl Manifest {
         Ok((manifest, hash.to_string()))
     }
 
-    /// Whether the names of its files are plain and ascend.
+    /// Checks that the names of its files are plain and ascend.
     pub(super) fn check(&self) -> Result<(), FileProblem> {
         if let Some(file) = self.files.iter().find(|file| !is_plain(&file.name)) {
             return Err(FileProblem::Content(format!("{:?} is not a valid name for a part", file.name)));

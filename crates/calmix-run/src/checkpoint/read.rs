@@ -13,6 +13,18 @@ use calmix_io::safe_open::{open, read};
 use super::files::Written;
 use crate::error::RunError;
 
+/// The format of checkpoints that this version writes and reads.
+pub const FORMAT: u32 = 3;
+
+/// A checkpoint that cannot be used.
+#[derive(Debug)]
+pub struct SkippedCheckpoint {
+    /// The step of the checkpoint.
+    pub step: u64,
+    /// The file that is damaged, where, and how.
+    pub reason: FileError,
+}
+
 /// Why a checkpoint cannot be used.
 #[derive(Debug)]
 pub enum Fault {
@@ -38,19 +50,19 @@ impl From<FileError> for Fault {
 impl From<Fault> for RunError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Damaged(error) => Self::own_file(error),
+            Fault::Damaged(error) => Self::of_run_file(error),
             Fault::Unreadable(error) => Self::Unreadable(error),
             Fault::OtherFormat { path, format } => Self::OtherFormat { path, format },
         }
     }
 }
 
-/// How often to read again what could not be read: about eleven seconds in all, which is more than a filer takes to fail
-/// over to its twin, and not too long to wait for an error about missing permissions.
+/// Attempts to read a file: about eleven seconds in all, which is more than a filer takes to fail over, and not too long to wait for
+/// an error about missing permissions.
 const ATTEMPTS: usize = 7;
 
 /// Reads, and once more after a while as long as the system fails.
-pub(super) fn patiently<T>(read: impl Fn() -> Result<T, Fault>) -> Result<T, Fault> {
+pub(super) fn retry_transient<T>(read: impl Fn() -> Result<T, Fault>) -> Result<T, Fault> {
     for wait in BackOff::default().take(ATTEMPTS) {
         match read() {
             Err(Fault::Unreadable(_)) => thread::sleep(wait),
@@ -70,15 +82,15 @@ pub(super) fn read_written(folder: &ConfinedPath, written: &Written) -> Result<V
     Ok(bytes)
 }
 
-/// Whether a file is exactly what was written, in a fixed amount of memory.
+/// Checks that a file is exactly what was written, in a fixed amount of memory.
 pub(super) fn verify(folder: &ConfinedPath, written: &Written) -> Result<(), FileError> {
     /// Long enough for the hash to use whole vectors, short enough for a cache.
-    const PIECE: usize = 256 << 10;
+    const CHUNK_BYTES: usize = 256 << 10;
     let path = folder.join(&written.name);
     let (mut file, length) = open(&path)?;
     check_length(&path, length, written)?;
     let mut hasher = blake3::Hasher::new();
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; CHUNK_BYTES];
     loop {
         match file.read(&mut piece) {
             Ok(0) => break,

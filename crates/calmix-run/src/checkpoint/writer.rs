@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::disk::{Disk, patiently};
+use calmix_io::disk::{Disk, retry_transient};
 use calmix_io::error::{FileError, FileProblem};
 
 use super::files::{CheckpointFiles, Written, remove};
@@ -14,14 +14,14 @@ use super::manifest::{Identity, MANIFEST, Manifest};
 use crate::error::RunError;
 use crate::run::Mark;
 
-/// A checkpoint in the making. Dropped before it is committed, it is removed.
+/// A checkpoint that is being written. Dropped before it is committed, it is removed.
 #[derive(Debug)]
 pub struct Writer<'a> {
     step: u64,
     parts: CheckpointFiles,
     checkpoints: &'a mut CheckpointFolder,
-    /// Whether it takes the place of a checkpoint of the same step.
-    in_place: bool,
+    /// Whether it replaces a checkpoint of the same step.
+    replaces: bool,
     committed: bool,
 }
 
@@ -33,21 +33,21 @@ pub struct Committed {
     /// Steps whose checkpoints were removed, since enough newer ones are there.
     pub removed: Vec<u64>,
     /// Why old checkpoints could not be removed. The new one is complete nevertheless.
-    pub trouble: Option<FileError>,
+    pub cleanup_error: Option<FileError>,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(
         step: u64,
         checkpoints: &'a mut CheckpointFolder,
-        in_place: bool,
+        replaces: bool,
     ) -> Result<Self, FileError> {
         let disk = Arc::clone(&checkpoints.disk);
         let path = checkpoints.of_step(step);
         let make = || atomic_file::make(&path, |scratch| disk.create_folder(scratch));
-        let ((), folder) = patiently(&*disk, make)?;
+        let ((), folder) = retry_transient(&*disk, make)?;
         let parts = CheckpointFiles { folder, disk };
-        Ok(Self { step, parts, checkpoints, in_place, committed: false })
+        Ok(Self { step, parts, checkpoints, replaces, committed: false })
     }
 
     /// Writes its files; [its folder](CheckpointFiles::folder) is for other processes that write theirs.
@@ -67,7 +67,7 @@ impl<'a> Writer<'a> {
         journal: Mark,
         files: Vec<Written>,
     ) -> Result<Committed, RunError> {
-        self.commit_files(identity, journal, files).map_err(RunError::own_file)
+        self.commit_files(identity, journal, files).map_err(RunError::of_run_file)
     }
 
     fn commit_files(
@@ -80,7 +80,8 @@ impl<'a> Writer<'a> {
         let manifest = Manifest::new(self.step, identity, journal, files);
         let path = folder.join(MANIFEST);
         manifest.check().map_err(|problem| FileError::new(&path, problem))?;
-        let found = patiently(&**disk, || atomic_file::names(folder))?.into_iter().map(|(name, _)| name);
+        let found =
+            retry_transient(&**disk, || atomic_file::names(folder))?.into_iter().map(|(name, _)| name);
         let names: Vec<_> = manifest.files.iter().map(|file| file.name.clone()).collect();
         if !found.eq(names) {
             let problem =
@@ -90,18 +91,20 @@ impl<'a> Writer<'a> {
         let (bytes, hash) = manifest.to_bytes().map_err(|problem| FileError::new(&path, problem))?;
         self.parts.write_manifest(&bytes)?;
         let sync = |folder: &ConfinedPath| {
-            patiently(&**disk, || disk.sync_folder(folder).map_err(|error| FileError::new(folder, error)))
+            retry_transient(&**disk, || {
+                disk.sync_folder(folder).map_err(|error| FileError::new(folder, error))
+            })
         };
         sync(folder)?;
         let path = self.checkpoints.of_step(self.step);
         let mut before = None;
-        if self.in_place {
+        if self.replaces {
             let scratch = atomic_file::scratch(&path);
             rename(&**disk, &path, &scratch)?;
             before = Some(scratch);
         }
         rename(&**disk, folder, &path).inspect_err(|_| {
-            // Back to its place, if that is possible.
+            // Restore the old one, if that is possible.
             let _ = before.as_ref().map(|before| disk.rename(before, &path));
         })?;
         self.committed = true;
@@ -109,8 +112,8 @@ impl<'a> Writer<'a> {
         self.checkpoints.usable.insert(self.step, true);
         // If this fails, the next process that opens the run does it.
         let _ = before.map(|before| disk.remove_folder(&before));
-        let (removed, trouble) = self.checkpoints.collect(self.step);
-        Ok(Committed { hash, removed, trouble })
+        let (removed, cleanup_error) = self.checkpoints.collect(self.step);
+        Ok(Committed { hash, removed, cleanup_error })
     }
 }
 
@@ -119,7 +122,7 @@ impl CheckpointFiles {
     fn write_manifest(&self, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.folder.join(MANIFEST);
         let mut tried = false;
-        patiently(&*self.disk, || {
+        retry_transient(&*self.disk, || {
             if std::mem::replace(&mut tried, true) {
                 remove(&*self.disk, &path)?;
             }
@@ -131,7 +134,7 @@ impl CheckpointFiles {
 /// Renames a folder. An attempt that returned an error may still have succeeded.
 fn rename(disk: &dyn Disk, from: &ConfinedPath, to: &ConfinedPath) -> Result<(), FileError> {
     let mut tried = false;
-    patiently(disk, || match disk.rename(from, to) {
+    retry_transient(disk, || match disk.rename(from, to) {
         Err(error) if tried && error.kind() == io::ErrorKind::NotFound && to.exists() => Ok(()),
         Err(error) => {
             tried = true;

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collectives::Collectives;
-
 /// The speed of the run since the last interval. A line of `timing.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,8 +48,7 @@ pub struct Reading {
     pub elapsed: Duration,
     /// The part of that time it waited for data.
     pub waited: Duration,
-    /// What it sent to the other processes of its run, if any, how long that took, and in how many
-    /// collectives.
+    /// Bytes sent to the other processes of the run, if any, the time that took, and the collectives.
     pub exchanged: Option<(u64, Duration, Collectives)>,
 }
 
@@ -61,7 +58,7 @@ pub struct Pacer {
     first_step: u64,
     last_step: u64,
     before: Reading,
-    /// How long the first step took.
+    /// The time of the first step.
     warm_up: Option<Duration>,
 }
 
@@ -106,6 +103,33 @@ impl Pacer {
             elapsed_seconds: now.elapsed.as_secs_f64(),
             left_seconds: (made > 0).then(|| left * elapsed.as_secs_f64() / made as f64),
             processes,
+        }
+    }
+}
+
+/// The number of collective operations in training steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collectives {
+    /// All-gathers over all processes.
+    pub world_gathers: u64,
+    /// Sums over all processes, each a scatter and a gather.
+    pub sums: u64,
+    /// All-gathers in the groups of this process.
+    pub group_gathers: u64,
+    /// Calls of all-to-all in the groups of this process.
+    pub exchanges: u64,
+}
+
+impl Collectives {
+    /// The number since an earlier count.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            world_gathers: self.world_gathers.saturating_sub(before.world_gathers),
+            sums: self.sums.saturating_sub(before.sums),
+            group_gathers: self.group_gathers.saturating_sub(before.group_gathers),
+            exchanges: self.exchanges.saturating_sub(before.exchanges),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Note, Step};
 
 /// A step that uses a smaller share of its unlabelled samples counts as starved.
-const LEAST: f64 = 0.01;
+const MIN_UTILISATION: f64 = 0.01;
 /// The number of starved steps in a row before a warning.
 const PATIENCE: u64 = 200;
 
@@ -22,10 +22,11 @@ pub struct Starvation {
 }
 
 impl Starvation {
-    /// Takes the utilisation of a step. Not every step has to be given: the period is measured by step numbers.
-    pub fn see(&mut self, step: &Step) -> Option<Note> {
+    /// Updates with the utilisation of a step, and returns a warning if it is due. Steps may be left out: the period is measured by
+    /// step numbers.
+    pub fn update(&mut self, step: &Step) -> Option<Note> {
         let used = step.utilisation?;
-        if used >= LEAST {
+        if used >= MIN_UTILISATION {
             *self = Self::default();
             return None;
         }
@@ -39,7 +40,7 @@ impl Starvation {
             step: step.step,
             text: format!(
                 "less than {:.0}% of the unlabelled samples were used in each of {starved} steps",
-                100.0 * LEAST
+                100.0 * MIN_UTILISATION
             ),
             hint: "few predictions are confident enough: lower the threshold, train on the labelled samples for \
                    longer first, or check that the classes are balanced and the labels right"
@@ -60,7 +61,7 @@ mod tests {
 
     /// The steps at which it warns.
     fn notes(watch: &mut Starvation, steps: impl Iterator<Item = Step>) -> Vec<u64> {
-        steps.filter_map(|step| watch.see(&step)).map(|note| note.step).collect()
+        steps.filter_map(|step| watch.update(&step)).map(|note| note.step).collect()
     }
 
     #[test]

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use calmix_core::loss::{LossKind, LossTerm};
-use calmix_metrics::mean_margins::Margins;
+use calmix_metrics::margins::Margins;
 use calmix_metrics::pseudo_labels::{ImpurityOf, PseudoLabelMetrics};
-use serde::{Deserialize, Serialize};
-
-use super::number;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One update of the network.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
     /// The number of updates so far, including this one.
     pub step: u64,
@@ -19,7 +17,7 @@ pub struct Step {
     /// The loss and its parts.
     pub loss: Loss,
     /// The Euclidean norm of the gradient, before clipping.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub gradient_norm: Option<f32>,
     /// The mean weight of the unlabelled samples: one minus the mask rate if weights are 0 or 1. `None` if
     /// there are no unlabelled samples.
@@ -55,16 +53,16 @@ pub struct Step {
 #[serde(deny_unknown_fields)]
 pub struct Loss {
     /// The sum of all parts.
-    #[serde(deserialize_with = "number::or_nan")]
+    #[serde(deserialize_with = "or_nan")]
     pub total: f32,
     /// The loss of the labelled samples.
-    #[serde(deserialize_with = "number::or_nan")]
+    #[serde(deserialize_with = "or_nan")]
     pub labelled: f32,
     /// The loss of the unlabelled samples at their pseudo-labels.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub unlabelled: Option<f32>,
     /// The loss of the mixtures.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub mix: Option<f32>,
     /// Further terms of the method, by name: `fairness`, `logit_distance`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -98,19 +96,24 @@ impl Loss {
 impl Step {
     /// Makes an update with its loss only; the other fields are empty.
     pub fn new(step: u64, loss: Loss) -> Self {
-        Self {
-            step,
-            learning_rate: 0.0,
-            loss,
-            gradient_norm: None,
-            utilisation: None,
-            impurity: None,
-            impurity_of: None,
-            pseudo: None,
-            margin: None,
-            mixes: None,
-            skipped: None,
-            overflows: None,
-        }
+        Self { step, loss, ..Self::default() }
     }
+}
+
+/// Reads a number; `null` becomes NaN, since JSON has no number that is not finite.
+fn or_nan<'de, D, F>(from: D) -> Result<F, D::Error>
+where
+    D: Deserializer<'de>,
+    F: Deserialize<'de> + From<f32>,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_else(|| f32::NAN.into()))
+}
+
+/// Reads an optional field that is present: a `null` was measured and is not finite.
+fn present<'de, D, F>(from: D) -> Result<Option<F>, D::Error>
+where
+    D: Deserializer<'de>,
+    F: Deserialize<'de> + From<f32>,
+{
+    or_nan(from).map(Some)
 }

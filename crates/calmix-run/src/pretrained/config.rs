@@ -42,20 +42,13 @@ pub struct PretrainedConfig {
 
 impl PretrainedConfig {
     /// Reads the text of a `config.json`. Keys that calmix does not need are ignored.
-    ///
-    /// # Errors
-    /// If it is not JSON, or a value that calmix needs has the wrong type or is out of range.
     pub fn parse(text: &[u8]) -> Result<Self, RunError> {
-        let whole: Value =
+        let parsed: Value =
             serde_json::from_slice(text).map_err(|error| RunError::Format(format!("not JSON: {error}")))?;
-        let whole = object("config.json", &whole)?;
-        // Older files of timm have everything at the top.
-        let trained = match whole.get("pretrained_cfg") {
-            None | Some(Value::Null) => whole,
-            Some(inner) => object("pretrained_cfg", inner)?,
-        };
+        let config = object("config.json", &parsed)?;
+        let trained = pretrained_section(config)?;
         let mut stride = None;
-        if let Some(arguments) = whole.get("model_args").filter(|value| !value.is_null()) {
+        if let Some(arguments) = config.get("model_args").filter(|value| !value.is_null()) {
             let arguments = object("model_args", arguments)?;
             stride = string("stride", arguments)?;
             if let Some(other) = arguments.keys().find(|key| *key != "stride") {
@@ -66,7 +59,7 @@ impl PretrainedConfig {
             }
         }
         // The tag after the name, such as `.in1k`, names the training data.
-        let architecture = string("architecture", whole)?;
+        let architecture = string("architecture", config)?;
         let architecture = architecture.map(|name| name.split('.').next().unwrap_or_default().to_owned());
         Ok(Self {
             architecture,
@@ -81,9 +74,6 @@ impl PretrainedConfig {
 
     /// Reads the metadata of a file of weights: the text of a `config.json`, or what a run writes into its model. `None`
     /// if there is no such metadata.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse), and if the file is not safetensors.
     pub fn embedded(weights: &[u8]) -> Result<Option<Self>, RunError> {
         let (_, header) = SafeTensors::read_metadata(weights)?;
         if let Some(text) = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)) {
@@ -126,6 +116,14 @@ pub(crate) fn object<'a>(key: &'static str, value: &'a Value) -> Result<&'a Map<
     value.as_object().ok_or_else(|| refused(key, value, "an object"))
 }
 
+/// Returns the section about the images. Older files of timm have everything at the top.
+pub(crate) fn pretrained_section(config: &Map<String, Value>) -> Result<&Map<String, Value>, RunError> {
+    match config.get("pretrained_cfg") {
+        None | Some(Value::Null) => Ok(config),
+        Some(inner) => object("pretrained_cfg", inner),
+    }
+}
+
 pub(crate) fn string(key: &'static str, from: &Map<String, Value>) -> Result<Option<String>, RunError> {
     match from.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -152,12 +150,12 @@ pub(crate) fn channels(key: &'static str, from: &Map<String, Value>) -> Result<O
         value.as_array().and_then(|numbers| numbers.iter().map(Value::as_f64).collect());
     let numbers: Option<[f64; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // A deviation so small that its inverse is not finite in f32 would make every image NaN.
-    let (least, expected) = match key {
+    let (min, expected) = match key {
         "std" | "image_std" => (1e-6, "three numbers from 0.000001 to 1, for red, green and blue"),
         _ => (0.0, "three numbers from 0 to 1, for red, green and blue"),
     };
-    let is_sound = |numbers: &[f64; 3]| numbers.iter().all(|number| (least..=1.0).contains(number));
-    numbers.filter(is_sound).map(Some).ok_or_else(|| refused(key, value, expected))
+    let is_valid = |numbers: &[f64; 3]| numbers.iter().all(|number| (min..=1.0).contains(number));
+    numbers.filter(is_valid).map(Some).ok_or_else(|| refused(key, value, expected))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::RunError;
-use crate::pretrained::config::{MAX_SIDE, channels, object, refused, size, string};
+use crate::pretrained::config::{MAX_SIDE, channels, object, pretrained_section, refused, size, string};
 
 /// The file of transformers.
 pub const PREPROCESSOR: &str = "preprocessor_config.json";
@@ -13,14 +13,14 @@ pub const PREPROCESSOR: &str = "preprocessor_config.json";
 const BILINEAR: u64 = 2;
 const BICUBIC: u64 = 3;
 
-/// How the images of an encoder are made; `None` for what the configuration does not say.
+/// The preprocessing of an encoder's images; `None` for fields that the configuration lacks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EncoderConfig {
     /// Pixels of a side of the images.
     pub size: Option<u32>,
     /// Pixels of the shorter side before the centre crop.
     pub resize: Option<u32>,
-    /// How images are resized: `bilinear` or `bicubic`.
+    /// The resizing filter: `bilinear` or `bicubic`.
     pub filter: Option<String>,
     /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
     pub mean: Option<[f64; 3]>,
@@ -30,33 +30,30 @@ pub struct EncoderConfig {
 
 impl EncoderConfig {
     /// Reads the text of a `preprocessor_config.json`. Keys that calmix does not need are ignored.
-    ///
-    /// # Errors
-    /// If it is not JSON, or a value that calmix needs has the wrong type, is out of range or cannot be followed.
     pub fn of_preprocessor(text: &[u8]) -> Result<Self, RunError> {
-        let whole = parsed(text)?;
-        let whole = object(PREPROCESSOR, &whole)?;
-        let is_off = |key: &str| whole.get(key) == Some(&Value::Bool(false));
-        if let Some(factor) = whole.get("rescale_factor").filter(|_| !is_off("do_rescale")) {
+        let config = parsed(text)?;
+        let config = object(PREPROCESSOR, &config)?;
+        let is_off = |key: &str| config.get(key) == Some(&Value::Bool(false));
+        if let Some(factor) = config.get("rescale_factor").filter(|_| !is_off("do_rescale")) {
             let is_usual = factor.as_f64().is_some_and(|factor| (factor * 255.0 - 1.0).abs() < 1e-3);
             if !is_usual {
                 return Err(refused("rescale_factor", factor, "1/255"));
             }
         }
-        let scaled = side("size", whole.get("size"))?;
+        let scaled = side("size", config.get("size"))?;
         let cropped =
-            if is_off("do_center_crop") { None } else { side("crop_size", whole.get("crop_size"))? };
+            if is_off("do_center_crop") { None } else { side("crop_size", config.get("crop_size"))? };
         let is_cropped = cropped.is_some() && !is_off("do_center_crop");
         let (mut size, mut resize) = if is_cropped { (cropped, scaled) } else { (scaled, None) };
         // ConvNeXt stores the side of its crop, and its share of the shorter side.
-        if let Some(share) = whole.get("crop_pct").and_then(Value::as_f64)
+        if let Some(share) = config.get("crop_pct").and_then(Value::as_f64)
             && (0.1..=1.0).contains(&share)
             && let Some(side) = scaled
         {
             size = Some(side);
             resize = Some((f64::from(side) / share).floor() as u32);
         }
-        let filter = match whole.get("resample").and_then(Value::as_u64) {
+        let filter = match config.get("resample").and_then(Value::as_u64) {
             Some(BILINEAR) => Some("bilinear".to_owned()),
             Some(BICUBIC) => Some("bicubic".to_owned()),
             _ => None,
@@ -64,22 +61,16 @@ impl EncoderConfig {
         let (mean, std) = if is_off("do_normalize") {
             (Some([0.0; 3]), Some([1.0; 3]))
         } else {
-            (channels("image_mean", whole)?, channels("image_std", whole)?)
+            (channels("image_mean", config)?, channels("image_std", config)?)
         };
         Ok(Self { size, resize, filter, mean, std })
     }
 
     /// Reads the text of timm's `config.json`.
-    ///
-    /// # Errors
-    /// As [`of_preprocessor`](Self::of_preprocessor).
     pub fn of_timm(text: &[u8]) -> Result<Self, RunError> {
-        let whole = parsed(text)?;
-        let whole = object("config.json", &whole)?;
-        let trained = match whole.get("pretrained_cfg") {
-            None | Some(Value::Null) => whole,
-            Some(inner) => object("pretrained_cfg", inner)?,
-        };
+        let config = parsed(text)?;
+        let config = object("config.json", &config)?;
+        let trained = pretrained_section(config)?;
         let size = size(trained)?;
         let share =
             trained.get("crop_pct").and_then(Value::as_f64).filter(|share| (0.1..=1.0).contains(share));

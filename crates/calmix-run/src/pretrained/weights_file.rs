@@ -12,9 +12,8 @@ use crate::model_info::ModelInfo;
 use crate::pretrained::config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 
 /// Bytes of the longest file that is read.
-const LONGEST: u64 = 2 << 30;
+const MAX_WEIGHTS_BYTES: u64 = 2 << 30;
 
-/// The extensions of pickles.
 const PICKLES: [&str; 5] = ["pth", "pt", "bin", "ckpt", "pkl"];
 
 /// The extension of files of weights.
@@ -47,7 +46,7 @@ impl WeightsFile {
         if is_pickle(path) {
             return Err(pickle(path));
         }
-        let mut file = Self::parse(path, read_following(path, LONGEST)?)?;
+        let mut file = Self::parse(path, read_following(path, MAX_WEIGHTS_BYTES)?)?;
         file.config = read_beside(path, CONFIG, MAX_CONFIG_BYTES)?;
         if let Some(text) = &file.config {
             let beside = path.with_file_name(CONFIG);
@@ -62,11 +61,8 @@ impl WeightsFile {
 
     /// Reads the copy of a file of weights in the folder of a run, which may be untrusted: a link is refused, and
     /// nothing beside the file is read.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_own(path: &Path) -> Result<Self, FileError> {
-        Self::parse(path, safe_open::read(path, LONGEST)?)
+    pub fn read_from_run(path: &Path) -> Result<Self, FileError> {
+        Self::parse(path, safe_open::read(path, MAX_WEIGHTS_BYTES)?)
     }
 
     fn parse(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
@@ -86,15 +82,12 @@ impl WeightsFile {
         ModelInfo::hash(&self.bytes)
     }
 
-    /// The last configuration that has a value.
+    /// Returns a value from the last configuration that has it.
     pub fn configured<T>(&self, what: impl Fn(&PretrainedConfig) -> Option<T>) -> Option<T> {
         self.configs.iter().rev().find_map(|(_, config)| what(config))
     }
 
     /// The network of the weights: the one that the configuration names, or the one with the same tensors under timm's names.
-    ///
-    /// # Errors
-    /// If it does not match a network that calmix supports, or not the one that its configuration names.
     pub fn network(&self) -> Result<Architecture, FileError> {
         let refused = |path: &Path, problem: String| FileError::new(path, FileProblem::Content(problem));
         let of = |architecture: Architecture| Layout::of_network(architecture, FirstBlock::default(), 0);
@@ -121,31 +114,31 @@ impl WeightsFile {
 }
 
 /// Reads the file of that name beside another, if there is one.
-pub(crate) fn read_beside(path: &Path, name: &str, longest: u64) -> Result<Option<Vec<u8>>, FileError> {
+pub(crate) fn read_beside(path: &Path, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
     let beside = path.with_file_name(name);
     if !safe_open::exists(&beside) {
         return Ok(None);
     }
-    read_following(&beside, longest).map(Some)
+    read_following(&beside, max_bytes).map(Some)
 }
 
 /// The user's own path: a link is followed, as for datasets. Hubs' caches consist of links.
-fn read_following(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
+fn read_following(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
     // Errors show the path that the user gave.
-    safe_open::read(&target, longest).map_err(|mut error| {
+    safe_open::read(&target, max_bytes).map_err(|mut error| {
         path.clone_into(&mut error.path);
         error
     })
 }
 
-/// Whether a text looks like a path of a file of weights rather than a name.
+/// Returns whether a text looks like a path of a file of weights rather than a name.
 pub(crate) fn is_path(named: &str) -> bool {
     let path = Path::new(named);
     is_pickle(path) || is_named(path, &[SAFETENSORS]) || path.components().count() > 1 || path.is_file()
 }
 
-/// Whether a file is a pickle by its name. calmix never reads one, since it can run code.
+/// Returns whether a file is a pickle by its name. calmix never reads one, since it can run code.
 pub fn is_pickle(path: &Path) -> bool {
     is_named(path, &PICKLES)
 }

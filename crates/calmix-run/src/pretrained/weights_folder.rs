@@ -6,10 +6,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use calmix_io::counted::counted;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::process::python_environment;
 use calmix_io::safe_open;
+use calmix_io::text::counted;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::{Architecture, FirstBlock};
 
@@ -27,7 +27,7 @@ const PACKAGE: &str = "calmix_weights";
 
 /// The licence beside it, if any.
 const LICENCE: &str = "LICENSE";
-const LONGEST_LICENCE: u64 = 1 << 20;
+const MAX_LICENCE_BYTES: u64 = 1 << 20;
 
 /// The environment variable that sets another folder.
 const VARIABLE: &str = "CALMIX_WEIGHTS";
@@ -79,7 +79,7 @@ impl WeightsFolder {
         Self { folder, packages: packages.filter(|package| package.is_dir()).collect() }
     }
 
-    /// The same with more folders that are searched after it.
+    /// Adds folders that are searched after it.
     #[must_use]
     pub fn with_packages(self, packages: Vec<PathBuf>) -> Self {
         Self { packages, ..self }
@@ -91,9 +91,6 @@ impl WeightsFolder {
     }
 
     /// Finds the safetensors file that a recipe names: by a path, or by a name in this folder.
-    ///
-    /// # Errors
-    /// If there are no weights of that name.
     pub fn find(&self, named: &str) -> Result<PathBuf, FileError> {
         if is_path(named) {
             return Ok(named.into());
@@ -145,7 +142,7 @@ impl WeightsFolder {
         self.names_with(|place| !place.join(WEIGHTS).is_file() && encoder_in(place).is_some())
     }
 
-    fn names_with(&self, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<String>, FileError> {
+    fn names_with(&self, is_listed: impl Fn(&Path) -> bool) -> Result<Vec<String>, FileError> {
         let mut names = Vec::new();
         for folder in self.folders() {
             let cannot = |error| FileError::new(folder, error);
@@ -158,7 +155,7 @@ impl WeightsFolder {
                 let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
                 // A name of the user hides the same name of a package.
                 let found = self.places(name).find(|place| place.is_dir());
-                if found.is_some_and(|place| place.starts_with(folder) && is_wanted(&place)) {
+                if found.is_some_and(|place| place.starts_with(folder) && is_listed(&place)) {
                     names.push(name.to_owned());
                 }
             }
@@ -177,9 +174,6 @@ impl WeightsFolder {
     }
 
     /// Describes the weights of a name.
-    ///
-    /// # Errors
-    /// If they cannot be used.
     pub fn stored(&self, name: &str) -> Result<StoredWeights, FileError> {
         let place = self.places(name).find(|place| place.is_dir()).unwrap_or_else(|| self.folder.join(name));
         let path = place.join(WEIGHTS);
@@ -199,37 +193,34 @@ impl WeightsFolder {
         })
     }
 
-    /// Adds a file with the `config.json` and the `LICENSE` beside it, under its own name or another. It appears as a whole
+    /// Adds a file with the `config.json` and the `LICENSE` beside it, under its own name or another. It appears completely
     /// or not at all. Adding the same file again changes nothing.
-    ///
-    /// # Errors
-    /// If it cannot be used, the name is taken or invalid, or the disk fails.
     pub fn add(&self, file: &Path, name: Option<&str>) -> Result<StoredWeights, FileError> {
         let read = WeightsFile::read(file)?;
         let network = read.network()?.to_string();
-        let own = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         // The name that hubs give to every file.
-        let own = if matches!(own, "model" | "pytorch_model") { &network } else { own };
-        let name = name.unwrap_or(own);
+        let default = if matches!(stem, "model" | "pytorch_model") { &network } else { stem };
+        let name = name.unwrap_or(default);
         let refused = |problem: String| FileError::new(file, FileProblem::Content(problem));
         check_name(name).map_err(|problem| refused(problem).hint("choose another name with --name"))?;
         let target = self.folder.join(name);
         let added = Self::described(name, target.join(WEIGHTS), &read)?;
         if safe_open::exists(&target) {
-            let there = self.stored(name).ok();
-            if there.is_some_and(|there| there.blake3 == added.blake3) {
+            let existing = self.stored(name).ok();
+            if existing.is_some_and(|existing| existing.blake3 == added.blake3) {
                 return Ok(added);
             }
             let problem = format!("the name {name} is taken by other weights in {}", self.folder.display());
             return Err(refused(problem).hint("choose another name with --name, or delete that folder"));
         }
-        let licence = read_beside(file, LICENCE, LONGEST_LICENCE)?;
+        let licence = read_beside(file, LICENCE, MAX_LICENCE_BYTES)?;
         let files =
             [(WEIGHTS, Some(&read.bytes)), (CONFIG, read.config.as_ref()), (LICENCE, licence.as_ref())];
         let files = files.into_iter().filter_map(|(name, bytes)| Some((name, bytes?)));
         fs::create_dir_all(&self.folder).map_err(|error| FileError::new(&self.folder, error))?;
         let scratch = self.folder.join(format!(".{name}.tmp-{}", std::process::id()));
-        let done = write_all(&scratch, files).and_then(|()| self.place(&scratch, name));
+        let done = write_all(&scratch, files).and_then(|()| self.install(&scratch, name));
         done.map_err(|error| {
             let _ = fs::remove_dir_all(&scratch);
             let needs = counted(read.bytes.len() as u64 >> 20, "megabyte");
@@ -240,11 +231,8 @@ impl WeightsFolder {
     }
 
     /// Gives a finished folder beside the weights their name. The caller has checked the name and written the files to the
-    /// disk; the folder appears as a whole or not at all.
-    ///
-    /// # Errors
-    /// If the name is taken, or the disk fails.
-    pub fn place(&self, scratch: &Path, name: &str) -> io::Result<()> {
+    /// disk; the folder appears completely or not at all.
+    pub fn install(&self, scratch: &Path, name: &str) -> io::Result<()> {
         File::open(scratch)?.sync_all()?;
         fs::rename(scratch, self.folder.join(name))?;
         File::open(&self.folder)?.sync_all()
@@ -263,7 +251,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The encoder in a folder as the Hub has it, if any.
+/// Finds the encoder in a folder that is laid out as on the Hub, if any.
 fn encoder_in(folder: &Path) -> Option<PathBuf> {
     ENCODERS.iter().map(|place| folder.join(place)).find(|file| folder.is_dir() && safe_open::exists(file))
 }
@@ -331,9 +319,9 @@ mod tests {
     fn placed_folder_has_its_name_or_nothing_changes() {
         let (scene, folder) = folders();
         let scratch = scene.path().join("own/.both.tmp-1");
-        assert!(folder.place(&scratch, "both").is_err(), "the name is taken");
+        assert!(folder.install(&scratch, "both").is_err(), "the name is taken");
         assert!(scratch.is_dir());
-        folder.place(&scratch, "new").unwrap();
+        folder.install(&scratch, "new").unwrap();
         assert_eq!(folder.names().unwrap(), ["both", "lite", "new"]);
         assert!(check_name("new-1.0_b").is_ok());
         for name in ["", ".new", "a/b", "a b", "..", &"a".repeat(101)] {

@@ -18,7 +18,7 @@ pub struct Inspected {
     pub recipe: Resolved,
     /// Its dataset, method and network.
     pub summary: RunSummary,
-    /// What differs from the built-in recipe that it is based on; `None` if this version has no such recipe.
+    /// The differences from the built-in recipe that it is based on; `None` if this version has no such recipe.
     pub changes: Option<Vec<Difference>>,
     /// The environment that it was made with.
     pub environment: RunEnvironment,
@@ -31,72 +31,66 @@ pub struct Inspected {
 }
 
 /// Reads the state of the run in a folder.
-///
-/// # Errors
-/// If there is no run, or its files are damaged.
 pub fn inspect(folder: &Path) -> Result<Inspected, RunError> {
     let recipe = recipe(folder)?;
-    let environment = read::environment(folder).map_err(RunError::own_file)?;
-    let summary = read::summary(folder).map_err(RunError::own_file)?;
+    let environment = read::environment(folder).map_err(RunError::of_run_file)?;
+    let summary = read::summary(folder).map_err(RunError::of_run_file)?;
     let changes = summary.based_on.as_deref().and_then(|name| changes(name, &recipe));
     let found = newest(Paths::new(folder).checkpoints())?;
     let step = found.as_ref().map(|found| found.checkpoint.step());
     let skipped = found.map(|found| found.skipped).unwrap_or_default();
-    let result = read::result(folder).map_err(RunError::own_file)?;
+    let result = read::result(folder).map_err(RunError::of_run_file)?;
     Ok(Inspected { recipe, summary, changes, environment, step, skipped, result })
 }
 
 /// Keys that are set when a run starts, and that no built-in recipe sets.
-const DECIDED: [&str; 6] =
-    ["dataset.path", "dataset.prepared", "train.device", "train.precision", "train.threads", "train.shards"];
+const SET_AT_START: [&str; 6] = [
+    "dataset.path",
+    "dataset.prepared",
+    "train.device",
+    "train.precision",
+    "train.threads",
+    "train.micro_batches",
+];
 
-/// Lists what a run's recipe changes of a built-in one. A key that the built-in one leaves open is not a change.
+/// Lists the keys in which a run's recipe differs from a built-in one. A key that the built-in one leaves open does not count.
 fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     let base = Layers::new().recipe(name).resolve().ok()?;
     let default = Layers::new().resolve().ok()?;
     // A description changes nothing, and the hash is that of the weights that network.weights names.
     let is_open = |path: &str| {
         ["description", "network.weights_hash"].contains(&path)
-            || DECIDED.contains(&path) && base.value(path) == default.value(path)
+            || SET_AT_START.contains(&path) && base.value(path) == default.value(path)
     };
     Some(differences(&base, recipe).into_iter().filter(|change| !is_open(&change.path)).collect())
 }
 
 /// Lists the keys that a recipe would change and that may not change in a run that has begun. A key that is set when a run
 /// starts is not a change.
-///
-/// # Errors
-/// As [`recipe()`].
 pub fn changes_of_run(folder: &Path, requested: &Resolved) -> Result<Vec<Difference>, RunError> {
     let default = Layers::new().resolve()?;
-    let is_open = |path: &str| DECIDED.contains(&path) && requested.value(path) == default.value(path);
+    let is_open = |path: &str| SET_AT_START.contains(&path) && requested.value(path) == default.value(path);
     let changes = differences(&recipe(folder)?, requested).into_iter();
     Ok(changes.filter(|change| !change.may_change && !is_open(&change.path)).collect())
 }
 
 /// Reads the recipe of a run.
-///
-/// # Errors
-/// If there is no run that has begun, or its recipe cannot be read.
 pub fn recipe(folder: &Path) -> Result<Resolved, RunError> {
-    Ok(written_layers(folder)?.resolve()?)
+    Ok(stored_layers(folder)?.resolve()?)
 }
 
-/// Reads the recipe of a run to resume it, for settings to be laid over it. A run may come from an untrusted source, so its
+/// Reads the recipe of a run to resume it, as a layer below the settings of the user. A run may come from an untrusted source, so its
 /// recipe does not decide where to write: `network.cache` is empty, which means the run's own folder, until the user names
 /// another.
-///
-/// # Errors
-/// As [`recipe`], except that its values are not checked yet.
 pub fn recipe_layers(folder: &Path) -> Result<Layers, RunError> {
-    Ok(written_layers(folder)?.without("network.cache"))
+    Ok(stored_layers(folder)?.without("network.cache"))
 }
 
-fn written_layers(folder: &Path) -> Result<Layers, RunError> {
+fn stored_layers(folder: &Path) -> Result<Layers, RunError> {
     if !read::has_begun(folder) {
         return Err(RunError::NoRun { path: folder.to_owned() });
     }
-    let path = Paths::new(folder).file(RunFile::Recipe).map_err(RunError::own_file)?;
-    let text = read::recipe(folder).map_err(RunError::own_file)?;
+    let path = Paths::new(folder).file(RunFile::Recipe).map_err(RunError::of_run_file)?;
+    let text = read::recipe(folder).map_err(RunError::of_run_file)?;
     Ok(Layers::new().text(&path, &text))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_io::error::FileError;
-use calmix_io::lock::is_held_here;
+use calmix_io::lock::is_held_locally;
 use calmix_io::safe_open;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct RunOverview {
     pub folder: PathBuf,
     /// Its dataset, method and network; `None` if the run has not started or cannot be read.
     pub summary: Option<RunSummary>,
-    /// The step of its newest checkpoint, by its name.
+    /// The step of its newest checkpoint, which is not verified.
     pub step: Option<u64>,
     /// The metrics of its result, or of its latest evaluation.
     pub metrics: Option<OverviewMetrics>,
@@ -74,9 +74,6 @@ impl RunState {
 }
 
 /// Lists the runs in a folder, sorted by name; `cpu-folder-2` comes before `cpu-folder-10`.
-///
-/// # Errors
-/// If the folder cannot be listed.
 pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let entries = fs::read_dir(folder).map_err(|error| FileError::new(folder, error))?;
     let mut runs: Vec<PathBuf> =
@@ -90,7 +87,7 @@ pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(runs)
 }
 
-/// Whether a folder is that of a run.
+/// Returns whether a folder is that of a run.
 pub fn is_run(folder: &Path) -> bool {
     folder.is_dir() && safe_open::exists(&Paths::new(folder).marker())
 }
@@ -128,13 +125,13 @@ fn read_overview(folder: &Path) -> Result<RunOverview, FileError> {
             });
             (metrics, RunState::Finished)
         }
-        None if is_held_here(&paths.lock()) => (latest(folder)?, RunState::Running),
+        None if is_held_locally(&paths.lock()) => (latest(folder)?, RunState::Running),
         None => (latest(folder)?, RunState::Unfinished),
     };
     Ok(RunOverview { folder: folder.to_owned(), summary: Some(summary), step, metrics, state })
 }
 
-/// The metrics of the latest evaluation, on test if any.
+/// Reads the metrics of the latest evaluation, on test if any.
 fn latest(folder: &Path) -> Result<Option<OverviewMetrics>, FileError> {
     if !safe_open::exists(&Paths::new(folder).events()) {
         return Ok(None);

@@ -18,7 +18,7 @@ pub struct RunEnvironment {
     pub features: Vec<String>,
     /// The version of the library that computes.
     pub engine: String,
-    /// What it computes on.
+    /// The device.
     pub device: String,
     /// The operating system and the processor's architecture.
     pub system: String,
@@ -29,7 +29,7 @@ pub struct RunEnvironment {
     pub split: String,
 }
 
-/// What a program was compiled from. Only the program knows: a library is compiled without asking git.
+/// The source of a program. Only the program knows it: a library is compiled without asking git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     /// The hash of its commit, with `-dirty` after it if files were changed since; `unknown` if it is not known.
@@ -49,8 +49,8 @@ fn unknown() -> String {
 }
 
 impl RunEnvironment {
-    /// This program on this system.
-    pub fn here(
+    /// Describes this program on this system.
+    pub fn current(
         build: Build,
         engine: impl Into<String>,
         device: impl Into<String>,

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::disk::{Disk, patiently};
+use calmix_io::disk::{Disk, retry_transient};
 use serde::{Deserialize, Serialize};
 
 use calmix_io::error::{FileError, FileProblem};
@@ -67,7 +67,7 @@ impl Journal {
         let length = mark.length;
         let mut journal =
             Self { path, file, length, content, torn: true, unsynced, lost: false, disk, _lock: lock };
-        journal.mend()?;
+        journal.repair()?;
         Ok(journal)
     }
 
@@ -82,7 +82,7 @@ impl Journal {
         }
         let bytes = [line.as_bytes(), b"\n"].concat();
         let disk = Arc::clone(&self.disk);
-        patiently(&*disk, || self.append_once(&bytes))?;
+        retry_transient(&*disk, || self.append_once(&bytes))?;
         self.length += bytes.len() as u64;
         self.content.update(&bytes);
         self.unsynced.extend(bytes);
@@ -90,31 +90,28 @@ impl Journal {
     }
 
     fn append_once(&mut self, bytes: &[u8]) -> Result<(), FileError> {
-        self.mend()?;
+        self.repair()?;
         self.torn = true;
         self.disk.write(&mut self.file, bytes).map_err(|error| {
             // If this fails too, the next line tries it again before it writes.
-            let _ = self.mend();
+            let _ = self.repair();
             FileError::new(&self.path, error).hint("is the disk full?")
         })?;
         self.torn = false;
         Ok(())
     }
 
-    /// Where the file ends now, for a checkpoint; returns when everything before it is on the disk.
-    ///
-    /// # Errors
-    /// If the disk does not take it.
+    /// Returns where the file ends, for a checkpoint, once everything before it is on the disk.
     pub fn mark(&mut self) -> Result<Mark, FileError> {
         let disk = Arc::clone(&self.disk);
-        patiently(&*disk, || self.sync())?;
+        retry_transient(&*disk, || self.sync())?;
         self.unsynced.clear();
         Ok(Mark { length: self.length, blake3: self.content.finalize().to_hex().to_string() })
     }
 
-    /// Brings all lines to the disk. If it failed to before, it may have dropped them: they are written once more.
+    /// Synchronises all lines. If that failed before, the disk may have dropped them, and they are written once more.
     fn sync(&mut self) -> Result<(), FileError> {
-        self.mend()?;
+        self.repair()?;
         if self.lost {
             let first = self.length - self.unsynced.len() as u64;
             self.torn = true;
@@ -130,8 +127,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes whatever is behind the last whole line.
-    fn mend(&mut self) -> Result<(), FileError> {
+    /// Removes whatever is behind the last complete line.
+    fn repair(&mut self) -> Result<(), FileError> {
         if self.torn {
             let cut = self.disk.truncate(&self.file, self.length);
             let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
@@ -142,7 +139,7 @@ impl Journal {
     }
 }
 
-/// The hash of what is before `mark`, which must be the bytes that it knows.
+/// Hashes the bytes before `mark`, which must be those that it recorded.
 fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, FileError> {
     let cannot = |error: io::Error| FileError::new(path, error);
     let changed = |problem: String, place: u64| {

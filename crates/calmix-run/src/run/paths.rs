@@ -6,7 +6,7 @@ use calmix_io::confined_path::ConfinedPath;
 
 use calmix_io::error::{FileError, FileProblem};
 
-/// A file of a run that is written as a whole.
+/// A file of a run that is written atomically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunFile<'a> {
     /// The recipe with every default written out.
@@ -19,7 +19,7 @@ pub enum RunFile<'a> {
     Split,
     /// The weights of the resulting model.
     Model,
-    /// What the weights are: their hash, network, classes, images.
+    /// The description of the weights: their hash, network, classes, images.
     ModelInfo,
     /// [`ModelInfo`](Self::ModelInfo) as it was before its calibration was last fitted again.
     PreviousModelInfo,
@@ -41,6 +41,47 @@ pub enum RunFile<'a> {
     Predictions(&'a str),
 }
 
+impl RunFile<'_> {
+    /// Every file in the folder itself.
+    pub const ALL: [Self; 14] = [
+        Self::Recipe,
+        Self::Environment,
+        Self::Summary,
+        Self::Split,
+        Self::Model,
+        Self::ModelInfo,
+        Self::PreviousModelInfo,
+        Self::Result,
+        Self::Backbone,
+        Self::Encoder,
+        Self::Projection,
+        Self::FoldedHead,
+        Self::Margins,
+        Self::Thumbnails,
+    ];
+
+    /// Its name in its folder.
+    fn name(&self) -> &str {
+        match self {
+            Self::Recipe => "recipe.toml",
+            Self::Environment => "environment.json",
+            Self::Summary => "summary.json",
+            Self::Split => "split.json",
+            Self::Model => "model.safetensors",
+            Self::ModelInfo => "model.json",
+            Self::PreviousModelInfo => "model.previous.json",
+            Self::Result => "result.json",
+            Self::Backbone => "backbone.safetensors",
+            Self::Encoder => "backbone.onnx",
+            Self::Projection => "projection.safetensors",
+            Self::FoldedHead => "head.safetensors",
+            Self::Margins => "margins.json",
+            Self::Thumbnails => "thumbnails.safetensors",
+            Self::Predictions(name) => name,
+        }
+    }
+}
+
 /// The paths of the files of a run. Reading needs no lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
@@ -53,20 +94,6 @@ impl Paths {
     pub(super) const PREDICTIONS: &str = "predictions";
     const MARKER: &str = "run.json";
     const EVENTS: &str = "events.jsonl";
-    const RECIPE: &str = "recipe.toml";
-    const ENVIRONMENT: &str = "environment.json";
-    const SUMMARY: &str = "summary.json";
-    const SPLIT: &str = "split.json";
-    const MODEL: &str = "model.safetensors";
-    const MODEL_INFO: &str = "model.json";
-    const PREVIOUS_MODEL_INFO: &str = "model.previous.json";
-    const RESULT: &str = "result.json";
-    const BACKBONE: &str = "backbone.safetensors";
-    const ENCODER: &str = "backbone.onnx";
-    const PROJECTION: &str = "projection.safetensors";
-    const FOLDED_HEAD: &str = "head.safetensors";
-    const MARGINS: &str = "margins.json";
-    const THUMBNAILS: &str = "thumbnails.safetensors";
     const TIMING: &str = "timing.jsonl";
     const TENSORBOARD: &str = "tensorboard";
     const FEATURES: &str = "features";
@@ -87,33 +114,17 @@ impl Paths {
         ConfinedPath::root(&self.folder)
     }
 
-    /// One of its files.
-    ///
-    /// # Errors
-    /// If the name of predictions is not a plain one.
+    /// Returns the path of a file; an error if the name of predictions is not a plain one.
     pub fn file(&self, file: RunFile<'_>) -> Result<ConfinedPath, FileError> {
-        Ok(match file {
-            RunFile::Recipe => self.root().join(Self::RECIPE),
-            RunFile::Environment => self.root().join(Self::ENVIRONMENT),
-            RunFile::Summary => self.root().join(Self::SUMMARY),
-            RunFile::Split => self.root().join(Self::SPLIT),
-            RunFile::Model => self.root().join(Self::MODEL),
-            RunFile::ModelInfo => self.root().join(Self::MODEL_INFO),
-            RunFile::PreviousModelInfo => self.root().join(Self::PREVIOUS_MODEL_INFO),
-            RunFile::Result => self.root().join(Self::RESULT),
-            RunFile::Backbone => self.root().join(Self::BACKBONE),
-            RunFile::Encoder => self.root().join(Self::ENCODER),
-            RunFile::Projection => self.root().join(Self::PROJECTION),
-            RunFile::FoldedHead => self.root().join(Self::FOLDED_HEAD),
-            RunFile::Margins => self.root().join(Self::MARGINS),
-            RunFile::Thumbnails => self.root().join(Self::THUMBNAILS),
-            RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
-            RunFile::Predictions(name) => {
+        match file {
+            RunFile::Predictions(name) if !is_plain(name) => {
                 let problem = format!("{name:?} is not a valid name for predictions");
                 let hint = "use lower-case letters, digits, '.', '-' and '_'";
-                return Err(FileError::new(self.predictions(), FileProblem::Content(problem)).hint(hint));
+                Err(FileError::new(self.predictions(), FileProblem::Content(problem)).hint(hint))
             }
-        })
+            RunFile::Predictions(name) => Ok(self.predictions().join(name)),
+            other => Ok(self.root().join(other.name())),
+        }
     }
 
     /// The file of events.
@@ -159,30 +170,13 @@ impl Paths {
         self.root().join(Self::MARKER)
     }
 
-    /// Whether a file of this name is written as a whole into the folder itself.
-    pub(super) fn is_own(name: &str) -> bool {
-        [
-            Self::MARKER,
-            Self::RECIPE,
-            Self::ENVIRONMENT,
-            Self::SUMMARY,
-            Self::SPLIT,
-            Self::MODEL,
-            Self::MODEL_INFO,
-            Self::PREVIOUS_MODEL_INFO,
-            Self::RESULT,
-            Self::BACKBONE,
-            Self::ENCODER,
-            Self::PROJECTION,
-            Self::FOLDED_HEAD,
-            Self::MARGINS,
-            Self::THUMBNAILS,
-        ]
-        .contains(&name)
+    /// Returns whether a file of this name is written atomically into the folder itself.
+    pub(super) fn is_run_file(name: &str) -> bool {
+        name == Self::MARKER || RunFile::ALL.iter().any(|file| file.name() == name)
     }
 }
 
-/// Whether `name` is a plain name of a file, the same on every system: lower-case letters, digits, `.`, `-` and
+/// Returns whether `name` is a plain file name, the same on every system: lower-case letters, digits, `.`, `-` and
 /// `_`, not more than 64 of them, no dot in front, which scratch names have.
 pub(crate) fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
@@ -200,23 +194,8 @@ mod tests {
             assert!(is_plain(fine), "{fine}");
         }
         let long = "a".repeat(65);
-        for bad in [
-            "",
-            ".",
-            "..",
-            ".a",
-            "a/b",
-            "../a",
-            "/a",
-            "a\\b",
-            "C:a",
-            "A",
-            "a\0",
-            "ä",
-            "a b",
-            ".a.tmp-1-2",
-            &long,
-        ] {
+        let bad = ["", ".", "..", ".a", "a/b", "../a", "/a", "a\\b", "C:a", "A", "a\0", "ä", "a b"];
+        for bad in bad.into_iter().chain([".a.tmp-1-2", &long]) {
             assert!(!is_plain(bad), "{bad}");
             assert!(Paths::new("run").file(RunFile::Predictions(bad)).is_err(), "{bad}");
         }

@@ -13,29 +13,29 @@ mod work_line;
 
 use std::io::{self, Write};
 
-use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
+use calmix_io::text::{counted, grouped};
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::metrics::{ENOUGH_FOR_ECE, Metrics};
+use calmix_metrics::metrics::{MIN_SAMPLES_FOR_ECE, Metrics};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 
 use super::{Sink, Work, WorkProgress, at};
 use crate::error::RunError;
 use crate::events::{Event, Finished, Note, Pace, Step};
-use line::{Priority, Segment, fitted, whole};
+use line::{Priority, Segment, fitted, joined};
 use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
 use work_line::work_line;
 
-const WHAT: &str = "the terminal";
+const SINK_NAME: &str = "the terminal";
 /// Moves the cursor to the first column and clears the line.
 const REDRAW: &str = "\r\x1b[K";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 /// Seconds between two lines about the same work, on a terminal and in a log.
-const WORK_ON_TERMINAL: f64 = 0.5;
-const WORK_IN_LOG: f64 = 10.0;
+const WORK_INTERVAL_TERMINAL: f64 = 0.5;
+const WORK_INTERVAL_LOG: f64 = 10.0;
 
-/// How the lines are written.
+/// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyle {
     /// For a terminal: one line, redrawn at every interval.
@@ -86,7 +86,7 @@ impl<W: Write> Progress<W> {
 
     /// Calls samples by another word than "image".
     #[must_use]
-    pub fn of(self, sample: &'static str) -> Self {
+    pub fn with_sample_word(self, sample: &'static str) -> Self {
         Self { sample, ..self }
     }
 
@@ -102,11 +102,11 @@ impl<W: Write> Progress<W> {
             .as_ref()
             .is_none_or(|(split, _)| *split == seen.split || seen.split == EvalSet::Validation);
         if seen.model == EvalModel::Ema && seen.split != EvalSet::Labelled && better {
-            let on = if seen.split == EvalSet::Validation { "val" } else { seen.split.name() };
+            let on = if seen.split == EvalSet::Validation { "val" } else { seen.split.word() };
             let metrics = format!(
                 "{on} error {}  {}",
                 percent(seen.metrics.error),
-                if seen.samples >= ENOUGH_FOR_ECE {
+                if seen.samples >= MIN_SAMPLES_FOR_ECE {
                     format!("ECE {}", percent(seen.metrics.ece_15))
                 } else {
                     format!("gap {:>+6.1}", 100.0 * seen.metrics.confidence_gap)
@@ -120,7 +120,7 @@ impl<W: Write> Progress<W> {
     fn status(&self, pace: &Pace) -> Vec<Segment> {
         let total = grouped(self.last_step);
         let step = format!("step {:>width$}/{total}", grouped(pace.step), width = total.len());
-        let mut parts = vec![(Priority::Most, step)];
+        let mut parts = vec![(Priority::Always, step)];
         if let Some(step) = &self.step {
             parts.push((Priority::Loss, format!("loss {:>6.3}", step.loss.total)));
             let used = step.utilisation.map(|used| format!("used {:>3.0}%", 100.0 * used));
@@ -137,14 +137,14 @@ impl<W: Write> Progress<W> {
         // Evaluations follow the last step: they have lines of their own.
         let left = pace.left_seconds.filter(|_| pace.step < self.last_step);
         let left = left.map(|seconds| format!("left {}", rough_time(seconds)));
-        parts.extend(left.map(|left| (Priority::Most, left)));
+        parts.extend(left.map(|left| (Priority::Always, left)));
         parts
     }
 
     /// Shows a line with a bar of which `done` of `all` is filled: on a terminal in the place of the one before.
     fn show(&mut self, parts: Vec<Segment>, done: u64, all: u64) -> io::Result<()> {
         let ProgressStyle::Terminal { columns, .. } = self.style else {
-            return self.line(&whole(&parts));
+            return self.line(&joined(&parts));
         };
         // A full row would move the cursor to the next one, and the line could not be drawn over.
         let room = columns.saturating_sub(1);
@@ -154,15 +154,17 @@ impl<W: Write> Progress<W> {
         self.to.flush()
     }
 
-    /// Whether a line about this work is due: on a terminal as soon as it begins, in a log only if it takes long.
+    /// Returns whether a line about this work is due: on a terminal as soon as it begins, in a log only if it takes long.
     fn is_work_due(&self, progress: &WorkProgress) -> bool {
         let shown =
             self.work.filter(|(work, seconds)| *work == progress.work && *seconds <= progress.seconds);
         match (self.style, shown) {
             (ProgressStyle::Terminal { .. }, None) => true,
-            (ProgressStyle::Terminal { .. }, Some((_, last))) => progress.seconds >= last + WORK_ON_TERMINAL,
+            (ProgressStyle::Terminal { .. }, Some((_, last))) => {
+                progress.seconds >= last + WORK_INTERVAL_TERMINAL
+            }
             (ProgressStyle::Plain, last) => {
-                progress.seconds >= last.map_or(0.0, |(_, last)| last) + WORK_IN_LOG
+                progress.seconds >= last.map_or(0.0, |(_, last)| last) + WORK_INTERVAL_LOG
             }
         }
     }
@@ -197,8 +199,8 @@ impl<W: Write> Progress<W> {
         });
         self.line(&format!(
             "{} ({}) after {}: error {}, {}{}{}",
-            of.split.name(),
-            of.model.name(),
+            of.split.word(),
+            of.model.word(),
             counted(of.step, "step"),
             measured(of.metrics.error, Some(intervals.error)),
             gap(&of.metrics),
@@ -214,8 +216,8 @@ impl<W: Write> Progress<W> {
             let mark = if selected.chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
             self.line(&format!(
                 "  {:<15}  {} error {}, {}{}{mark}",
-                rule.name(),
-                selected.on.name(),
+                rule.word(),
+                selected.on.word(),
                 percent(metrics.error),
                 over_or_under(metrics.confidence_gap),
                 ece_in_words(metrics.ece_15, selected.samples),
@@ -242,14 +244,14 @@ impl<W: Write> Sink for Progress<W> {
             Event::Note(note) => self.note(note),
             Event::Finished(finished) => self.finished(finished),
         };
-        at(WHAT, written)
+        at(SINK_NAME, written)
     }
 
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         // Also for a log, whose first estimate is early.
         self.estimated = true;
         let written = self.show(self.status(pace), pace.step, self.last_step);
-        at(WHAT, written)
+        at(SINK_NAME, written)
     }
 
     /// Redraws the line of a terminal; writes only one such line to a file, before the first interval.
@@ -264,10 +266,10 @@ impl<W: Write> Sink for Progress<W> {
         }
         self.work = Some((progress.work, progress.seconds));
         let written = self.show(work_line(progress, self.sample), progress.done, progress.total);
-        at(WHAT, written)
+        at(SINK_NAME, written)
     }
 
     fn flush(&mut self) -> Result<(), RunError> {
-        at(WHAT, self.to.flush())
+        at(SINK_NAME, self.to.flush())
     }
 }

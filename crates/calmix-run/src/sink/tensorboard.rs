@@ -17,21 +17,21 @@
 //! A number that is not finite has no place in JSON, and none here. The settings of the run are the hyperparameters of
 //! TensorBoard's page HPARAMS, which shows runs side by side.
 
-mod hparams;
 mod record;
-mod scalars;
 
 use std::io::Write;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde_json::Value;
+
 use super::{Sink, at};
 use crate::error::RunError;
 use crate::events::{Event, Pace};
-pub use hparams::Hyperparameter;
-use record::EventRecord;
-pub use scalars::numbers;
+pub use record::Hyperparameter;
+use record::{EventRecord, HPARAMS_END, HPARAMS_START, hparams_end, hparams_start};
 
-const WHAT: &str = "the TensorBoard file";
+const SINK_NAME: &str = "the TensorBoard file";
 
 /// Writes one event file.
 ///
@@ -48,9 +48,6 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
     ///
     /// A process that resumes after `resumed_after` updates begins a new file; TensorBoard then drops what
     /// earlier files contain about later steps.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn new(file: W, clock: C, resumed_after: Option<u64>) -> Result<Self, RunError> {
         let mut sink = Self { file, clock };
         sink.write(0, EventRecord::version)?;
@@ -61,45 +58,79 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
     }
 
     /// Writes the settings of the run, for the page HPARAMS.
-    ///
-    /// # Errors
-    /// If they cannot be written.
     pub fn hyperparameters(&mut self, settings: &[(String, Hyperparameter)]) -> Result<(), RunError> {
         let started = (self.clock)();
-        self.write(0, |message| message.plugin(hparams::START, &hparams::session_start(settings, started)))
+        self.write(0, |message| message.plugin(HPARAMS_START, &hparams_start(settings, started)))
     }
 
-    fn scalars(&mut self, step: u64, scalars: &[(String, f32)]) -> Result<(), RunError> {
+    /// Writes the finite numbers as scalars; nothing if there are none.
+    fn scalars(
+        &mut self,
+        step: u64,
+        numbers: Result<Vec<(String, f64)>, serde_json::Error>,
+    ) -> Result<(), RunError> {
+        let mut scalars = at(SINK_NAME, numbers.map_err(Into::into))?;
+        scalars.retain(|(_, number)| number.is_finite());
         if scalars.is_empty() {
             return Ok(());
         }
-        self.write(step, |message| message.scalars(scalars))
+        self.write(step, |message| message.scalars(&scalars))
     }
 
     fn write(&mut self, step: u64, body: impl FnOnce(&mut EventRecord)) -> Result<(), RunError> {
         let mut message = EventRecord::new((self.clock)(), step);
         body(&mut message);
-        at(WHAT, self.file.write_all(&message.framed()))
+        at(SINK_NAME, self.file.write_all(&message.framed()))
     }
 }
 
 impl<W: Write, C: FnMut() -> Duration> Sink for TensorBoard<W, C> {
     fn event(&mut self, event: &Event) -> Result<(), RunError> {
-        let scalars = at(WHAT, scalars::of_event(event).map_err(Into::into))?;
-        self.scalars(event.step(), &scalars)?;
+        self.scalars(event.step(), numbers(event))?;
         if let Event::Finished(_) = event {
             let ended = (self.clock)();
-            self.write(0, |message| message.plugin(hparams::END, &hparams::session_end(ended)))?;
+            self.write(0, |message| message.plugin(HPARAMS_END, &hparams_end(ended)))?;
         }
         Ok(())
     }
 
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
-        let scalars = at(WHAT, scalars::of_pace(pace).map_err(Into::into))?;
-        self.scalars(pace.step, &scalars)
+        self.scalars(pace.step, numbers_of("pace".to_owned(), pace))
     }
 
     fn flush(&mut self) -> Result<(), RunError> {
-        at(WHAT, self.file.flush())
+        at(SINK_NAME, self.file.flush())
+    }
+}
+
+/// Every number of an event except its step, named by its path in the event's JSON. What is
+/// not finite is NaN. Lists are left out.
+pub fn numbers(event: &Event) -> Result<Vec<(String, f64)>, serde_json::Error> {
+    let prefix = match event {
+        Event::Step(_) => "train".to_owned(),
+        Event::Evaluation(on) => format!("{}/{}", on.split.word(), on.model.word()),
+        Event::Note(_) | Event::Finished(_) => String::new(),
+    };
+    numbers_of(prefix, event)
+}
+
+fn numbers_of(prefix: String, what: &impl Serialize) -> Result<Vec<(String, f64)>, serde_json::Error> {
+    let mut value = serde_json::to_value(what)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("step");
+    }
+    let mut found = Vec::new();
+    collect(prefix, &value, &mut found);
+    Ok(found)
+}
+
+fn collect(name: String, value: &Value, into: &mut Vec<(String, f64)>) {
+    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}/{part}") };
+    match value {
+        Value::Number(number) => into.extend(number.as_f64().map(|number| (name, number))),
+        // What was not measured is absent: this was, and is not finite.
+        Value::Null => into.push((name, f64::NAN)),
+        Value::Object(fields) => fields.iter().for_each(|(part, value)| collect(below(part), value, into)),
+        Value::Array(_) | Value::Bool(_) | Value::String(_) => {}
     }
 }

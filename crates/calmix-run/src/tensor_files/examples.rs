@@ -75,12 +75,9 @@ const KEY: &str = "calmix";
 
 impl Thumbnails {
     /// Bytes of the longest file that is read: names of 4 kB each.
-    pub const LONGEST: u64 = (2 * EXAMPLES * (3 * (48 * 48 + 96 * 96) + 4096 + 64)) as u64;
+    pub const MAX_BYTES: u64 = (2 * EXAMPLES * (3 * (48 * 48 + 96 * 96) + 4096 + 64)) as u64;
 
     /// The bytes of the file.
-    ///
-    /// # Errors
-    /// If it cannot be encoded.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RunError> {
         let (n, [small, large]) = (self.ids.len(), SIDES);
         let tensors = vec![
@@ -94,9 +91,6 @@ impl Thumbnails {
     }
 
     /// Reads the bytes of a file.
-    ///
-    /// # Errors
-    /// If they are not what [`to_bytes`](Self::to_bytes) writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RunError> {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| no_thumbnails(&error.into()))?;
         let named = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -121,8 +115,8 @@ impl Thumbnails {
     }
 
     /// The images of a sample, the small and the large one, with the name of its file.
-    pub fn of(&self, id: u64) -> Option<(&str, [&[u8]; 2])> {
-        let at = self.ids.iter().position(|&own| own == id)?;
+    pub fn get(&self, id: u64) -> Option<(&str, [&[u8]; 2])> {
+        let at = self.ids.iter().position(|&other| other == id)?;
         let image = |which: usize| {
             let length = 3 * SIDES[which] * SIDES[which];
             self.pixels[which].get(at * length..(at + 1) * length)
@@ -168,11 +162,11 @@ mod tests {
         let names = vec!["é".repeat(2048); n];
         let thumbnails = Thumbnails { ids: (10..10 + n as u64).collect(), names, pixels };
         let bytes = thumbnails.to_bytes().unwrap();
-        assert!(bytes.len() as u64 <= Thumbnails::LONGEST, "{}", bytes.len());
+        assert!(bytes.len() as u64 <= Thumbnails::MAX_BYTES, "{}", bytes.len());
         assert_eq!(Thumbnails::from_bytes(&bytes).unwrap(), thumbnails);
-        let (_, [small, large]) = thumbnails.of(11).unwrap();
+        let (_, [small, large]) = thumbnails.get(11).unwrap();
         assert_eq!((small[0], large.len()), ((3 * 48 * 48 % 251) as u8, 3 * 96 * 96));
-        assert_eq!(thumbnails.of(9), None);
+        assert_eq!(thumbnails.get(9), None);
         assert!(Thumbnails::from_bytes(&bytes[..bytes.len() - 1]).is_err());
         let short = Thumbnails { names: Vec::new(), ..thumbnails };
         assert!(Thumbnails::from_bytes(&short.to_bytes().unwrap()).is_err());

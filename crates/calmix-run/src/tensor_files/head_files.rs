@@ -15,22 +15,16 @@ const ROTATION: &str = "features.rotation";
 const HEADER: u64 = 64 << 10;
 
 /// The weights of a head as safetensors: `classifier.weight` and `classifier.bias`, and those of `hidden` if it has that layer.
-///
-/// # Errors
-/// If the header cannot be written.
 pub fn head_bytes(head: &Head) -> Result<Vec<u8>, FileError> {
     let mut tensors = Vec::new();
     for parameter in head.shape().parameters() {
-        let numbers = head.numbers().get(parameter.place).unwrap_or_default();
+        let numbers = head.numbers().get(parameter.range).unwrap_or_default();
         tensors.push(tensor(parameter.name, &parameter.shape, numbers));
     }
     tensors::write(tensors, None).map_err(|error| FileError::new("model.safetensors", in_words(&error)))
 }
 
 /// Reads what [`head_bytes`] wrote.
-///
-/// # Errors
-/// If it is not a head of this shape, or a number is not finite.
 pub fn read_head(file: &[u8], shape: HeadShape) -> Result<Head, FileProblem> {
     let tensors = Tensors::read(file).map_err(|error| in_words(&error))?;
     // Before memory is taken: the shape may come from an untrusted source.
@@ -42,22 +36,19 @@ pub fn read_head(file: &[u8], shape: HeadShape) -> Result<Head, FileProblem> {
     }
     let mut numbers = vec![0.0; shape.numbers()];
     for parameter in shape.parameters() {
-        let own = numbers.get_mut(parameter.place).unwrap_or_default();
-        tensors.numbers_into(parameter.name, &parameter.shape, own).map_err(|error| in_words(&error))?;
-        check_finite(parameter.name, own)?;
+        let values = numbers.get_mut(parameter.range).unwrap_or_default();
+        tensors.numbers_into(parameter.name, &parameter.shape, values).map_err(|error| in_words(&error))?;
+        check_finite(parameter.name, values)?;
     }
     Head::new(shape, numbers).map_err(|error| in_words(&error))
 }
 
 /// Bytes of the longest file of such a head, without the metadata of a model.
-pub fn longest_head(shape: HeadShape) -> u64 {
+pub fn max_head_bytes(shape: HeadShape) -> u64 {
     HEADER + (shape.numbers() * size_of::<f32>()) as u64
 }
 
 /// A projection as safetensors: `features.mean`, and `features.rotation` if it keeps fewer dimensions than there are.
-///
-/// # Errors
-/// If the header cannot be written.
 pub fn projection_bytes(projection: &Projection) -> Result<Vec<u8>, FileError> {
     let width = projection.width();
     let mut tensors = vec![tensor(MEAN, &[width], projection.mean())];
@@ -68,9 +59,6 @@ pub fn projection_bytes(projection: &Projection) -> Result<Vec<u8>, FileError> {
 }
 
 /// Reads what [`projection_bytes`] wrote.
-///
-/// # Errors
-/// If it is not a projection of `width` features to that number of dimensions (0 for all), or a number is not finite.
 pub fn read_projection(file: &[u8], width: usize, dimensions: usize) -> Result<Projection, FileProblem> {
     let tensors = Tensors::read(file).map_err(|error| in_words(&error))?;
     let mean = tensors.numbers(MEAN, &[width]).map_err(|error| in_words(&error))?;
@@ -84,7 +72,7 @@ pub fn read_projection(file: &[u8], width: usize, dimensions: usize) -> Result<P
 }
 
 /// Bytes of the longest file of a projection of that many features.
-pub fn longest_projection(width: usize) -> u64 {
+pub fn max_projection_bytes(width: usize) -> u64 {
     HEADER + ((width + 1) * width * size_of::<f32>()) as u64
 }
 
@@ -93,9 +81,6 @@ pub fn longest_projection(width: usize) -> u64 {
 /// `classes` and `temperature`, which is `null` if none is in the numbers: other
 /// calibrators than a temperature cannot be. `None` if the head has a hidden layer, or if classes × features are far more
 /// numbers than the model has.
-///
-/// # Errors
-/// If the head does not read the vectors of the projection, or the header cannot be written.
 pub fn folded_head_bytes(
     projection: &Projection,
     head: &Head,
@@ -151,7 +136,7 @@ mod tests {
             let shape = HeadShape { width: 3, hidden, classes: 2 };
             let head = Head::initial(shape, Seed(7));
             let file = head_bytes(&head).unwrap();
-            assert!(file.len() as u64 <= longest_head(shape));
+            assert!(file.len() as u64 <= max_head_bytes(shape));
             assert_eq!(read_head(&file, shape).unwrap(), head);
             let other = HeadShape { classes: 3, ..shape };
             let problem = read_head(&file, other).unwrap_err().to_string();
@@ -169,7 +154,7 @@ mod tests {
         for dimensions in [0, 2] {
             let projection = Projection::fit(rows, dimensions).unwrap();
             let file = projection_bytes(&projection).unwrap();
-            assert!(file.len() as u64 <= longest_projection(4));
+            assert!(file.len() as u64 <= max_projection_bytes(4));
             let again = read_projection(&file, 4, dimensions).unwrap();
             assert_eq!(again, projection);
             assert_eq!(again.apply(rows).unwrap(), projection.apply(rows).unwrap());

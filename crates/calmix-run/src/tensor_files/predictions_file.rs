@@ -24,15 +24,15 @@ const KEY: &str = "calmix";
 
 /// The name of the file among the predictions of a run.
 pub fn file_name(step: u64, split: EvalSet, model: EvalModel) -> String {
-    format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name())
+    format!("step-{step:09}-{}-{}.safetensors", split.word(), model.word())
 }
 
-/// The most bytes that a file with these numbers of samples and classes can have.
-pub fn longest(samples: u64, classes: usize) -> u64 {
+/// Returns the most bytes that a file with these numbers of samples and classes can have.
+pub fn max_bytes(samples: u64, classes: usize) -> u64 {
     /// Bytes of the names of tensors and the like.
     const HEADER: u64 = 64 << 10;
     /// Bytes of the name of a class: escaped twice, a byte takes at most seven.
-    const CLASS: u64 = 16 * class_names::MAX_BYTES as u64;
+    const CLASS: u64 = 16 * class_names::MAX_NAME_BYTES as u64;
     let classes = classes as u64;
     let row = classes.saturating_mul(4).saturating_add(16);
     let header = HEADER.saturating_add(classes.saturating_mul(CLASS));
@@ -40,9 +40,6 @@ pub fn longest(samples: u64, classes: usize) -> u64 {
 }
 
 /// The bytes of the file: the same for the same predictions.
-///
-/// # Errors
-/// If the numbers of ids, labels, logits and classes do not match.
 pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
     check(predictions)?;
     let n = predictions.labels.len();
@@ -66,9 +63,6 @@ pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
 }
 
 /// Reads the bytes of a file.
-///
-/// # Errors
-/// If they are not what [`to_bytes`] writes.
 pub fn from_bytes(bytes: &[u8]) -> Result<Predictions, RunError> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| no_predictions(&error.into()))?;
     let about = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));

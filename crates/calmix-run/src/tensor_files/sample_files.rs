@@ -1,8 +1,8 @@
-//! The state of samples as files of a checkpoint: one for the labelled samples, one for each shard of the others.
+//! The state of samples as files of a checkpoint: one for the labelled samples, one for each micro-batch of the others.
 
 use calmix_core::error::CoreError;
 use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
-use calmix_core::samples::ShardSamples;
+use calmix_core::samples::UnlabelledSamples;
 
 use crate::error::RunError;
 use crate::tensor_files::tensors::{self, Tensors, tensor};
@@ -11,21 +11,18 @@ use crate::tensor_files::tensors::{self, Tensors, tensor};
 const HEADER: u64 = 4 << 10;
 
 /// Bytes of the longest file that [`read_labelled`] can accept for `fresh`.
-pub fn longest_labelled(fresh: Option<&LabelledMargins>) -> u64 {
+pub fn max_labelled_bytes(fresh: Option<&LabelledMargins>) -> u64 {
     HEADER + 20 * fresh.map_or(0, |store| store.parts().ids.len() as u64)
 }
 
-/// Bytes of the longest file that [`read_shard`] can accept for `fresh`.
-pub fn longest_shard(fresh: &ShardSamples) -> u64 {
+/// Bytes of the longest file that [`read_unlabelled`] can accept for `fresh`.
+pub fn max_micro_batch_bytes(fresh: &UnlabelledSamples) -> u64 {
     let numbers = |store: &MarginStore| store.parts().visits.len() + store.parts().values.len();
     let margins = fresh.margins.as_ref().map_or(0, numbers);
     HEADER + 4 * (margins + fresh.selected.as_ref().map_or(0, Vec::len)) as u64
 }
 
 /// Writes the file of the labelled samples.
-///
-/// # Errors
-/// If it cannot be encoded.
 pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, RunError> {
     let mut named = Vec::new();
     if let Some(LabelledParts { ids, averages, visits }) = store.map(LabelledMargins::parts) {
@@ -40,9 +37,6 @@ pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, RunErr
 }
 
 /// Reads the state of the labelled samples from a checkpoint; `fresh` is their state before the first step.
-///
-/// # Errors
-/// If the file is damaged, or of other samples.
 pub fn read_labelled(
     bytes: &[u8],
     fresh: Option<LabelledMargins>,
@@ -62,11 +56,8 @@ pub fn read_labelled(
     fresh.map(read).transpose()
 }
 
-/// Writes the file of a shard's unlabelled samples.
-///
-/// # Errors
-/// If it cannot be encoded.
-pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, RunError> {
+/// Writes the file of a micro-batch's unlabelled samples.
+pub fn write_unlabelled(samples: &UnlabelledSamples) -> Result<Vec<u8>, RunError> {
     let mut named = Vec::new();
     if let Some(store) = &samples.margins {
         let MarginParts { classes, visits, values, .. } = store.parts();
@@ -79,13 +70,10 @@ pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, RunError> {
     tensors::write(named, None)
 }
 
-/// Reads the state of a shard from a checkpoint; `fresh` is its state before the first step.
-///
-/// # Errors
-/// If the file is damaged, or of other samples or classes.
-pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, RunError> {
+/// Reads the state of a micro-batch from a checkpoint; `fresh` is its state before the first step.
+pub fn read_unlabelled(bytes: &[u8], fresh: UnlabelledSamples) -> Result<UnlabelledSamples, RunError> {
     let file = Tensors::read(bytes)?;
-    let ShardSamples { margins, selected } = fresh;
+    let UnlabelledSamples { margins, selected } = fresh;
     let margins = margins.map(|store| -> Result<_, RunError> {
         let mut parts = MarginParts::from(store);
         let n = parts.visits.len();
@@ -95,7 +83,7 @@ pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, Run
         Ok(parts.try_into()?)
     });
     let selected = selected.map(|labels| file.numbers("selected", &[labels.len()]));
-    Ok(ShardSamples { margins: margins.transpose()?, selected: selected.transpose()? })
+    Ok(UnlabelledSamples { margins: margins.transpose()?, selected: selected.transpose()? })
 }
 
 #[cfg(test)]
@@ -104,8 +92,8 @@ mod tests {
     use calmix_core::method::Method;
     use calmix_core::preset::paper;
     use calmix_core::pseudo::{Base, FlexMatch};
+    use calmix_core::samples::LabelledSamples;
     use calmix_core::samples::Samples;
-    use calmix_core::samples::labelled::LabelledSamples;
 
     use super::*;
 
@@ -120,7 +108,7 @@ mod tests {
         labelled.visit(&[5, 5], &[0.3, 2.0]).unwrap();
         let file = write_labelled(labelled.margins.as_ref()).unwrap();
         assert_eq!(read_labelled(&file, fresh(&[3, 5]).margins).unwrap(), labelled.margins);
-        assert!(file.len() as u64 <= longest_labelled(labelled.margins.as_ref()));
+        assert!(file.len() as u64 <= max_labelled_bytes(labelled.margins.as_ref()));
         assert!(read_labelled(&file, fresh(&[3, 6]).margins).is_err(), "other samples");
 
         let fresh = |classes| Samples::new(&method(), classes, [8]);
@@ -129,12 +117,18 @@ mod tests {
         let logits = Matrix::new(&logits, 2, 2).unwrap();
         samples.visit_unlabelled(&method(), 0, &[7, 0], logits, true).unwrap();
         samples.commit();
-        let shard = write_shard(&samples.shards[0]).unwrap();
-        assert_eq!(read_shard(&shard, fresh(2).shards.remove(0)).unwrap(), samples.shards[0]);
-        assert!(shard.len() as u64 <= longest_shard(&samples.shards[0]));
-        assert!(read_shard(&shard, fresh(3).shards.remove(0)).is_err(), "other classes");
-        let none = ShardSamples::default();
-        assert_eq!(read_shard(&write_shard(&none).unwrap(), ShardSamples::default()).unwrap(), none);
+        let micro_batch = write_unlabelled(&samples.micro_batches[0]).unwrap();
+        assert_eq!(
+            read_unlabelled(&micro_batch, fresh(2).micro_batches.remove(0)).unwrap(),
+            samples.micro_batches[0]
+        );
+        assert!(micro_batch.len() as u64 <= max_micro_batch_bytes(&samples.micro_batches[0]));
+        assert!(read_unlabelled(&micro_batch, fresh(3).micro_batches.remove(0)).is_err(), "other classes");
+        let none = UnlabelledSamples::default();
+        assert_eq!(
+            read_unlabelled(&write_unlabelled(&none).unwrap(), UnlabelledSamples::default()).unwrap(),
+            none
+        );
         assert_eq!(read_labelled(&write_labelled(None).unwrap(), None).unwrap(), None);
     }
 
@@ -147,15 +141,15 @@ mod tests {
         };
         let ids: Vec<u64> = (0..2_000).collect();
         let labelled = LabelledSamples::new(&method(), &ids).margins;
-        assert_fits(longest_labelled(labelled.as_ref()), &write_labelled(labelled.as_ref()).unwrap());
-        assert_fits(longest_labelled(None), &write_labelled(None).unwrap());
+        assert_fits(max_labelled_bytes(labelled.as_ref()), &write_labelled(labelled.as_ref()).unwrap());
+        assert_fits(max_labelled_bytes(None), &write_labelled(None).unwrap());
         for classes in [2, 7] {
-            let shard = Samples::new(&method(), classes, [2_000]).shards.remove(0);
-            assert_fits(longest_shard(&shard), &write_shard(&shard).unwrap());
-            let margins = ShardSamples { selected: None, ..shard.clone() };
-            assert_fits(longest_shard(&margins), &write_shard(&margins).unwrap());
-            let selected = ShardSamples { margins: None, ..shard };
-            assert_fits(longest_shard(&selected), &write_shard(&selected).unwrap());
+            let micro_batch = Samples::new(&method(), classes, [2_000]).micro_batches.remove(0);
+            assert_fits(max_micro_batch_bytes(&micro_batch), &write_unlabelled(&micro_batch).unwrap());
+            let margins = UnlabelledSamples { selected: None, ..micro_batch.clone() };
+            assert_fits(max_micro_batch_bytes(&margins), &write_unlabelled(&margins).unwrap());
+            let selected = UnlabelledSamples { margins: None, ..micro_batch };
+            assert_fits(max_micro_batch_bytes(&selected), &write_unlabelled(&selected).unwrap());
         }
     }
 }

@@ -48,7 +48,6 @@ macro_rules! numbers {
 
 numbers! { f32 => F32 f64 => F64 i32 => I32 u8 => U8 u32 => U32 u64 => U64 }
 
-/// Adds numbers under a name.
 pub(crate) fn tensor<'a, T: TensorElement>(
     name: &'static str,
     shape: &[usize],
@@ -93,7 +92,6 @@ pub(crate) fn write(
     Ok(file)
 }
 
-/// A file that was read.
 pub(crate) struct Tensors<'a>(SafeTensors<'a>);
 
 impl<'a> Tensors<'a> {
@@ -101,12 +99,12 @@ impl<'a> Tensors<'a> {
         Ok(Self(SafeTensors::deserialize(bytes)?))
     }
 
-    /// Whether there is a tensor of this name.
+    /// Returns whether there is a tensor of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.tensor(name).is_ok()
     }
 
-    /// How many rows a tensor has.
+    /// Counts the rows of a tensor.
     pub(crate) fn rows(&self, name: &str) -> Result<usize, RunError> {
         Ok(self.0.tensor(name)?.shape().first().copied().unwrap_or(0))
     }
@@ -134,8 +132,8 @@ impl<'a> Tensors<'a> {
         let tensor = self.0.tensor(name)?;
         if tensor.dtype() != T::DTYPE || tensor.shape() != shape {
             let found = format!("{:?} {:?}", tensor.dtype(), tensor.shape());
-            let wanted = format!("{:?} {shape:?}", T::DTYPE);
-            return Err(RunError::Format(format!("`{name}` is {found}, not {wanted}")));
+            let expected = format!("{:?} {shape:?}", T::DTYPE);
+            return Err(RunError::Format(format!("`{name}` is {found}, not {expected}")));
         }
         Ok(tensor.data())
     }

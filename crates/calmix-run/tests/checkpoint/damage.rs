@@ -7,7 +7,7 @@ use calmix_run::checkpoint::newest;
 use calmix_run::error::RunError;
 use calmix_run::run::Run;
 
-use crate::state::{found, names, place, run_with, save};
+use super::state::{found, names, place, run_with, save};
 
 const PAGE: usize = 4_096;
 

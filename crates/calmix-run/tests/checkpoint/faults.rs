@@ -16,7 +16,7 @@ use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run, RunFile};
 use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
 
-use crate::state::{copy, found, identity, names, place, run_with, save, scratches};
+use super::state::{copy, found, identity, names, place, run_with, save, scratches};
 
 /// Every call of a save that also removes an old checkpoint.
 #[rustfmt::skip]
@@ -141,7 +141,7 @@ fn any_failing_call_leaves_the_last_checkpoint() {
         }
         match saved {
             // Only after the new one is durable may something fail and the save be good.
-            Ok(Committed { trouble, .. }) => assert!(trouble.is_some() && at > LAST, "{case}"),
+            Ok(Committed { cleanup_error, .. }) => assert!(cleanup_error.is_some() && at > LAST, "{case}"),
             Err(error) => {
                 assert!(error.to_string().contains("step-000000030") || at == LAST, "{case}: {error}");
             }
@@ -156,7 +156,7 @@ fn any_failing_call_leaves_the_last_checkpoint() {
             saved => _ = saved.unwrap(),
         }
         assert_eq!(
-            save(&mut checkpoints, 40).unwrap().trouble.map(|error| error.to_string()),
+            save(&mut checkpoints, 40).unwrap().cleanup_error.map(|error| error.to_string()),
             None,
             "{case}"
         );

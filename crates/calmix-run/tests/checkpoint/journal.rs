@@ -13,7 +13,7 @@ use calmix_testkit::tier;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::state::run_with;
+use super::state::run_with;
 
 /// What happens to a journal.
 #[derive(Debug, Clone)]

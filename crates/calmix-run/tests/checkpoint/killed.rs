@@ -10,7 +10,7 @@ use calmix_run::checkpoint::newest;
 use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
 
-use crate::state::{State, check, found, names, run_with, scratches};
+use super::state::{State, check, found, names, run_with, scratches};
 
 const KILLS: u64 = 24;
 
@@ -50,7 +50,7 @@ fn trains() {
 /// This very program as a process of its own, through a shell that sets limits.
 fn start(folder: &Path, limits: &str, steps: u64) -> Child {
     Command::new("sh")
-        .args(["-c", &format!(r#"{limits} exec "$0" --exact killed::trains --ignored"#)])
+        .args(["-c", &format!(r#"{limits} exec "$0" --exact checkpoint::killed::trains --ignored"#)])
         .arg(std::env::current_exe().unwrap())
         .env("CALMIX_TEST_RUN", folder)
         .env("CALMIX_TEST_STEPS", steps.to_string())

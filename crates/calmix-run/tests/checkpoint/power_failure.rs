@@ -11,8 +11,8 @@ use calmix_run::run::{Mark, Run, RunFile};
 use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
 use calmix_testkit::tier;
 
-use crate::forgetful::{ForgetfulDisk, Survives};
-use crate::state::{State, check, copy, identity, names, place, run_with, save};
+use super::forgetful::{ForgetfulDisk, Survives};
+use super::state::{State, check, copy, identity, names, place, run_with, save};
 
 /// Does `act` on a copy of `base`, in a folder called `run`, and lets the power fail before each of its calls and after
 /// the last. `holds` gets the folder after the failure, and what `act` returned before it.
@@ -110,7 +110,7 @@ fn saved_step_survives_a_power_failure() {
 fn replace(folder: &Path, disk: Arc<dyn Disk>) -> Option<Committed> {
     let run = Run::open_on(folder, disk).ok()?;
     let mut checkpoints = run.checkpoints(2);
-    let writer = checkpoints.begin_in_place(20).ok()?;
+    let writer = checkpoints.begin_replacement(20).ok()?;
     let files = vec![writer.parts().write("end.json", b"{}").ok()?];
     writer.commit(identity(), Mark::start(), files).ok()
 }

@@ -11,7 +11,7 @@ use calmix_run::error::RunError;
 use calmix_run::run::{Mark, Run};
 use calmix_testkit::faulty_disk::{Fault, FaultyDisk};
 
-use crate::state::{check, found, identity, names, place, run_with, save};
+use super::state::{check, found, identity, names, place, run_with, save};
 
 #[test]
 fn only_checkpoints_that_can_be_used_count_as_kept() {
@@ -62,7 +62,7 @@ fn replace_the_last_of(before: &[u64]) {
         let run = Run::open_on(&folder, disk.clone()).unwrap();
         let mut checkpoints = run.checkpoints(2);
         let end = |checkpoints: &mut Checkpoints| {
-            let writer = checkpoints.begin_in_place(20)?;
+            let writer = checkpoints.begin_replacement(20)?;
             let files = vec![writer.parts().write("end.json", b"{}")?];
             writer.commit(identity(), Mark::start(), files)
         };
@@ -131,7 +131,7 @@ fn foreign_files_are_left_alone() {
         fs::create_dir(folder.join("checkpoints").join(name)).unwrap();
     }
     let run = Run::open(&folder).unwrap();
-    assert!(save(&mut run.checkpoints(2), 30).unwrap().trouble.is_none());
+    assert!(save(&mut run.checkpoints(2), 30).unwrap().cleanup_error.is_none());
     assert!(found(&folder).skipped.is_empty());
     let mut expected = [&others[..], &["step-000000020", "step-000000030"]].concat();
     expected.sort_unstable();

@@ -55,7 +55,7 @@ impl State {
 
 pub(crate) fn identity() -> Identity {
     let [recipe, dataset, split] = ["c0ffee", "5eed", "5917"].map(str::to_owned);
-    Identity { recipe, dataset, split, groups: 1, shards: 4 }
+    Identity { recipe, dataset, split, groups: 1, micro_batches: 4 }
 }
 
 pub(crate) fn save(checkpoints: &mut Checkpoints, step: u64) -> Result<Committed, RunError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use calmix_io::error::FileProblem;
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::margins::SampleMargins;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
 use calmix_run::events::Event;
@@ -15,7 +15,7 @@ use calmix_run::result::RunResult;
 use calmix_run::run::{Mark, Run, RunFile};
 use calmix_run::tensor_files::examples::{SIDES, Thumbnails};
 
-use crate::made;
+use super::made;
 
 /// A run that has begun and has these events.
 fn run_with(folder: &Path, events: &[Event]) -> Run {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::{evaluate, select};
 use calmix_metrics::fitted_calibrator::{FitRule, FittedCalibrator, FittedOn};
-use calmix_metrics::mean_margins::{EasyHard, Margins};
+use calmix_metrics::margins::{EasyHard, Margins};
 use calmix_metrics::metrics::{Metrics, Resampling};
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};

@@ -16,8 +16,8 @@ use calmix_run::read;
 use calmix_run::tensor_files::predictions_file;
 use serde_json::Value;
 
-use crate::made;
-use crate::tensorboard::python;
+use super::made;
+use super::tensorboard::python;
 
 /// Mean confidence, its gap, ECE, reliability bins and accuracy by class, by NumPy from the files of predictions.
 #[test]
@@ -107,7 +107,7 @@ fn the_file_rebuilds_every_metric_of_the_event() {
 #[test]
 fn calibration_labels_do_not_evaluate_their_calibrator() {
     let predictions = made::predictions(5, EvalSet::Validation, EvalModel::Ema);
-    let fitted = FittedCalibrator::fit(&predictions, FittedOn::HeldOut).unwrap();
+    let fitted = FittedCalibrator::fit(&predictions, FittedOn::HeldOut, &|| false).unwrap();
     let own = evaluate(&predictions, Some(&fitted), None).unwrap().calibrated.unwrap();
     assert_eq!((own.evaluated_by, own.metrics), (EvaluatedBy::CrossFit, fitted.calibrated));
     let other = Predictions { split: EvalSet::Test, ..predictions.clone() };
@@ -178,16 +178,16 @@ fn file_name_has_step_split_and_model() {
 /// Logits of four bytes, a label of four and an id of eight for each sample, and sixteen kilobytes for the name of a class.
 #[test]
 fn size_limit_grows_with_samples_and_classes() {
-    let said = made::predictions(5, EvalSet::Test, EvalModel::Ema);
-    let length = predictions_file::to_bytes(&said).unwrap().len() as u64;
-    assert!(length <= predictions_file::longest(60, 7));
-    let of_samples = predictions_file::longest(1_000, 7) - predictions_file::longest(0, 7);
+    let predictions = made::predictions(5, EvalSet::Test, EvalModel::Ema);
+    let length = predictions_file::to_bytes(&predictions).unwrap().len() as u64;
+    assert!(length <= predictions_file::max_bytes(60, 7));
+    let of_samples = predictions_file::max_bytes(1_000, 7) - predictions_file::max_bytes(0, 7);
     // Logits, a label, an id and a group.
     assert_eq!(of_samples, 1_000 * (4 * 7 + 4 + 8 + 4));
-    let of_classes = predictions_file::longest(0, 7) - predictions_file::longest(0, 0);
+    let of_classes = predictions_file::max_bytes(0, 7) - predictions_file::max_bytes(0, 0);
     assert_eq!(of_classes, 7 * 16 * 1_024);
-    assert_eq!(predictions_file::longest(0, 0), 64 * 1_024);
-    assert_eq!(predictions_file::longest(u64::MAX, usize::MAX), u64::MAX, "it does not overflow");
+    assert_eq!(predictions_file::max_bytes(0, 0), 64 * 1_024);
+    assert_eq!(predictions_file::max_bytes(u64::MAX, usize::MAX), u64::MAX, "it does not overflow");
 }
 
 #[test]

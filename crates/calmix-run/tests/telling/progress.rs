@@ -1,11 +1,11 @@
 //! The progress lines on a terminal and in a log.
 
 use calmix_metrics::predictions::EvalSet;
-use calmix_run::collectives::Collectives;
+use calmix_run::events::Collectives;
 use calmix_run::events::{Event, Exchange, Note, Pace};
 use calmix_run::sink::{Progress, ProgressStyle, Sink, Work, WorkProgress};
 
-use crate::made;
+use super::made;
 
 fn shown(style: ProgressStyle) -> String {
     let mut text = Vec::new();

@@ -11,7 +11,7 @@ use calmix_run::sink::{Hyperparameter, Sink, TensorBoard};
 use calmix_testkit::python::interpreter;
 use serde_json::{Value, json};
 
-use crate::made;
+use super::made;
 
 /// Tag → step → value.
 type Scalars = BTreeMap<String, Vec<(u64, f32)>>;

@@ -11,7 +11,7 @@ use calmix::lifecycle::request::RunRequest;
 use calmix::recipe::{Data, Layers, SourceName};
 use calmix::run::checkpoint::newest;
 use calmix::run::error::RunError;
-use calmix::run::events::{Event, Pace};
+use calmix::run::events::Pace;
 use calmix::run::run::Paths;
 use calmix::run::sink::Sink;
 use calmix_train::trainer::Trainer;
@@ -40,14 +40,14 @@ impl SelfTest {
         )?;
         let half = Duration::from_secs(seconds.into()) / 2;
         let first = temp.path().join("first");
-        let seen = train(&temp, &first, threads, |_, elapsed| elapsed >= half)?;
-        let last = seen.step;
+        let stopped = train(&temp, &first, threads, |_, elapsed| elapsed >= half)?;
+        let last = stopped.step;
         let second = temp.path().join("second");
         train(&temp, &second, threads, |step, _| step >= last)?;
         Ok(Self {
             steps: last,
-            images_per_second: seen.images_per_second,
-            waiting: seen.waiting,
+            images_per_second: stopped.images_per_second,
+            waiting: stopped.waiting,
             same: hash(&first)? == hash(&second)?,
         })
     }
@@ -90,10 +90,6 @@ struct PaceTotal<'a, F> {
 }
 
 impl<F: Fn(u64, Duration) -> bool> Sink for &mut PaceTotal<'_, F> {
-    fn event(&mut self, _: &Event) -> Result<(), RunError> {
-        Ok(())
-    }
-
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         if let Some(before) = &self.last {
             let seconds = pace.elapsed_seconds - before.elapsed_seconds;
@@ -106,10 +102,6 @@ impl<F: Fn(u64, Duration) -> bool> Sink for &mut PaceTotal<'_, F> {
         if (self.is_over)(pace.step, Duration::from_secs_f64(pace.elapsed_seconds)) {
             self.stop.store(true, Ordering::Relaxed);
         }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// The run of the photos, and images of its classes that it was not trained on.

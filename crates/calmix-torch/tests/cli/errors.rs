@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// When a line is typed into a process of its own.
@@ -89,13 +89,16 @@ fn exit_codes_separate_mistakes_from_failures() {
         let output = workspace.end(workspace.training(2, more)).with_code(2);
         output.reports(&["error: ", says]);
     };
-    refused(&["--processes", "3", "--set", "train.shards=2"], "3 processes cannot share 2 shards");
-    refused(&["--set", "train.shards=3"], "train.shards = 3: ");
     refused(
-        &["--set", "train.shards=2", "--set", "train.batch_norm=sync"],
-        "is not supported with several shards",
+        &["--processes", "3", "--set", "train.micro_batches=2"],
+        "3 processes cannot share 2 micro-batches",
     );
-    refused(&["--set", "train.groups=500"], "unlabelled samples are too few for 500 shards");
+    refused(&["--set", "train.micro_batches=3"], "train.micro_batches = 3: ");
+    refused(
+        &["--set", "train.micro_batches=2", "--set", "train.batch_norm=sync"],
+        "is not supported with several micro-batches",
+    );
+    refused(&["--set", "train.groups=500"], "unlabelled samples are too few for 500 micro-batches");
     refused(&["--run-dir", "first"], "there is a run here already");
     refused(&["--set", "labels.from=[\"nothing\"]"], "nothing");
     for (line, says) in [

@@ -5,8 +5,8 @@ use std::fs;
 use calmix_testkit::npy_file;
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::predict::{predict, rows};
+use super::fixture::Fixture;
+use super::predict::{predict, rows};
 use crate::workspace::Workspace;
 
 /// Classes match by their names, and the metrics are those of the rows that `predict` writes.

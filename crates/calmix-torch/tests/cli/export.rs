@@ -6,9 +6,9 @@ use std::path::Path;
 use calmix_testkit::onnxruntime::{compare, is_near, run};
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::head::train;
-use crate::predict::rows;
+use super::fixture::Fixture;
+use super::head::train;
+use super::predict::rows;
 use crate::workspace::Workspace;
 
 /// What onnxruntime answers for images, which Pillow resizes as the model card says, and what `calmix predict` answered.

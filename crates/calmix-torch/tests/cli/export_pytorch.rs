@@ -6,8 +6,8 @@ use std::process::Command;
 use calmix_testkit::npy_file;
 use calmix_testkit::onnxruntime::{compare, run};
 
-use crate::fixture::Fixture;
-use crate::report::python;
+use super::fixture::Fixture;
+use super::report::python;
 use crate::workspace::Workspace;
 
 /// The example beside a graph as JSON: its input and its logits.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
 
 /// Runs the command after `next: `, with the settings of a tiny training if it is one.
@@ -206,7 +206,10 @@ fn prepare_again_replaces_its_own_table() {
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&["train 20, unlabelled 12"]);
     workspace.images("photos/eel", 90, 5);
     let refused = workspace.run(&["prepare", "photos"]).with_code(2);
-    refused.reports(&["error: prepared/photos: this table already exists\n", "try: `--force` replaces it"]);
+    refused.reports(&[
+        "error: prepared/photos: this prepared dataset already exists\n",
+        "try: `--force` replaces it",
+    ]);
     let again = workspace.run(&["prepare", "photos", "--force"]).with_code(0);
     again.prints(&["train 25, unlabelled 12", "3 classes, "]);
     assert_eq!(workspace.names("prepared"), ["photos"]);
@@ -215,6 +218,6 @@ fn prepare_again_replaces_its_own_table() {
     fs::create_dir(workspace.path("thesis")).unwrap();
     fs::write(workspace.path("thesis/chapter.tex"), "").unwrap();
     let thesis = workspace.run(&["prepare", "photos", "--to", "thesis", "--force"]).with_code(2);
-    thesis.reports(&["thesis: already exists and is not a table of `calmix prepare`"]);
+    thesis.reports(&["thesis: already exists and was not written by `calmix prepare`"]);
     assert_eq!(workspace.names("thesis"), ["chapter.tex"]);
 }

@@ -14,11 +14,11 @@ use calmix_testkit::tier;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 
-use crate::fixture::{Fixture, copy_folder, files};
-use crate::head;
+use super::fixture::{Fixture, copy_folder, files};
+use super::head;
 
 /// Flips of each file with `CALMIX_EXHAUSTIVE=1`, which are all bytes of most files; `CALMIX_FLIPS` sets another number.
-const MOST: u32 = 4_096;
+const MAX_FLIPS: u32 = 4_096;
 
 /// A command on a run: the text of its result, or of its error.
 type Command = fn(&Path) -> Result<String, String>;
@@ -61,7 +61,7 @@ fn made(run: &Path) -> String {
 
 /// Where a file is flipped.
 fn places(length: usize, usual: u32) -> Vec<usize> {
-    let count = length.min(tier::number("CALMIX_FLIPS", usual, MOST) as usize);
+    let count = length.min(tier::number("CALMIX_FLIPS", usual, MAX_FLIPS) as usize);
     // In the middle of as many equal pieces.
     (0..count).map(|n| (2 * n + 1) * length / (2 * count)).collect()
 }

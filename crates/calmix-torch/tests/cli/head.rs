@@ -9,8 +9,8 @@ use calmix_torch::run::read;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::together::{contents, is_same};
+use super::fixture::Fixture;
+use super::together::{contents, is_same};
 use crate::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
 
 pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {

@@ -6,8 +6,8 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::fixture::Fixture;
-use crate::signals::Running;
+use super::fixture::Fixture;
+use super::signals::Running;
 use crate::workspace::Workspace;
 
 /// The most from the signal to the end. On an idle machine it is less than 2 s; other tests may run beside this one.

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use calmix_testkit::tier;
 
-use crate::fixture::change_checkpoint;
-use crate::hostile_scene::{KINDS, Reader, Scene};
-use crate::library::Library;
-use crate::measured::{MOST, measured};
+use super::fixture::change_checkpoint;
+use super::hostile_scene::{KINDS, Reader, Scene};
+use super::library::Library;
+use super::measured::{MAX_EXTRA_BYTES, measured};
 
 /// Every name in a run's folder that a command opens, reads, writes or lists.
 const PLACES: &[&str] = &[
@@ -271,6 +271,6 @@ fn toml_string(text: &str) -> String {
 /// Appends zeros to a file of a checkpoint, and has its manifest know of them.
 fn lengthened(checkpoint: &Path, name: &str) {
     let mut bytes = fs::read(checkpoint.join(name)).unwrap();
-    bytes.resize((MOST + (50 << 20)) as usize, 0);
+    bytes.resize((MAX_EXTRA_BYTES + (50 << 20)) as usize, 0);
     change_checkpoint(checkpoint, name, &bytes);
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use calmix_testkit::tier;
 
-use crate::hostile_scene::{KINDS, Reader, Scene};
-use crate::library::Library;
+use super::hostile_scene::{KINDS, Reader, Scene};
+use super::library::Library;
 
 /// What a head has in its folder besides what every run has, and a name that files of weights have beside them.
 fn places(scene: &Scene) -> Vec<String> {

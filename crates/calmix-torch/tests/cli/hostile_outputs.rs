@@ -8,9 +8,9 @@ use std::process::Command;
 
 use calmix_testkit::tier;
 
-use crate::fixture::{Fixture, copy_folder};
-use crate::hostile_scene::{KINDS, outside_of, put};
-use crate::measured::{Ended, Worst, measured};
+use super::fixture::{Fixture, copy_folder};
+use super::hostile_scene::{KINDS, outside_of, put};
+use super::measured::{Ended, Worst, measured};
 use crate::workspace::{TINY, Workspace};
 
 /// Files and folders below a folder, by their names from there; of several pages, only the first.

@@ -12,13 +12,13 @@ use calmix_testkit::tier;
 use calmix_torch::run::model_info::ModelInfo;
 use serde_json::{Value, json};
 
-use crate::fixture::Fixture;
-use crate::library::Library;
-use crate::measured::{Ended, Worst, measured, watched};
+use super::fixture::Fixture;
+use super::library::Library;
+use super::measured::{Ended, Worst, measured, watched};
 use crate::workspace::Workspace;
 
 /// Bytes that a model of the largest images may take.
-const MOST_OF_LARGE: u64 = 2 << 30;
+const MAX_LARGE_IMAGE_BYTES: u64 = 2 << 30;
 
 /// What is done to a file.
 type Harm<'a> = Box<dyn Fn(&Path) + 'a>;
@@ -167,9 +167,9 @@ fn small_model_takes_little_memory() {
     forge(&workspace, |info| (info.model.as_mut().unwrap().size, info.resize) = (2_048, 2_048));
     // A pass is filled up with empty images, so one image is enough.
     let command = workspace.command(&["predict", "hostile", "--threads", "1", "photos/cat/0.png"]);
-    let ended = watched(command, Duration::from_mins(5), MOST_OF_LARGE);
+    let ended = watched(command, Duration::from_mins(5), MAX_LARGE_IMAGE_BYTES);
     assert_eq!(ended.code, Some(0), "{} MB in {:?}: {}", ended.peak >> 20, ended.took, ended.text);
-    assert!(ended.peak < MOST_OF_LARGE, "{} MB", ended.peak >> 20);
+    assert!(ended.peak < MAX_LARGE_IMAGE_BYTES, "{} MB", ended.peak >> 20);
     let model = Model::load(workspace.path("hostile")).unwrap();
     assert!(model.batch() * model.transform().bytes() <= 64 << 20, "{} images", model.batch());
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::fixture::{Fixture, copy_folder};
-use crate::library::Library;
-use crate::measured::{Ended, Worst, measured};
+use super::fixture::{Fixture, copy_folder};
+use super::library::Library;
+use super::measured::{Ended, Worst, measured};
 use crate::workspace::Workspace;
 
 /// The command that goes on with a run.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 #[test]
@@ -150,7 +150,7 @@ fn runs_can_be_told_apart() {
 fn a_run_that_is_trained_is_told() {
     let workspace = Workspace::new().with_garments();
     fs::create_dir(workspace.path("runs")).unwrap();
-    let mut running = crate::signals::Running::new(workspace.training(4_000, &["--run-dir", "runs/a"]));
+    let mut running = super::signals::Running::new(workspace.training(4_000, &["--run-dir", "runs/a"]));
     running.until("step     6/4,000");
     let listed = workspace.run(&["inspect", "runs"]).with_code(0);
     assert!(listed.stdout.contains("/4,000") && listed.stdout.contains(" running\n"), "{}", listed.stdout);

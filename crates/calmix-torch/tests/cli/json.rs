@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use calmix_testkit::golden::golden;
 use serde_json::Value;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::{CommandOutput, Workspace};
 
 fn document(output: &CommandOutput) -> Value {

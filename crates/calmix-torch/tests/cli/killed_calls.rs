@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use calmix_testkit::tier;
 use calmix_torch::run::read;
 
-use crate::together::{contents, is_same};
+use super::together::{contents, is_same};
 use crate::workspace::{CommandOutput, Workspace};
 
 /// The calls that are killed. Without `CALMIX_EXHAUSTIVE=1` only one of several, and the last one.

@@ -5,12 +5,12 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::predict::shard;
-use crate::predict_shards::noise;
+use super::predict::shard;
+use super::predict_shards::noise;
 use crate::workspace::Workspace;
 
 const TARS: u32 = 40;
-const LONGEST: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The files of a table, without the one that names its folder.
 fn table(workspace: &Workspace, folder: &str) -> Vec<(String, Vec<u8>)> {
@@ -51,7 +51,7 @@ fn ten_kills_leave_the_same_table() {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         while kept() < 3 * kill && child.try_wait().unwrap().is_none() {
-            assert!(begun.elapsed() < LONGEST, "{} tars were read", kept());
+            assert!(begun.elapsed() < TIMEOUT, "{} tars were read", kept());
             sleep(Duration::from_millis(1));
         }
         landed += u32::from(child.try_wait().unwrap().is_none());

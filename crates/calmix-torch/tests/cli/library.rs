@@ -16,7 +16,7 @@ use calmix_torch::run::read;
 use calmix_torch::run::read::inspect;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 
-use crate::measured::{Ended, HANGS, INTERVAL, MOST_EVER, Memory, limit};
+use super::measured::{Ended, HANGS, INTERVAL, MAX_MEMORY_BYTES, Memory, limit};
 
 /// What an answer begins with, among what the test harness prints.
 const ANSWER: &str = "@ ";
@@ -31,9 +31,9 @@ pub(crate) struct Library {
 impl Library {
     pub(crate) fn start() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "library::answers", "--ignored", "--nocapture"]);
+        command.args(["--exact", "cli::library::answers", "--ignored", "--nocapture"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        limit(&child, MOST_EVER);
+        limit(&child, MAX_MEMORY_BYTES);
         let requests = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, answers) = channel();

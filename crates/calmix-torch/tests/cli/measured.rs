@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// No command may take longer on a hostile folder.
-pub(crate) const LONGEST: Duration = Duration::from_secs(10);
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(10);
 /// After this time a command is ended.
 pub(crate) const HANGS: Duration = Duration::from_mins(1);
 /// Bytes of memory above what the same command takes on the honest folder.
-pub(crate) const MOST: u64 = 100 << 20;
+pub(crate) const MAX_EXTRA_BYTES: u64 = 100 << 20;
 /// Bytes of memory of any command on a tiny folder, honest or not.
-pub(crate) const MOST_EVER: u64 = 1 << 30;
+pub(crate) const MAX_MEMORY_BYTES: u64 = 1 << 30;
 /// Time between two looks at the memory of a process.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(2);
 
@@ -36,10 +36,10 @@ impl Ended {
     pub(crate) fn is_modest(&self, honest: &Self, what: &str) {
         let Self { text, took, peak, resident, .. } = self;
         // On a busy machine an honest command takes long, too.
-        assert!(*took < LONGEST + 3 * honest.took, "{what}: took {took:?}\n{text}");
+        assert!(*took < MAX_TIME + 3 * honest.took, "{what}: took {took:?}\n{text}");
         let more = peak.saturating_sub(honest.peak);
-        assert!(more < MOST, "{what}: {} MB more\n{text}", more >> 20);
-        assert!(*resident < MOST_EVER, "{what}: {} MB\n{text}", resident >> 20);
+        assert!(more < MAX_EXTRA_BYTES, "{what}: {} MB more\n{text}", more >> 20);
+        assert!(*resident < MAX_MEMORY_BYTES, "{what}: {} MB\n{text}", resident >> 20);
         let control = text.chars().find(|&c| c.is_control() && c != '\n');
         assert_eq!(control, None, "{what}: {text:?}");
     }
@@ -106,7 +106,7 @@ pub(crate) fn limit(child: &Child, bytes: u64) {
 
 /// Runs a command under the limit, with its peak of memory, and ends it if it hangs.
 pub(crate) fn measured(command: Command) -> Ended {
-    let ended = watched(command, HANGS, MOST_EVER);
+    let ended = watched(command, HANGS, MAX_MEMORY_BYTES);
     assert!(ended.code.is_some(), "ended by a signal after {:?}\n{}", ended.took, ended.text);
     ended
 }
@@ -138,6 +138,6 @@ fn limit_of_memory_is_enforced() {
         command.arg("--version");
         watched(command, HANGS, most)
     };
-    assert_eq!(version(MOST_EVER).code, Some(0));
+    assert_eq!(version(MAX_MEMORY_BYTES).code, Some(0));
     assert_ne!(version(4 << 20).code, Some(0));
 }

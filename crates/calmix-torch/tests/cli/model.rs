@@ -13,8 +13,8 @@ use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::near::assert_near;
+use super::fixture::Fixture;
+use super::near::assert_near;
 use crate::workspace::Workspace;
 
 #[test]

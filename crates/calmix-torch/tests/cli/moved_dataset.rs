@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 #[test]
@@ -78,7 +78,7 @@ fn a_table_that_is_gone_is_named() {
         .with_code(0);
     fs::rename(workspace.path("prepared"), workspace.path("tables")).unwrap();
     workspace.run(&["evaluate", "first"]).with_code(2).reports(&[
-        "error: [HERE]/prepared/garments: the prepared table of this run has moved or was deleted\n",
+        "error: [HERE]/prepared/garments: the prepared dataset of this run has moved or was deleted\n",
         "try: calmix evaluate first --prepared NEW_FOLDER\n",
     ]);
     workspace.run(&["evaluate", "first", "--prepared", "tables/garments"]).with_code(0);

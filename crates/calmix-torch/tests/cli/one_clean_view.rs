@@ -8,7 +8,7 @@ use calmix_torch::run::read;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
-use crate::fixture::{Fixture, copy_folder, files};
+use super::fixture::{Fixture, copy_folder, files};
 use crate::workspace::Workspace;
 
 const CLEAN: [&str; 2] = ["network.weak_views=0", "network.strong_views=0"];
@@ -150,6 +150,6 @@ fn one_clean_view_is_the_run_on_its_features() {
 #[test]
 fn one_kind_of_view_is_refused() {
     let workspace = Fixture::Weights.copy();
-    let refused = crate::head::train(&workspace, "run", &["--set", "network.weak_views=2"]).with_code(2);
+    let refused = super::head::train(&workspace, "run", &["--set", "network.weak_views=2"]).with_code(2);
     refused.reports(&["network.strong_views", "set both network.weak_views and network.strong_views to 0"]);
 }

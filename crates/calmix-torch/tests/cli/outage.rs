@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
 
-use crate::signals::Running;
+use super::signals::Running;
 use crate::workspace::{TINY, Workspace};
 
 /// Seconds of EIO: long enough that a person hears of it.

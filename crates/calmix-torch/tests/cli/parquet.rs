@@ -9,8 +9,8 @@ use calmix_testkit::python::interpreter;
 use calmix_testkit::tier;
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::predict::{predict, rows};
+use super::fixture::Fixture;
+use super::predict::{predict, rows};
 use crate::workspace::Workspace;
 
 /// Every row of the parts in the order of their names, as JSON lines with the fields of `--format jsonl`.

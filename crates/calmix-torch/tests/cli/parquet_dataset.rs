@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::parquet::python;
+use super::parquet::python;
 use crate::workspace::Workspace;
 
 /// Packs a folder with splits, its images in the order in which calmix reads the folder.

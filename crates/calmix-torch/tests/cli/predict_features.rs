@@ -5,10 +5,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::head;
-use crate::parquet;
-use crate::predict::{predict, rows};
+use super::fixture::Fixture;
+use super::head;
+use super::parquet;
+use super::predict::{predict, rows};
 use crate::workspace::Workspace;
 
 /// Prints the type of the column, and each row: as pyarrow reads it.

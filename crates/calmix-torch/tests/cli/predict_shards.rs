@@ -5,8 +5,8 @@ use std::process::Command;
 
 use calmix_testkit::png_file::{Pixels, png};
 
-use crate::fixture::Fixture;
-use crate::predict::{predict, shard};
+use super::fixture::Fixture;
+use super::predict::{predict, shard};
 use crate::workspace::Workspace;
 
 /// An image of noise as PNG, which does not compress: some 12 kB.

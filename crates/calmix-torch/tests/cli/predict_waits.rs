@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::fixture::Fixture;
-use crate::predict::predict;
+use super::fixture::Fixture;
+use super::predict::predict;
 use crate::workspace::Workspace;
 
 /// No stop may take longer.
-const LONGEST: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A `predict` that waits for more paths. Dropped, it is killed: a test that fails leaves no process behind.
 struct Waiting(Child);
@@ -56,7 +56,7 @@ impl Waiting {
             if let Some(status) = self.0.try_wait().unwrap() {
                 return status.code();
             }
-            assert!(begun.elapsed() < LONGEST, "it goes on after {:?}", begun.elapsed());
+            assert!(begun.elapsed() < TIMEOUT, "it goes on after {:?}", begun.elapsed());
             thread::sleep(Duration::from_millis(10));
         }
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use calmix_testkit::tier;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// A command that runs in a folder of the workspace.
@@ -102,7 +102,7 @@ fn runs_share_a_table() {
     workspace.end(workspace.training(8, &[])).with_code(0);
     let second = workspace.end(workspace.training(8, &[])).with_code(0);
     second.reports(&[
-        "sharing the table runs/cpu-fashion-mnist-1/prepared\n",
+        "sharing the prepared dataset runs/cpu-fashion-mnist-1/prepared\n",
         "warning: 40 samples appear in two subsets",
     ]);
     let table = |run: u32, file: &str| inode(&format!("runs/cpu-fashion-mnist-{run}/prepared/{file}"));
@@ -140,7 +140,7 @@ fn shared_table_with_a_damaged_report_is_used() {
     fs::write(&report, &text[..text.len() / 2]).unwrap();
     let second = workspace.end(workspace.training(2, &[])).with_code(0);
     second.reports(&[
-        "sharing the table runs/cpu-fashion-mnist-1/prepared\n",
+        "sharing the prepared dataset runs/cpu-fashion-mnist-1/prepared\n",
         "warning: ",
         "report.json: EOF while",
     ]);

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::signals::Running;
+use super::signals::Running;
 use crate::workspace::{TINY, Workspace};
 
-const SHARDS: [&str; 2] = ["--set", "train.shards=4"];
+const MICRO_BATCHES: [&str; 2] = ["--set", "train.micro_batches=4"];
 
 /// Fails unless two runs have the same bytes.
 #[track_caller]
@@ -43,9 +43,9 @@ fn kill(pid: u32) {
 #[test]
 fn two_and_four_processes_train_what_one_trains() {
     let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &[&SHARDS[..], &["--run-dir", "one"]].concat())).with_code(0);
+    workspace.end(workspace.training(8, &[&MICRO_BATCHES[..], &["--run-dir", "one"]].concat())).with_code(0);
     for processes in ["2", "4"] {
-        let more = [&SHARDS[..], &["--run-dir", processes, "--processes", processes]].concat();
+        let more = [&MICRO_BATCHES[..], &["--run-dir", processes, "--processes", processes]].concat();
         let output = workspace.end(workspace.training(8, &more)).with_code(0);
         output.reports(&[&format!("1 thread in each of {processes} processes")]);
         output.prints(&["model after 8 steps written to ", &format!("next: calmix report {processes}\n")]);
@@ -57,8 +57,10 @@ fn two_and_four_processes_train_what_one_trains() {
 #[test]
 fn killed_process_ends_the_others_and_resumes() {
     let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(60, &[&SHARDS[..], &["--run-dir", "whole"]].concat())).with_code(0);
-    let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
+    workspace
+        .end(workspace.training(60, &[&MICRO_BATCHES[..], &["--run-dir", "whole"]].concat()))
+        .with_code(0);
+    let more = [&MICRO_BATCHES[..], &["--run-dir", "run", "--processes", "2"]].concat();
     let mut running = Running::new(workspace.training(60, &more));
     running.until("step 10/60");
     let here = workspace.path("run").canonicalize().unwrap();
@@ -85,7 +87,7 @@ fn killed_process_ends_the_others_and_resumes() {
 #[test]
 fn workers_stop_without_their_supervisor() {
     let workspace = Workspace::new().with_garments();
-    let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
+    let more = [&MICRO_BATCHES[..], &["--run-dir", "run", "--processes", "2"]].concat();
     let mut running = Running::new(workspace.training(4_000, &more));
     running.until("step     6/4,000");
     let here = workspace.path("run").canonicalize().unwrap();
@@ -115,9 +117,12 @@ fn variables_of_a_launcher_are_checked() {
     with(&[("RANK", "0")], &[]).reports(&["RANK is set, but WORLD_SIZE is not"]);
     with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).reports(&["RANK=two is invalid"]);
     workspace
-        .end(workspace.training(2, &["--run-dir", "run", "--set", "train.shards=2", "--processes", "3"]))
+        .end(
+            workspace
+                .training(2, &["--run-dir", "run", "--set", "train.micro_batches=2", "--processes", "3"]),
+        )
         .with_code(2)
-        .reports(&["3 processes cannot share 2 shards"]);
+        .reports(&["3 processes cannot share 2 micro-batches"]);
 }
 
 /// All processes of a launcher end with the same code: what one of them finds is a mistake for all.
@@ -127,7 +132,7 @@ fn a_mistake_is_one_on_every_rank() {
     let port =
         std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
     let start = |rank: &str| {
-        let more = ["--run-dir", "run", "--set", "train.shards=1", "--set", "train.timeout=60"];
+        let more = ["--run-dir", "run", "--set", "train.micro_batches=1", "--set", "train.timeout=60"];
         let mut command = workspace.training(2, &more);
         command.envs([("RANK", rank), ("WORLD_SIZE", "2"), ("LOCAL_RANK", rank), ("LOCAL_WORLD_SIZE", "2")]);
         command.envs([("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &*port)]);
@@ -136,7 +141,7 @@ fn a_mistake_is_one_on_every_rank() {
     let (first, second) = (start("0"), start("1"));
     for running in [first, second] {
         let (stderr, code) = running.stderr();
-        assert!(stderr.contains("2 processes cannot share 1 shard"), "{stderr}");
+        assert!(stderr.contains("2 processes cannot share 1 micro-batch"), "{stderr}");
         assert_eq!(code, Some(2), "{stderr}");
     }
 }
@@ -144,7 +149,7 @@ fn a_mistake_is_one_on_every_rank() {
 #[test]
 fn resumed_run_shows_its_step() {
     let workspace = Workspace::new().with_garments();
-    let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
+    let more = [&MICRO_BATCHES[..], &["--run-dir", "run", "--processes", "2"]].concat();
     let mut running = Running::new(workspace.training(4_000, &more));
     running.until("step     6/4,000");
     running.signal("TERM");
@@ -173,7 +178,7 @@ fn resumed_run_shows_its_step() {
     assert!(stdout.ends_with("next: calmix resume run --processes 2\n"), "{stdout}");
     let stdout = goes_on(Running::new(workspace.command(&["resume", "run"])), &after(&stdout));
     assert!(stdout.ends_with("next: calmix resume run\n"), "{stdout}");
-    let mut command = workspace.training(4_000, &[&SHARDS[..], &["--run-dir", "run"]].concat());
+    let mut command = workspace.training(4_000, &[&MICRO_BATCHES[..], &["--run-dir", "run"]].concat());
     command.envs([
         ("RANK", "0"),
         ("WORLD_SIZE", "1"),
@@ -195,7 +200,14 @@ fn threads_of_several_processes_are_counted() {
     let (threads, each) = (cores_free.max(2), (cores_free / 2).max(1));
     let mut command =
         workspace.command(&["train", "cpu-fashion-mnist", "--data", "garments", "--processes", "2"]);
-    command.args(["--threads", &threads.to_string(), "--set", "train.shards=2", "--set", "train.steps=1"]);
+    command.args([
+        "--threads",
+        &threads.to_string(),
+        "--set",
+        "train.micro_batches=2",
+        "--set",
+        "train.steps=1",
+    ]);
     for setting in TINY {
         command.args(["--set", setting]);
     }

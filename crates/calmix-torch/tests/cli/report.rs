@@ -7,7 +7,7 @@ use std::process::Command;
 use calmix_testkit::python::environment;
 use calmix_testkit::tier;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// The folder of calmix-report's scripts.
@@ -185,10 +185,10 @@ fn foreign_files_are_not_overwritten() {
 #[test]
 fn a_page_is_kept_current() {
     let workspace = Workspace::new().with_garments();
-    let mut running = crate::signals::Running::new(workspace.training(4_000, &["--run-dir", "first"]));
+    let mut running = super::signals::Running::new(workspace.training(4_000, &["--run-dir", "first"]));
     running.until("step     6/4,000");
     let mut watching =
-        crate::signals::Running::new(workspace.command(&["report", "first", "--watch", "-o", "page.html"]));
+        super::signals::Running::new(workspace.command(&["report", "first", "--watch", "-o", "page.html"]));
     watching.until("page.html is up to date");
     let page = fs::read_to_string(workspace.path("page.html")).unwrap();
     assert!(page.contains("<meta http-equiv=\"refresh\" content=\"10\">") && page.contains("has not ended"));

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use calmix_testkit::python::interpreter;
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::predict::{predict, rows, shard};
-use crate::predict_shards::noise;
+use super::fixture::Fixture;
+use super::predict::{predict, rows, shard};
+use super::predict_shards::noise;
 use crate::workspace::{TINY, Workspace};
 
 /// Runs every query in the current folder, and prints the rows of the lists that they write.

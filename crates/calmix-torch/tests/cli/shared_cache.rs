@@ -7,7 +7,7 @@ use std::process::Command;
 
 use calmix_testkit::tier;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::{CommandOutput, Workspace};
 
 /// A command as another user, who can read what root can read (libtorch may be in root's home) and write what is the user's.

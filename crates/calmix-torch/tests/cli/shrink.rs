@@ -3,13 +3,13 @@
 use std::fs;
 
 use calmix_torch::core::matrix::Matrix;
-use calmix_torch::metrics::calibrator::any_calibrator::Calibrator;
+use calmix_torch::metrics::calibrator::Calibrator;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
-use crate::near::assert_near;
-use crate::predict::rows;
+use super::near::assert_near;
+use super::predict::rows;
 use crate::workspace::Workspace;
 
 fn large_photos() -> Workspace {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// More steps than a run completes before the first signal.
@@ -282,7 +282,7 @@ fn preparing_ends_at_the_first_signal_and_leaves_nothing() {
 fn waiting_for_a_rank_hears_sigterm() {
     let workspace = Workspace::new().with_garments();
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let mut command = workspace.training(4, &["--run-dir", "run", "--set", "train.shards=2"]);
+    let mut command = workspace.training(4, &["--run-dir", "run", "--set", "train.micro_batches=2"]);
     command.envs([("RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "2")]);
     command.envs([("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())]);
     let running = Running::new(command);

@@ -8,7 +8,7 @@ use std::thread;
 
 use calmix_testkit::tier;
 
-use crate::fixture::{Fixture, copy_folder, files};
+use super::fixture::{Fixture, copy_folder, files};
 use crate::workspace::{CommandOutput, Workspace};
 
 /// Everything below a folder but what depends on the clock.

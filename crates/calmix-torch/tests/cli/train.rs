@@ -223,7 +223,7 @@ fn counts_have_their_plurals() {
 fn time_left_is_shown_and_days_warned_about() {
     let workspace = Workspace::new().with_garments();
     let more = ["--run-dir", "first", "--set", "log.every=10000000", "--set", "evaluate.every=10000000"];
-    let mut running = crate::signals::Running::new(workspace.training(2_000_000_000, &more));
+    let mut running = super::signals::Running::new(workspace.training(2_000_000_000, &more));
     let said = running.until("warning: at this pace the run takes ");
     assert!(said.contains(" d ") && said.contains(" h more (Ctrl-C saves it); "), "{said}");
     assert!(

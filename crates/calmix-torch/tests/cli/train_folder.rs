@@ -7,7 +7,7 @@ use std::process::Command;
 
 use calmix_torch::train::trainer::Outcome;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 
 /// Files that name a time, a process or what the program was built from.
 const OF_THE_MOMENT: [&str; 3] = ["timing.jsonl", "calmix.lock", "environment.json"];
@@ -29,7 +29,7 @@ fn library_trains_what_the_command_trains() {
     let workspace = Fixture::Weights.copy();
     workspace.run(&["train", "--data", "own", "--quiet"]).with_code(0);
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "train_folder::program", "--ignored", "--nocapture"]);
+    program.args(["--exact", "cli::train_folder::program", "--ignored", "--nocapture"]);
     program.current_dir(workspace.folder()).env("CALMIX_WEIGHTS", workspace.path("weights"));
     let output = program.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

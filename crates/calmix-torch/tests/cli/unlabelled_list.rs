@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::Fixture;
-use crate::head;
-use crate::predict::{predict, shard};
-use crate::signals::Running;
+use super::fixture::Fixture;
+use super::head;
+use super::predict::{predict, shard};
+use super::signals::Running;
 use crate::workspace::{CommandOutput, TINY, Workspace};
 
 /// A CSV list of these paths.

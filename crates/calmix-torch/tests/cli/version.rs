@@ -23,8 +23,8 @@ fn calmix_of_another_commit_is_refused() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_calmix-torch"));
     command.args(["predict", "run", "image.png"]).env("CALMIX_CALLER_COMMIT", "0123");
     workspace.end(command).with_code(2).reports(&[
-        "error: calmix is of commit 0123 and calmix-torch of commit ",
-        ": both must be of the same\ntry: in a clone of calmix, ",
+        "error: calmix (commit 0123) and calmix-torch (commit ",
+        ") must be built from the same commit\ntry: in a clone of calmix, ",
     ]);
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 
 const CONFIG: &str = r#"{"architecture": "wrn-10-1", "pretrained_cfg": {"input_size": [3, 12, 12],
     "mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5], "license": "cc0-1.0"}}"#;

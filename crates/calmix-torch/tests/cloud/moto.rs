@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use calmix_testkit::servers::{Fault, FaultProxy, Faults};
 
-use crate::moto_server::{Moto, at};
-use crate::shards::{IMAGES, assert_same, training, workspace};
+use super::moto_server::{Moto, at};
+use super::shards::{IMAGES, assert_same, training, workspace};
 use crate::workspace::Workspace;
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use calmix_testkit::python::environment;
 use calmix_testkit::tier;
 
-use crate::tls::Serving;
+use super::tls::Serving;
 
 /// The interpreter of an environment with moto.
 fn python() -> Option<PathBuf> {

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use calmix_testkit::servers::{Fault, FaultProxy, Faults, FileServer};
 use calmix_testkit::tier;
 
-use crate::moto_server::{Moto, at};
-use crate::shards::{assert_same, training, workspace_of};
+use super::moto_server::{Moto, at};
+use super::shards::{assert_same, training, workspace_of};
 use crate::workspace::Workspace;
 
 const NAMES: &str = "{train-{000..099},test-000}.tar";

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use calmix_testkit::tier;
 
-use crate::shards::{assert_same, training, workspace};
+use super::shards::{assert_same, training, workspace};
 
 /// Serves the folder `shards`: Python's own server, which states no ETag and ignores ranges.
 const SERVER: &str = "

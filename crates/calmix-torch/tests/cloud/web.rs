@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use calmix_testkit::servers::{Fault, Faults, FileServer};
 
-use crate::shards::{assert_same, training, workspace};
+use super::shards::{assert_same, training, workspace};
 
 /// The name of 12 shards for training and one for testing.
 const NAMES: &str = "{train-{000..011},test-000}.tar";
@@ -132,5 +132,5 @@ fn url_that_cannot_be_used_is_explained() {
     let secret = workspace.run(&["prepare", "https://me:word@host/a.tar", "--to", "table"]).with_code(2);
     secret.reports(&["environment variables"]);
     let out = workspace.run(&["prepare", &url, "--to", "s3://bucket/table"]).with_code(2);
-    out.reports(&["the table of a dataset has to be on a file system"]);
+    out.reports(&["a prepared dataset has to be on a file system"]);
 }

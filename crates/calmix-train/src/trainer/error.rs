@@ -1,77 +1,47 @@
 //! Why a run cannot start, continue or finish.
 
+use calmix_core::error::CoreError;
 use calmix_data::error::DataError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
 use calmix_heads::HeadsError;
-use calmix_io::counted::counted;
-use calmix_io::error::FileError;
+use calmix_io::error::{ErrorKind, FileError};
+use calmix_io::text::counted;
 use calmix_lifecycle::LifecycleError;
 use calmix_metrics::error::MetricsError;
 use calmix_recipe::RecipeError;
 use calmix_run::error::RunError;
 
-use calmix_core::error::CoreError;
-
 /// Why a run stopped, or did not start. Its checkpoints stay as they are.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The recipe is invalid.
+    /// What every run needs is missing or wrong, or the run has to stop.
     #[error(transparent)]
-    Recipe(#[from] RecipeError),
-    /// The preparation of the dataset was stopped.
-    #[error("interrupted; the partly prepared dataset was deleted")]
-    PreparationStopped,
-    /// The run folder, a checkpoint or predictions cannot be used, or a sink cannot write.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// A file of the dataset cannot be used, or a batch cannot be loaded; names the sample that caused it.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// A file of the run cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A training step cannot be planned, or the state of the samples or of the method is inconsistent.
-    #[error(transparent)]
-    Method(#[from] CoreError),
-    /// The engine failed, or a loss was not finite.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// A run cannot be prepared, or its table, its recipe or its samples are not those it began with; or a head cannot be
-    /// trained.
-    #[error(transparent)]
-    Lifecycle(Box<LifecycleError>),
+    Lifecycle(#[from] LifecycleError),
     /// A head cannot be trained or evaluated.
     #[error(transparent)]
     Heads(Box<HeadsError>),
-    /// Metrics cannot be computed.
+    /// The engine failed, or a loss was not finite.
     #[error(transparent)]
-    Calibration(#[from] MetricsError),
+    Engine(#[from] EngineError),
     /// A checkpoint holds a state of the samples or the method that cannot be read.
     #[error(
         "the checkpoint of step {step}: {problem}; it was written by another version of calmix or for another method"
     )]
-    State {
-        /// The step of the checkpoint.
-        step: u64,
-        /// What is wrong.
-        problem: StateProblem,
-    },
+    State { step: u64, problem: StateProblem },
     /// A checkpoint holds the weights of another network.
     #[error(
-        "the checkpoint of step {step}: its weights have {bytes} bytes, but {network} needs {least}; the recipe or the \
+        "the checkpoint of step {step}: its weights have {bytes} bytes, but {network} needs {min_bytes}; the recipe or the \
          dataset is not the one that the run started with"
     )]
     OtherNetwork {
-        /// The step of the checkpoint.
         step: u64,
         /// Bytes of the checkpoint's weights.
         bytes: u64,
-        /// The network of the recipe.
         network: String,
         /// The fewest bytes that the weights of this network can have.
-        least: u64,
+        min_bytes: u64,
     },
     /// Too many steps were not finite.
     #[error(
@@ -79,9 +49,7 @@ pub enum TrainError {
          learning rate, or raise that limit", counted(u64::from(*skips), "step")
     )]
     TooManySkips {
-        /// The step that failed.
         step: u64,
-        /// What was not finite.
         problem: String,
         /// The number of steps skipped before.
         skips: u32,
@@ -92,9 +60,7 @@ pub enum TrainError {
     /// Another process failed and sent its error as text.
     #[error("rank {process}: {problem}")]
     RemoteError {
-        /// The rank of that process.
         process: usize,
-        /// Its error as text.
         problem: String,
         /// Whether it is a mistake of the user.
         mistake: bool,
@@ -102,7 +68,6 @@ pub enum TrainError {
     /// An error as text, for the other processes; the process where it happened returns the error itself.
     #[error("{text}")]
     AsText {
-        /// The error.
         text: String,
         /// Whether it is a mistake of the user.
         mistake: bool,
@@ -115,18 +80,16 @@ pub enum TrainError {
     UnreadableMessage(Option<serde_json::Error>),
     /// A process would train another run than rank 0.
     #[error(
-        "rank {process} has a different {what} from rank 0: {there} instead of {here}; start all ranks with the same \
+        "rank {process} has a different {what} from rank 0: {found} instead of {expected}; start all ranks with the same \
          version of calmix, the same arguments and the same data"
     )]
     DifferentRun {
-        /// The rank of that process.
         process: usize,
-        /// What differs.
         what: &'static str,
         /// The value of rank 0.
-        here: String,
+        expected: String,
         /// The value of the other rank.
-        there: String,
+        found: String,
     },
     /// Processes no longer have the same step or the same weights.
     #[error(
@@ -134,28 +97,19 @@ pub enum TrainError {
          happens again.", diverged(.what, .processes, *.of)
     )]
     Diverged {
-        /// The step.
         step: u64,
         /// What differs: `step` or `weights`.
         what: &'static str,
         /// The ranks in the minority; all but the first if there is no majority.
         processes: Vec<usize>,
-        /// The number of ranks.
         of: usize,
     },
-    /// There are more processes than shards.
+    /// There are more processes than micro-batches.
     #[error(
-        "{} cannot share {} (train.groups = {groups}, train.shards = {shards}); start at most as many processes as there are \
-         shards", counted(*processes as u64, "process"), counted(u64::from(*groups) * u64::from(*shards), "shard")
+        "{} cannot share {} (train.groups = {groups}, train.micro_batches = {micro_batches}); start at most as many processes \
+         as there are micro-batches", counted(*processes as u64, "process"), counted(u64::from(*groups) * u64::from(*micro_batches), "micro-batch")
     )]
-    TooManyProcesses {
-        /// The number of processes.
-        processes: usize,
-        /// Groups per step.
-        groups: u32,
-        /// Shards per group.
-        shards: u32,
-    },
+    TooManyProcesses { processes: usize, groups: u32, micro_batches: u32 },
     /// The run needs more memory than there is.
     #[error(
         "this run does not fit into memory: the state of {samples} unlabelled samples in {classes} classes takes {} MB and \
@@ -166,53 +120,81 @@ pub enum TrainError {
     Memory {
         /// Unlabelled samples of this process.
         samples: usize,
-        /// The number of classes.
         classes: usize,
         /// Bytes for the state of these samples.
         state: u64,
-        /// Bytes of the network.
         network: u64,
         /// Bytes in total, with the copies for a checkpoint.
         needed: u64,
-        /// Bytes of available memory.
         available: u64,
     },
-    /// An evaluation was abandoned, because the run has to stop.
-    #[error("the evaluation was abandoned because the run has to stop; resume the run to repeat it")]
-    Abandoned,
-    /// A file of pretrained weights that cannot be used.
-    #[error(transparent)]
-    Pretrained(FileError),
-    /// A recipe that this version cannot run.
-    #[error("{0}")]
-    Unsupported(String),
 }
 
 impl From<HeadsError> for TrainError {
     fn from(error: HeadsError) -> Self {
         match error {
             HeadsError::Lifecycle(error) => error.into(),
-            HeadsError::Stopped => Self::Abandoned,
+            HeadsError::Stopped => LifecycleError::Stopped.into(),
             error => Self::Heads(Box::new(error)),
         }
     }
 }
 
-impl From<LifecycleError> for TrainError {
-    fn from(error: LifecycleError) -> Self {
-        match error {
-            LifecycleError::Recipe(error) => Self::Recipe(error),
-            LifecycleError::Run(error) => Self::Run(error),
-            LifecycleError::Data(error) => Self::Data(error),
-            LifecycleError::File(error) => Self::File(error),
-            LifecycleError::Method(error) => Self::Method(error),
-            LifecycleError::Pretrained(error) => Self::Pretrained(error),
-            LifecycleError::Calibration(error) => Self::Calibration(error),
-            LifecycleError::PreparationStopped => Self::PreparationStopped,
-            LifecycleError::Stopped => Self::Abandoned,
-            LifecycleError::Unsupported(sentence) => Self::Unsupported(sentence),
-            error => Self::Lifecycle(Box::new(error)),
+/// Errors of the crates below, which a run of any kind can have.
+macro_rules! of_every_run {
+    ($($error:ty),*) => {
+        $(impl From<$error> for TrainError {
+            fn from(error: $error) -> Self {
+                Self::Lifecycle(error.into())
+            }
+        })*
+    };
+}
+
+of_every_run!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
+
+impl TrainError {
+    /// Returns what to do about it. A mistake fails again until the user corrects it, so a launcher should not repeat the command.
+    /// Everything else may pass by itself, or happens during training, when the run has checkpoints to resume from.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Lifecycle(error) => error.kind(),
+            Self::Heads(error) => error.kind(),
+            Self::Engine(error) => error.kind(),
+            Self::Processes(error) => error.kind(),
+            Self::UnreadableMessage(_)
+            | Self::DifferentRun { .. }
+            | Self::TooManyProcesses { .. }
+            | Self::Memory { .. }
+            | Self::RemoteError { mistake: true, .. }
+            | Self::AsText { mistake: true, .. } => ErrorKind::Mistake,
+            _ => ErrorKind::Failure,
         }
+    }
+
+    /// Returns whether it is a mistake of the user, as other processes learn it.
+    pub(super) fn is_mistake(&self) -> bool {
+        self.kind() == ErrorKind::Mistake
+    }
+
+    /// Returns the same error as text, for the other processes.
+    pub(super) fn as_text(&self) -> Self {
+        Self::AsText { text: self.to_string(), mistake: self.is_mistake() }
+    }
+
+    /// Returns the error of a run that has to stop.
+    pub(super) fn stopped() -> Self {
+        LifecycleError::Stopped.into()
+    }
+
+    /// Returns whether the run has to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self, Self::Lifecycle(LifecycleError::Stopped))
+    }
+
+    /// Returns the error for a recipe that this version cannot run.
+    pub(super) fn unsupported(sentence: impl Into<String>) -> Self {
+        LifecycleError::Unsupported(sentence.into()).into()
     }
 }
 
@@ -223,7 +205,6 @@ pub enum StateProblem {
     /// The state of its samples is damaged or missing.
     #[error(transparent)]
     Samples(#[from] RunError),
-    /// Its JSON cannot be parsed.
     #[error("its state cannot be read: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -244,6 +225,130 @@ fn diverged(what: &str, ranks: &[usize], of: usize) -> String {
         many => {
             let names: Vec<_> = many.iter().map(ToString::to_string).collect();
             format!("ranks {} have diverged: their {what} {differ} from {others}", names.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use calmix_dist::Operation;
+    use calmix_engine::device;
+    use calmix_formats::error::FormatProblem;
+    use calmix_io::error::FileProblem;
+    use calmix_lifecycle::start::StartError;
+    use calmix_recipe::Layers;
+    use calmix_recipe::device::Device;
+
+    use super::*;
+
+    fn path() -> PathBuf {
+        PathBuf::from("run")
+    }
+
+    fn io(kind: io::ErrorKind) -> io::Error {
+        kind.into()
+    }
+
+    fn file(kind: io::ErrorKind) -> FileError {
+        FileError::new(path(), io(kind))
+    }
+
+    fn data(problem: impl Into<FormatProblem>) -> TrainError {
+        DataError::new(path(), problem).into()
+    }
+
+    /// Mistakes: repeating the command does not help.
+    fn mistakes() -> Vec<TrainError> {
+        let words = "wrong".to_owned();
+        let mut mistakes = vec![
+            Layers::new().set("train.stpes=1").resolve().unwrap_err().into(),
+            LifecycleError::from(StartError::Nothing).into(),
+            RunError::Exists { path: path() }.into(),
+            RunError::NotEmpty { path: path(), found: words.clone() }.into(),
+            RunError::NoRun { path: path() }.into(),
+            RunError::NoLocks { path: path(), source: io(io::ErrorKind::Unsupported) }.into(),
+            data(FormatProblem::Content(words.clone())),
+            data(FormatProblem::Format(words.clone())),
+            data(FormatProblem::Limit(words.clone())),
+            data(FormatProblem::Changed(words.clone())),
+            RunError::CheckpointName { path: path() }.into(),
+            RunError::OtherFormat { path: path(), format: 9 }.into(),
+            DataError::NoSamples { stream: "labelled", rows: 1 }.into(),
+            DataError::UnevenBatch { stream: "labelled", rows: 3, micro_batches: 2 }.into(),
+            DataError::TooFewUnlabelled { samples: 1, micro_batches: 2 }.into(),
+            DataError::TooLarge { rows: 1, bytes: 1 }.into(),
+            CoreError::Memory { samples: 1, classes: 1, bytes: 1 }.into(),
+            device::check(Device::Cuda(4095)).unwrap_err().into(),
+            EngineError::Settings(words.clone()).into(),
+            DistError::NoNccl.into(),
+            DistError::Taken { rank: 0, size: 2, place: words.clone() }.into(),
+            LifecycleError::NotBegun { path: path() }.into(),
+            LifecycleError::Changed { path: path(), changes: Vec::new() }.into(),
+            LifecycleError::OtherDataset { path: path(), before: words.clone(), now: words.clone() }.into(),
+            LifecycleError::OtherSplit { path: path() }.into(),
+            TrainError::UnreadableMessage(None),
+            TrainError::DifferentRun { process: 1, what: "x", expected: words.clone(), found: words.clone() },
+            TrainError::TooManyProcesses { processes: 3, groups: 1, micro_batches: 2 },
+            TrainError::Memory { samples: 1, classes: 1, state: 1, network: 1, needed: 1, available: 1 },
+            LifecycleError::pretrained(file(io::ErrorKind::NotFound)).into(),
+            LifecycleError::pretrained(FileError::new(path(), FileProblem::Content(words.clone()))).into(),
+            TrainError::unsupported(words),
+        ];
+        let kinds = [
+            io::ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::ReadOnlyFilesystem,
+            io::ErrorKind::NotADirectory,
+            io::ErrorKind::IsADirectory,
+        ];
+        mistakes.extend(kinds.map(|kind| data(io(kind))));
+        mistakes.extend(kinds.map(|kind| RunError::File(file(kind)).into()));
+        mistakes
+    }
+
+    /// Failures: they may pass, or the run can be resumed. Of the variants that a crate below leaves to its default, one stands
+    /// for all.
+    fn failures() -> Vec<TrainError> {
+        let words = || "wrong".to_owned();
+        let damage = || FileError::new(path(), FileProblem::Changed(words()));
+        let missing_sample = DataError::new(path(), io(io::ErrorKind::NotFound));
+        let json = serde_json::from_str::<u8>("").unwrap_err();
+        vec![
+            RunError::Locked { path: path(), holder: words() }.into(),
+            RunError::File(file(io::ErrorKind::StorageFull)).into(),
+            RunError::File(damage()).into(),
+            RunError::Unreadable(damage()).into(),
+            RunError::Sink { what: "a file", source: io(io::ErrorKind::StorageFull) }.into(),
+            data(io(io::ErrorKind::StorageFull)),
+            data(io(io::ErrorKind::TimedOut)),
+            file(io::ErrorKind::PermissionDenied).into(),
+            damage().into(),
+            DataError::Sample { id: 1, error: Box::new(missing_sample) }.into(),
+            DataError::Interrupted.into(),
+            CoreError::MissingState { what: "margins" }.into(),
+            EngineError::NotFinite { step: 1, what: "gradient" }.into(),
+            DistError::Broken { rank: 0, operation: Operation::Barrier }.into(),
+            TrainError::State { step: 1, problem: StateProblem::Json(json) },
+            TrainError::Diverged { step: 1, what: "step", processes: vec![1], of: 2 },
+            LifecycleError::pretrained(file(io::ErrorKind::TimedOut)).into(),
+            TrainError::stopped(),
+        ]
+    }
+
+    #[test]
+    fn every_error_is_a_mistake_or_a_failure() {
+        for (errors, expected) in [(mistakes(), true), (failures(), false)] {
+            for error in errors {
+                assert_eq!(error.is_mistake(), expected, "{error:?}");
+                let text = error.as_text();
+                assert_eq!((text.is_mistake(), text.to_string()), (expected, error.to_string()));
+                let problem = text.to_string();
+                let remote = TrainError::RemoteError { process: 1, problem, mistake: expected };
+                assert_eq!(remote.is_mistake(), expected);
+            }
         }
     }
 }

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use calmix_run::events::Event;
-
-use crate::crew::Crew;
+use super::crew::Crew;
 use crate::made;
 
 const STEPS: usize = 20;
@@ -16,7 +14,7 @@ const SETTINGS: [&str; 10] = [
     "method.mixup.start.step=5",
     "train.batch=8",
     "train.steps=20",
-    "train.shards=4",
+    "train.micro_batches=4",
     "labels.count=2",
     "labels.validation=0",
     "log.every=1",
@@ -26,13 +24,7 @@ const CLOSE: f64 = 1e-3;
 
 /// The total loss of each step.
 fn losses(run: &Path) -> Vec<f64> {
-    let mut losses = Vec::new();
-    for event in calmix_run::read::events(run).unwrap() {
-        if let Event::Step(step) = event {
-            losses.push(f64::from(step.loss.total));
-        }
-    }
-    losses
+    made::steps(run).iter().map(|step| f64::from(step.loss.total)).collect()
 }
 
 #[test]

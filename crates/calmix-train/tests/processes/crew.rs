@@ -15,9 +15,9 @@ use calmix_train::trainer::{Outcome, StepPhase, TrainError, Trainer};
 use crate::made;
 
 /// What a process runs of this program.
-pub(crate) const ENTRY: [&str; 4] = ["--exact", "one_of_them", "--ignored", "--nocapture"];
+pub(crate) const ENTRY: [&str; 4] = ["--exact", "processes::one_of_them", "--ignored", "--nocapture"];
 
-/// What is asked of the processes of a run.
+/// The processes of a run, and what they train.
 #[derive(Debug, Clone)]
 pub(crate) struct Crew {
     pub(crate) data: PathBuf,
@@ -47,7 +47,7 @@ pub(crate) enum What {
     Freezes,
     /// From that step on, a third of a second later every time.
     Lags,
-    /// It alone is asked to stop.
+    /// It alone is requested to stop.
     Stops,
     /// The images of its dataset are gone.
     LosesData,
@@ -62,7 +62,7 @@ impl Crew {
     /// The process of one rank.
     pub(crate) fn command(&self, rank: usize, size: usize, port: u16) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        self.asks(command.args(ENTRY));
+        self.set_variables(command.args(ENTRY));
         command
             .envs(
                 [("RANK", rank), ("WORLD_SIZE", size), ("LOCAL_RANK", rank), ("LOCAL_WORLD_SIZE", size)]
@@ -75,8 +75,7 @@ impl Crew {
         command
     }
 
-    /// Says to processes what is asked of them.
-    pub(crate) fn asks(&self, command: &mut Command) {
+    pub(crate) fn set_variables(&self, command: &mut Command) {
         command
             .env("CALMIX_TEST_RUN", &self.run)
             .env("CALMIX_TEST_DATA", &self.data)
@@ -97,20 +96,20 @@ impl Crew {
 
     /// Starts all of them and waits until all have ended well.
     pub(crate) fn train(&self, size: usize) {
-        for (rank, said) in said(self.spawn(size)).into_iter().enumerate() {
-            assert!(said.ended_well, "rank {rank} of {size}: {}", said.error);
+        for (rank, ended) in wait_all(self.spawn(size)).into_iter().enumerate() {
+            assert!(ended.ended_well, "rank {rank} of {size}: {}", ended.error);
         }
     }
 }
 
 /// How a process ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Ended {
     pub(crate) ended_well: bool,
     pub(crate) error: String,
 }
 
-impl Said {
+impl Ended {
     /// The time of an event that the process printed, since 1970.
     pub(crate) fn at(&self, what: &str) -> Option<Duration> {
         let line = self.error.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(" at "))?;
@@ -118,14 +117,14 @@ impl Said {
     }
 }
 
-fn tell_time(what: &str) {
+fn print_time(what: &str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     eprintln!("{what} at {}", now.as_micros());
 }
 
-pub(crate) fn said(children: Vec<Child>) -> Vec<Said> {
+pub(crate) fn wait_all(children: Vec<Child>) -> Vec<Ended> {
     let wait = |child: Child| child.wait_with_output().unwrap();
-    let read = |output: std::process::Output| Said {
+    let read = |output: std::process::Output| Ended {
         ended_well: output.status.success(),
         error: String::from_utf8_lossy(&output.stderr).into_owned(),
     };
@@ -154,7 +153,7 @@ pub(crate) fn one_of_them() {
     if let Some(fault) = variable("CALMIX_TEST_FAULT")
         .filter(|_| variable("TORCHELASTIC_RESTART_COUNT").is_none_or(|n| n == "0"))
     {
-        trainer = trainer.watched(move |moment, step| go_wrong(&fault, moment, step, stop));
+        trainer = trainer.watched(move |moment, step| inject_fault(&fault, moment, step, stop));
     }
     let outcome = train(trainer, &recipe, Path::new(&folder));
     for note in &notes {
@@ -167,14 +166,14 @@ pub(crate) fn one_of_them() {
             }
         }
         Err(error) => {
-            tell_time("noticed");
+            print_time("noticed");
             eprintln!("error: {error}");
             std::process::exit(1);
         }
     }
 }
 
-fn go_wrong(fault: &str, moment: StepPhase, step: u64, stop: &AtomicBool) {
+fn inject_fault(fault: &str, moment: StepPhase, step: u64, stop: &AtomicBool) {
     let words: Vec<&str> = fault.split(' ').collect();
     let [rank, when, at, what] = words[..] else { panic!("{fault}") };
     let at: u64 = at.parse().unwrap();
@@ -182,8 +181,8 @@ fn go_wrong(fault: &str, moment: StepPhase, step: u64, stop: &AtomicBool) {
         return;
     }
     let signal = |name: &str| {
-        let own = std::process::id().to_string();
-        Command::new("kill").args([name, &own]).status().unwrap();
+        let process = std::process::id().to_string();
+        Command::new("kill").args([name, &process]).status().unwrap();
     };
     match what {
         _ if when != format!("{moment:?}") || step < at => {}
@@ -196,7 +195,7 @@ fn go_wrong(fault: &str, moment: StepPhase, step: u64, stop: &AtomicBool) {
             std::fs::File::options().write(true).open(images).unwrap().set_len(16).unwrap();
         }
         "Dies" => {
-            tell_time("died");
+            print_time("died");
             signal("-KILL");
         }
         _ => signal("-STOP"),

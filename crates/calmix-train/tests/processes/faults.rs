@@ -6,11 +6,11 @@ use calmix_testkit::run_bytes::differing;
 use calmix_testkit::tiny_images;
 use calmix_train::trainer::StepPhase;
 
-use crate::crew::{Crew, Fault, What, free_port, said};
+use super::crew::{Crew, Fault, What, free_port, wait_all};
 use crate::made::Bench;
 
 const SHORT: [&str; 6] = [
-    "train.shards=4",
+    "train.micro_batches=4",
     "train.batch=8",
     "train.steps=12",
     "checkpoint.every=4",
@@ -35,14 +35,14 @@ fn kill_9_of_any_process_at_any_moment_changes_nothing() {
             // The second checkpoint, so that there is one to go back to.
             let step = if moment == StepPhase::Save { 8 } else { 6 };
             let fault = Some(Fault { rank, moment, step, what: What::Dies });
-            let said = said(Crew { fault, ..crew.clone() }.spawn(4));
-            let died = said[rank].at("died").unwrap();
-            for (other, said) in said.iter().enumerate() {
-                assert!(!said.ended_well, "{moment:?}, {rank}: process {other} went on");
+            let ended = wait_all(Crew { fault, ..crew.clone() }.spawn(4));
+            let died = ended[rank].at("died").unwrap();
+            for (other, ended) in ended.iter().enumerate() {
+                assert!(!ended.ended_well, "{moment:?}, {rank}: process {other} went on");
                 if other != rank {
-                    let named = said.error.contains(&format!("rank {rank}"));
-                    assert!(named, "{moment:?}: {rank} is not named by {other}: {}", said.error);
-                    let delay = said.at("noticed").unwrap().saturating_sub(died);
+                    let named = ended.error.contains(&format!("rank {rank}"));
+                    assert!(named, "{moment:?}: {rank} is not named by {other}: {}", ended.error);
+                    let delay = ended.at("noticed").unwrap().saturating_sub(died);
                     delays.push((delay, format!("{other} of the death of {rank} in {moment:?}")));
                 }
             }
@@ -58,7 +58,7 @@ fn kill_9_of_any_process_at_any_moment_changes_nothing() {
     );
 }
 
-/// One process is asked to stop in an evaluation: all abandon it, save the run and end; the same command repeats it.
+/// One process is requested to stop in an evaluation: all abandon it, save the run and end; the same command repeats it.
 #[test]
 fn stop_of_one_rank_abandons_evaluation_on_all() {
     let bench = Bench::new();
@@ -68,8 +68,8 @@ fn stop_of_one_rank_abandons_evaluation_on_all() {
     for (rank, step) in [(0, 6), (1, 6), (0, 12), (1, 12)] {
         let crew = Crew::new(&bench, &format!("{rank}-{step}"), &settings);
         let fault = Some(Fault { rank, moment: StepPhase::Evaluate, step, what: What::Stops });
-        for said in said(Crew { fault, ..crew.clone() }.spawn(2)) {
-            assert!(said.ended_well && said.error.contains(&format!("stopped: {step}")), "{}", said.error);
+        for ended in wait_all(Crew { fault, ..crew.clone() }.spawn(2)) {
+            assert!(ended.ended_well && ended.error.contains(&format!("stopped: {step}")), "{}", ended.error);
         }
         assert!(!crew.run.join("result.json").exists(), "{rank}, {step}");
         crew.train(2);
@@ -94,10 +94,10 @@ fn data_lost_by_one_rank_stops_all_with_state_saved() {
             let data = if of == rank { own.clone() } else { bench.data() };
             Crew { data, fault, ..crew.clone() }.command(of, 2, port).spawn().unwrap()
         };
-        let said = said((0..2).map(command).collect());
-        for (of, said) in said.iter().enumerate() {
+        let ended = wait_all((0..2).map(command).collect());
+        for (of, ended) in ended.iter().enumerate() {
             let who = if of == rank { "sample ".to_owned() } else { format!("rank {rank}: sample ") };
-            assert!(!said.ended_well && said.error.contains(&who), "{of}: {}", said.error);
+            assert!(!ended.ended_well && ended.error.contains(&who), "{of}: {}", ended.error);
         }
         let step = calmix_run::read::inspect::inspect(&crew.run).unwrap().step;
         assert!(step >= Some(5), "{step:?}");
@@ -122,15 +122,15 @@ fn frozen_rank_is_noticed_at_the_timeout() {
     let began = Instant::now();
     let mut children = Crew { fault, ..crew }.spawn(4);
     let mut frozen = children.remove(2);
-    let said = said(children);
+    let ended = wait_all(children);
     assert!(began.elapsed() > Duration::from_secs(5));
     frozen.kill().unwrap();
     frozen.wait().unwrap();
-    for said in said {
-        assert!(said.error.contains("rank 2"), "{}", said.error);
-        let after = said.error.split("failed after ").nth(1).and_then(|rest| rest.split(' ').next());
+    for ended in ended {
+        assert!(ended.error.contains("rank 2"), "{}", ended.error);
+        let after = ended.error.split("failed after ").nth(1).and_then(|rest| rest.split(' ').next());
         let after: f64 = after.unwrap().parse().unwrap();
-        assert!((4.5..5.5).contains(&after), "{}", said.error);
+        assert!((4.5..5.5).contains(&after), "{}", ended.error);
     }
 }
 
@@ -139,8 +139,8 @@ fn slow_rank_is_named_within_twenty_steps() {
     let bench = Bench::new();
     let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.steps=25"]].concat());
     let fault = Some(Fault { rank: 1, moment: StepPhase::Observe, step: 3, what: What::Lags });
-    let mut said = said(Crew { fault, ..crew }.spawn(2)).into_iter();
-    let first = said.next().unwrap();
+    let mut ended = wait_all(Crew { fault, ..crew }.spawn(2)).into_iter();
+    let first = ended.next().unwrap();
     assert!(first.ended_well, "{}", first.error);
     let notes: Vec<_> = first.error.lines().filter(|line| line.contains("all ranks wait for rank")).collect();
     assert!(notes.len() == 1 && notes[0].contains("all ranks wait for rank 1"), "{}", first.error);
@@ -171,19 +171,19 @@ fn rank_of_another_run_is_refused_at_start() {
         let port = free_port();
         let children =
             [crew.command(0, 2, port).spawn().unwrap(), stranger.command(1, 2, port).spawn().unwrap()];
-        let said = said(children.into());
-        assert!(said.iter().all(|said| !said.ended_well), "{name}");
+        let ended = wait_all(children.into());
+        assert!(ended.iter().all(|ended| !ended.ended_well), "{name}");
         let who = if name == "files" { "rank 1: " } else { "rank 1 has a different recipe" };
-        assert!(said[0].error.contains(who) && said[0].error.contains(what), "{name}: {}", said[0].error);
-        assert!(said[1].error.contains(what), "{name}: {}", said[1].error);
+        assert!(ended[0].error.contains(who) && ended[0].error.contains(what), "{name}: {}", ended[0].error);
+        assert!(ended[1].error.contains(what), "{name}: {}", ended[1].error);
         assert!(!crew.run.join("model.safetensors").exists());
     }
 }
 
 #[test]
-fn more_processes_than_shards_are_refused() {
+fn more_processes_than_micro_batches_are_refused() {
     let bench = Bench::new();
-    for said in said(Crew::new(&bench, "run", &SHORT).spawn(5)) {
-        assert!(said.error.contains("5 processes cannot share 4 shards"), "{}", said.error);
+    for ended in wait_all(Crew::new(&bench, "run", &SHORT).spawn(5)) {
+        assert!(ended.error.contains("5 processes cannot share 4 micro-batches"), "{}", ended.error);
     }
 }

@@ -1,4 +1,4 @@
-//! Every method with every kind of step, cut into groups and shards, on several processes: the same bits.
+//! Every method with every kind of step, cut into groups and micro-batches, on several processes: the same bits.
 //!
 //! All combinations are 4 methods × 3 kinds × 2 cuts × 3 numbers of processes, 72 runs. The usual tier trains 28 of them, in
 //! which each two values of different factors meet; `CALMIX_EXHAUSTIVE=1` trains all.
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use calmix_testkit::{run_bytes, tier};
 
-use crate::crew::Crew;
-use crate::{CUTS, METHODS, made};
+use super::crew::Crew;
+use super::{CUTS, METHODS, made};
 
 const KINDS: [&str; 3] = ["train.step=concat", "train.step=joint", "train.step=lean"];
 
@@ -70,7 +70,7 @@ fn usual_runs_cover_all_pairs() {
     assert_eq!(ALL_PAIRS.iter().map(|it| it.processes.len()).sum::<usize>(), 28);
 }
 
-/// Shorter than the runs of a single method. The number of unlabelled samples is not a multiple of the shards.
+/// Shorter than the runs of a single method. The number of unlabelled samples is not a multiple of the micro-batches.
 #[test]
 fn every_kind_of_step_has_the_same_bits() {
     let bench = made::Bench::new();
@@ -79,8 +79,8 @@ fn every_kind_of_step_has_the_same_bits() {
     for comparison in comparisons {
         let (name, method) = METHODS[comparison.method];
         let kind = KINDS[comparison.kind];
-        let (cut, shards) = CUTS[comparison.cut];
-        let settings = [method, &[kind, "labels.include_labelled=false"], &shards, &short].concat();
+        let (cut, micro_batches) = CUTS[comparison.cut];
+        let settings = [method, &[kind, "labels.include_labelled=false"], &micro_batches, &short].concat();
         let train = |size: usize| {
             let crew = Crew::new(&bench, &format!("{name}-{kind}-{cut}-on-{size}"), &settings);
             crew.train(size);
@@ -93,14 +93,14 @@ fn every_kind_of_step_has_the_same_bits() {
             assert_eq!(differing, Vec::<String>::new(), "{name}, {kind}, {cut}, {size} processes");
         }
         // 120 samples less ten labelled ones.
-        let samples: usize = (0..4).map(|shard| samples(first, 20, shard)).sum();
+        let samples: usize = (0..4).map(|micro_batch| samples(first, 20, micro_batch)).sum();
         assert_eq!((samples, samples % 4), (110, 2));
     }
 }
 
-/// How many samples per shard has the state of in a checkpoint.
-fn samples(run: &std::path::Path, step: u64, shard: usize) -> usize {
-    let file = made::checkpoint(run, step).join(format!("samples-{shard}.safetensors"));
+/// How many samples per micro-batch has the state of in a checkpoint.
+fn samples(run: &std::path::Path, step: u64, micro_batch: usize) -> usize {
+    let file = made::checkpoint(run, step).join(format!("samples-{micro_batch}.safetensors"));
     let bytes = std::fs::read(file).unwrap();
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     tensors.tensor("apm.visits").unwrap().shape()[0]

@@ -7,11 +7,16 @@ use calmix_testkit::run_bytes::differing;
 use calmix_testkit::tier;
 use calmix_train::trainer::StepPhase;
 
-use crate::crew::{Crew, ENTRY, Fault, What};
+use super::crew::{Crew, ENTRY, Fault, What};
 use crate::made::Bench;
 
-const SETTINGS: [&str; 5] =
-    ["train.groups=2", "train.shards=2", "train.batch=8", "checkpoint.every=4", "method.base=softmatch"];
+const SETTINGS: [&str; 5] = [
+    "train.groups=2",
+    "train.micro_batches=2",
+    "train.batch=8",
+    "checkpoint.every=4",
+    "method.base=softmatch",
+];
 
 /// PyTorch's launcher; skips the test if there is none.
 pub(crate) fn torchrun() -> Option<PathBuf> {
@@ -44,11 +49,11 @@ fn torchrun_restarts_a_run_after_a_kill() {
             .args(ENTRY)
             .env("OMP_NUM_THREADS", "1")
             .stdout(Stdio::null());
-        Crew { fault, ..crew.clone() }.asks(&mut command);
+        Crew { fault, ..crew.clone() }.set_variables(&mut command);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        assert!(said.contains("died at "), "no process died: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        assert!(stderr.contains("died at "), "no process died: {stderr}");
         assert_eq!(differing(&whole.run, &crew.run), Vec::<String>::new(), "{processes} processes");
     }
 }

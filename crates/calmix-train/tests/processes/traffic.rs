@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use calmix_run::collectives::Collectives;
+use calmix_run::events::Collectives;
 use calmix_run::events::{Exchange, Pace};
 use calmix_run::run::Paths;
 use calmix_testkit::png_file::{Pixels, png};
 use calmix_train::trainer::StepTraffic;
 
-use crate::crew::Crew;
+use super::crew::Crew;
 use crate::made;
 
 const SETTINGS: [&str; 11] = [
@@ -21,7 +21,7 @@ const SETTINGS: [&str; 11] = [
     "labels.keep=per-class",
     "train.batch=6",
     "train.ratio=3",
-    "train.shards=2",
+    "train.micro_batches=2",
     "train.steps=14",
     "evaluate.every=100",
     "checkpoint.every=100",

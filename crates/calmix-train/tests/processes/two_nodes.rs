@@ -8,9 +8,9 @@ use calmix_testkit::hosts::{ADDRESSES, Hosts};
 use calmix_testkit::run_bytes::differing;
 use calmix_testkit::tier;
 
-use crate::crew::{Crew, ENTRY};
+use super::crew::{Crew, ENTRY};
+use super::torchrun::torchrun;
 use crate::made::Bench;
-use crate::torchrun::torchrun;
 
 /// An agent, which ends its workers when it is terminated.
 struct Agent(Child);
@@ -26,17 +26,17 @@ impl Drop for Agent {
 
 /// The workers of a host.
 fn workers(hosts: &Hosts, host: usize) -> Vec<u32> {
-    let own = std::env::current_exe().unwrap();
-    let ours = |process: &u32| read_link(format!("/proc/{process}/exe")).is_ok_and(|program| program == own);
+    let test = std::env::current_exe().unwrap();
+    let ours = |process: &u32| read_link(format!("/proc/{process}/exe")).is_ok_and(|program| program == test);
     hosts.processes(host).into_iter().filter(ours).collect()
 }
 
-/// Asks again and again until there is an answer.
-fn until<T>(what: &str, agents: &mut [Agent], mut ask: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is an answer.
+fn until<T>(what: &str, agents: &mut [Agent], mut answer: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(answer) = ask() {
-            return answer;
+        if let Some(found) = answer() {
+            return found;
         }
         let ended = agents.iter_mut().any(|agent| agent.0.try_wait().unwrap().is_some());
         assert!(!ended && began.elapsed() < Duration::from_mins(2), "{what}: an agent ended: {ended}");
@@ -52,7 +52,7 @@ fn two_agents_restart_a_run_after_every_kill() {
     let kills = if tier::is_exhaustive() { 10 } else { 2 };
     let steps = format!("train.steps={}", 20 + 10 * kills);
     let settings = [
-        "train.shards=2",
+        "train.micro_batches=2",
         "train.batch=8",
         "checkpoint.every=4",
         "method.base=flexmatch",
@@ -73,7 +73,7 @@ fn two_agents_restart_a_run_after_every_kill() {
             .arg(std::env::current_exe().unwrap())
             .args(ENTRY)
             .env("OMP_NUM_THREADS", "1");
-        crew.asks(&mut command);
+        crew.set_variables(&mut command);
         let log = File::create(&logs[host]).unwrap();
         Agent(hosts.command(host, &command).stdout(Stdio::null()).stderr(log).spawn().unwrap())
     });
@@ -94,16 +94,9 @@ fn two_agents_restart_a_run_after_every_kill() {
         killed.push(worker);
     }
     for agent in &mut agents {
-        let began = Instant::now();
-        let ended = loop {
-            if let Some(ended) = agent.0.try_wait().unwrap() {
-                break ended;
-            }
-            assert!(began.elapsed() < Duration::from_mins(2), "the run does not end");
-            std::thread::sleep(Duration::from_millis(50));
-        };
-        let said = logs.each_ref().map(|log| read_to_string(log).unwrap()).join("\n");
-        assert!(ended.success(), "{said}");
+        let ended = until("the end of the run", &mut [], || agent.0.try_wait().unwrap());
+        let log = logs.each_ref().map(|log| read_to_string(log).unwrap()).join("\n");
+        assert!(ended.success(), "{log}");
     }
     println!("killed {killed:?}");
     assert_eq!(differing(&whole.run, &crew.run), Vec::<String>::new());

@@ -4,15 +4,7 @@ use calmix_run::events::{Event, Step};
 use calmix_run::read;
 use calmix_testkit::run_bytes::differing;
 
-use crate::made::Bench;
-
-fn steps(folder: &std::path::Path) -> Vec<Step> {
-    let events = read::events(folder).unwrap();
-    events
-        .into_iter()
-        .filter_map(|event| if let Event::Step(step) = event { Some(*step) } else { None })
-        .collect()
-}
+use crate::made::{Bench, mixed_steps, steps};
 
 /// Bases, with what makes them pay attention within a few steps.
 const BASES: [&[&str]; 5] = [
@@ -66,7 +58,7 @@ fn both_readings_of_the_paper_are_reproducible() {
             ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"],
             "{name}"
         );
-        let mixed = steps(&first).iter().filter(|step| step.mixes.is_some()).count();
+        let mixed = mixed_steps(&first);
         assert!(mixed >= 8, "{name}: {mixed} steps with mixtures");
     }
     let other = bench.train("other", &["method.base=flexmatch", "evaluate.online=true", "train.seed=1"]);

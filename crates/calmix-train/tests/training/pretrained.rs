@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-use calmix_lifecycle::request::RunRequest;
 use calmix_testkit::run_bytes::differing;
-use calmix_train::trainer::{Outcome, Trainer};
+use calmix_train::trainer::Outcome;
 use safetensors::SafeTensors;
 
 use crate::made::{Bench, resume};
@@ -36,11 +34,9 @@ fn weights_of_another_network_are_refused_first() {
     let bench = Bench::new();
     let refused = |file: &Path, settings: &[&str]| {
         let weights = format!("network.weights={}", file.display());
-        let recipe = bench.recipe(&[&[&*weights], settings].concat());
-        let (stop, folder) = (AtomicBool::new(false), bench.folder("run"));
-        let error = Trainer::new(RunRequest::new(&stop)).start(&recipe, &folder).unwrap_err().to_string();
+        let error = bench.start("run", &[&[&*weights], settings].concat()).unwrap_err().to_string();
         assert!(error.starts_with(&file.display().to_string()), "{error}");
-        assert!(!folder.exists(), "{error}");
+        assert!(!bench.folder("run").exists(), "{error}");
         error
     };
     let file = bench.train("first", &[]).join("model.safetensors");

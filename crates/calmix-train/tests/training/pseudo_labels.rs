@@ -1,7 +1,5 @@
 //! The metrics of pseudo-labels in the events of a run.
 
-use std::path::Path;
-
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_run::events::{Event, Step};
@@ -9,12 +7,7 @@ use calmix_run::read;
 use calmix_run::tensor_files::predictions_file;
 use calmix_testkit::run_bytes::bytes;
 
-use crate::made::Bench;
-
-fn steps(folder: &Path) -> Vec<Step> {
-    let events = read::events(folder).unwrap().into_iter();
-    events.filter_map(|event| if let Event::Step(step) = event { Some(*step) } else { None }).collect()
-}
+use crate::made::{Bench, steps};
 
 /// As in other implementations, the unlabelled samples contain the labelled ones; the network has memorised these, so they are
 /// not evaluated.
@@ -69,12 +62,14 @@ fn final_pseudo_label_error_matches_the_network() {
     let settings = ["method.base=fixmatch", "dataset.test=train", "evaluate.online=true"];
     let folder = bench.train("run", &settings);
     let files = bytes(&folder);
-    let said =
+    let predictions =
         predictions_file::from_bytes(&files["predictions/step-000000012-test-live.safetensors"]).unwrap();
     let dataset = Dataset::open(&folder.join("prepared"), &bench.data()).unwrap();
     let split = LabelSplit::read(&folder.join("split.json"), &dataset).unwrap();
     let (mut samples, mut wrong) = (0_u64, 0_u64);
-    for ((id, &label), logits) in said.ids.iter().zip(&said.labels).zip(said.logits.chunks(10)) {
+    for ((id, &label), logits) in
+        predictions.ids.iter().zip(&predictions.labels).zip(predictions.logits.chunks(10))
+    {
         if !split.labelled().contains(id) && !split.validation().contains(id) {
             samples += 1;
             wrong += u64::from(calmix_core::softmax::argmax(logits) as u32 != label);

@@ -32,7 +32,7 @@ fn a_changed_recipe_is_refused_key_by_key() {
     let other = bench.recipe(&["optimiser.lr=0.5", "train.batch=5", "checkpoint.every=3"]);
     let error = Trainer::new(RunRequest::new(&stop)).resume(&folder, Some(&other)).unwrap_err();
     let TrainError::Lifecycle(inner) = &error else { panic!("{error}") };
-    let LifecycleError::Changed { changes, .. } = &**inner else { panic!("{error}") };
+    let LifecycleError::Changed { changes, .. } = inner else { panic!("{error}") };
     assert_eq!(
         changes.iter().map(|change| &*change.path).collect::<Vec<_>>(),
         ["train.batch", "optimiser.lr"]
@@ -176,17 +176,14 @@ fn flipped_labels_are_refused() {
 #[test]
 fn folders_without_runs_or_in_use_are_refused() {
     let bench = Bench::new();
-    let stop = AtomicBool::new(false);
     let error = resume(&bench.folder("nothing")).unwrap_err();
-    assert!(matches!(error, TrainError::Run(RunError::NoRun { .. })), "{error}");
+    assert!(matches!(error, TrainError::Lifecycle(LifecycleError::Run(RunError::NoRun { .. }))), "{error}");
     let folder = bench.train("run", &[]);
-    let again = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&[]), &folder).unwrap_err();
-    assert!(matches!(again, TrainError::Run(RunError::Exists { .. })), "{again}");
-    let synchronised = bench.recipe(&["train.shards=2", "train.batch_norm=sync"]);
-    let error = Trainer::new(RunRequest::new(&stop)).start(&synchronised, &bench.folder("new")).unwrap_err();
-    assert!(error.to_string().contains("is not supported with several shards"), "{error}");
-    let head = bench.recipe(&["network.train=head", "network.weights=some"]);
-    let error = Trainer::new(RunRequest::new(&stop)).start(&head, &bench.folder("new")).unwrap_err();
+    let again = bench.start("run", &[]).unwrap_err();
+    assert!(matches!(again, TrainError::Lifecycle(LifecycleError::Run(RunError::Exists { .. }))), "{again}");
+    let error = bench.start("new", &["train.micro_batches=2", "train.batch_norm=sync"]).unwrap_err();
+    assert!(error.to_string().contains("is not supported with several micro-batches"), "{error}");
+    let error = bench.start("new", &["network.train=head", "network.weights=some"]).unwrap_err();
     assert!(error.to_string().contains("`calmix train` or `calmix resume`"), "{error}");
     // Killed before its recipe was written: begun again, but not resumed.
     fs::remove_file(folder.join("recipe.toml")).unwrap();

@@ -20,7 +20,7 @@ use calmix_run::read::inspect;
 use calmix_testkit::run_bytes::bytes;
 use calmix_train::trainer::{Outcome, Trainer, evaluate_run};
 
-use crate::made::{Bench, layers};
+use crate::made::{Bench, layers, steps};
 
 fn evaluations(folder: &Path) -> Vec<Evaluation> {
     let events = read::events(folder).unwrap();
@@ -113,8 +113,8 @@ fn result_matches_evaluations_and_predictions() {
     let assessment = evaluate_run(&folder, None, None).unwrap();
     let ema: Vec<_> =
         seen.into_iter().filter(|seen| seen.step == 12 && seen.model == EvalModel::Ema).collect();
-    let scaling = assessment.map().and_then(FittedCalibrator::scaling);
-    assert_eq!(read::model_info(&folder).unwrap().calibration.as_ref(), assessment.map());
+    let scaling = assessment.calibrator().and_then(FittedCalibrator::scaling);
+    assert_eq!(read::model_info(&folder).unwrap().calibration.as_ref(), assessment.calibrator());
     assert_eq!((assessment.evaluations, scaling), (ema, result.scaling));
 }
 
@@ -166,8 +166,7 @@ fn auto_settings_are_recorded_and_timing_is_separate() {
     let timing = fs::read_to_string(folder.join("timing.jsonl")).unwrap();
     assert_eq!(timing.lines().count(), 3);
     assert_eq!(fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);
-    let steps = read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
-    assert_eq!(steps, 3);
+    assert_eq!(steps(&folder).len(), 3);
 }
 
 /// The numbers of a safetensors file, without its header.

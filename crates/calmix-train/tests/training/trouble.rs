@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
+use calmix_lifecycle::LifecycleError;
 use calmix_lifecycle::request::RunRequest;
 use calmix_run::error::RunError;
-use calmix_run::events::{Event, Pace};
+use calmix_run::events::Event;
 use calmix_run::read;
 use calmix_run::read::inspect;
 use calmix_run::sink::Sink;
@@ -17,7 +18,7 @@ use calmix_testkit::run_bytes::differing;
 use calmix_testkit::sinks::Notes;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
-use crate::made::{Bench, checkpoint, resume};
+use crate::made::{Bench, assert_same, checkpoint, resume, steps};
 
 /// A learning rate that no network survives.
 const RUIN: [&str; 2] = ["optimiser.lr=1e30", "train.steps=30"];
@@ -27,16 +28,10 @@ fn non_finite_loss_stops_before_it_is_saved() {
     let bench = Bench::new();
     let settings = [&RUIN[..], &["checkpoint.every=1"]].concat();
     let folder = bench.folder("run");
-    let stop = AtomicBool::new(false);
-    let error = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = bench.start("run", &settings).unwrap_err();
     assert!(matches!(error, TrainError::Engine(EngineError::NotFinite { .. })), "{error}");
-    let told =
-        read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count() as u64;
-    assert_eq!(
-        inspect::inspect(&folder).unwrap().step,
-        Some(told),
-        "the last good step is kept, and no other"
-    );
+    let logged = steps(&folder).len() as u64;
+    assert_eq!(inspect::inspect(&folder).unwrap().step, Some(logged), "only the last good step is kept");
     // Again, the same.
     assert_eq!(resume(&folder).unwrap_err().to_string(), error.to_string());
 }
@@ -47,8 +42,7 @@ fn non_finite_steps_are_skipped_and_counted() {
     let settings =
         [&RUIN[..], &["train.non_finite=skip", "train.non_finite_skips=3", "method.base=flexmatch"]].concat();
     let folder = bench.folder("run");
-    let stop = AtomicBool::new(false);
-    let error = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = bench.start("run", &settings).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { skips: 4, .. }), "{error}");
     let notes: Vec<_> = read::events(&folder)
         .unwrap()
@@ -76,8 +70,7 @@ fn skipped_step_is_undone_completely() {
     ]
     .concat();
     let folder = bench.folder("run");
-    let stop = AtomicBool::new(false);
-    let error = Trainer::new(RunRequest::new(&stop)).start(&bench.recipe(&settings), &folder).unwrap_err();
+    let error = bench.start("run", &settings).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { .. }), "{error}");
     let events = read::events(&folder).unwrap();
     let skipped: Vec<u64> = events
@@ -137,7 +130,7 @@ fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
         let outcome = Trainer::new(RunRequest::new(&stop).on_disk(disk.clone()))
             .start(&bench.recipe(&settings), &folder);
         assert!(matches!(&outcome, Ok(Outcome::Finished(_))), "{} at {at}: {outcome:?}", disk.struck());
-        assert_eq!(differing(&whole, &folder), Vec::<String>::new(), "{} at {at}", disk.struck());
+        assert_same(&whole, &folder, &format!("{} at {at}", disk.struck()));
     }
 }
 
@@ -151,14 +144,6 @@ impl<F: FnOnce()> Sink for At<F> {
         {
             call();
         }
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }
@@ -179,7 +164,7 @@ fn changed_data_stops_the_run_with_its_state_saved() {
     let error = Trainer::new(RunRequest::new(&stop).sink(change))
         .start(&bench.recipe(&settings), &folder)
         .unwrap_err();
-    assert!(matches!(&error, TrainError::Data(_)), "{error}");
+    assert!(matches!(&error, TrainError::Lifecycle(LifecycleError::Data(_))), "{error}");
     assert!(error.to_string().contains("when prepared; prepare the dataset again"), "{error}");
     let last = read::events(&folder).unwrap().last().map(Event::step);
     assert!(last >= Some(5) && inspect::inspect(&folder).unwrap().step == last, "{last:?}");
@@ -205,11 +190,11 @@ fn full_disk_stops_the_run_or_is_waited_out() {
     // After the files of the beginning. A run that cannot write tries little: a few calls are some steps.
     let (from, to) = (calls.len() / 4, calls.len() / 4 + 8);
     let folder = bench.folder("waits");
-    let mut told = Vec::new();
-    let telling = Trainer::new(RunRequest::new(&stop).on_disk(full(from, to)).sink(Notes(&mut told)));
-    assert!(matches!(telling.start(&bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
+    let mut notes = Vec::new();
+    let waiting = Trainer::new(RunRequest::new(&stop).on_disk(full(from, to)).sink(Notes(&mut notes)));
+    assert!(matches!(waiting.start(&bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
-    assert!(told.iter().any(|note| note.contains("space")), "{told:?}");
+    assert!(notes.iter().any(|note| note.contains("space")), "{notes:?}");
 
     let folder = bench.folder("stops");
     let recipe = bench.recipe(&["checkpoint.every=2"]);
@@ -249,12 +234,7 @@ fn a_kill_at_any_write_changes_nothing() {
             again.start(&bench.recipe(&settings), &folder)
         };
         assert!(outcome.is_ok(), "{} at call {at} of {calls}: {outcome:?}", disk.struck());
-        assert_eq!(
-            differing(&whole, &folder),
-            Vec::<String>::new(),
-            "{} at call {at} of {calls}",
-            disk.struck()
-        );
+        assert_same(&whole, &folder, &format!("{} at call {at} of {calls}", disk.struck()));
         fs::remove_dir_all(folder).unwrap();
     }
 }

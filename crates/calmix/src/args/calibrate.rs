@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use calmix_recipe::device::Device;
 use clap::Args;
 
-use crate::args::options::labelled::LabelledArgs;
+use crate::args::options::source::LabelledArgs;
 
 /// Refit the calibration of a finished run on new labels
 ///

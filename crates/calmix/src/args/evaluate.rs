@@ -6,7 +6,7 @@ use calmix_recipe::device::Device;
 use clap::Args;
 
 use crate::args::options::data::DataArgs;
-use crate::args::options::labelled::LabelledArgs;
+use crate::args::options::source::LabelledArgs;
 
 /// Evaluate the model of a run on its validation and test splits
 ///

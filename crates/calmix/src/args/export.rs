@@ -7,7 +7,7 @@ use clap::Args;
 use crate::args::predict::{SetKind, check_shares};
 use crate::error::CliError;
 use crate::export::export_folder;
-use crate::export::thresholds::check_rule;
+use crate::export::metadata::check_rule;
 use crate::model::options::ModelOptions;
 
 /// Export a model as ONNX: pixels or vectors in, calibrated answers out

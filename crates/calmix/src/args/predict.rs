@@ -94,9 +94,6 @@ pub enum SetKind {
 }
 
 /// Refuses a coverage or a precision that is not between 0 and 1.
-///
-/// # Errors
-/// Names the option and its value.
 pub fn check_shares(coverage: f64, precision: f64) -> Result<(), CliError> {
     for (name, value) in [("--coverage", coverage), ("--precision", precision)] {
         if !(value > 0.0 && value < 1.0) {
@@ -149,10 +146,11 @@ Fields of --json:
   abstained    rows from which the model abstains, of those that were added";
 
 /// The formats of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowKind {
     /// Comma-separated, with a header line
+    #[default]
     Csv,
     /// One JSON object per line
     Jsonl,

@@ -39,7 +39,7 @@ pub struct PrepareArgs {
     /// Column, array or tensor that holds the vectors [default: embedding, vector, features, …]
     #[arg(long, value_name = "NAME")]
     pub(crate) vector_column: Option<String>,
-    /// Folder to write the table to; it must not exist [default: prepared/FOLDER]
+    /// Folder to write the prepared dataset to; it must not exist [default: prepared/FOLDER]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) to: Option<PathBuf>,
     /// Replace an existing table of `calmix prepare`; runs that were started with it through `--prepared` need the old one

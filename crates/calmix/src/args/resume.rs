@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::options::process::ProcessArgs;
-use crate::args::options::recipe::RecipeArgs;
+use crate::args::options::recipe::{ProcessArgs, RecipeArgs};
 
 /// Resume a stopped or killed run; bit-identical to an uninterrupted run
 ///

@@ -39,7 +39,7 @@ fn refusals_are_as_expected() {
     for section in expected.split("$ calmix ").skip(1) {
         let (line, _) = section.split_once('\n').unwrap();
         let Some(error) = refused(&line.split(' ').collect::<Vec<_>>()) else { continue };
-        if crate::error::meant(&error).is_none() {
+        if crate::error::intended_option(&error).is_none() {
             assert_eq!(section, format!("{line}\n{}exit code {}\n\n", error.render(), error.exit_code()));
             compared += 1;
         }

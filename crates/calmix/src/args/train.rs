@@ -8,8 +8,7 @@ use calmix_recipe::{Layers, VECTORS_RECIPE, builtin, detect_source, is_own_forma
 use clap::Args;
 
 use crate::args::options::data::{absolute, existing, existing_dataset, on_file_system};
-use crate::args::options::process::ProcessArgs;
-use crate::args::options::recipe::RecipeArgs;
+use crate::args::options::recipe::{ProcessArgs, RecipeArgs};
 use crate::args::options::source::SourceArgs;
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
@@ -134,9 +133,6 @@ impl TrainArgs {
     }
 
     /// The folder of the run: a launcher may start the same command again, so the user has to name it.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn required_run_dir(&self) -> Result<&Path, CliError> {
         self.run_dir.as_deref().ok_or_else(|| {
             let message = "a launcher started this process and may start it again, so it needs --run-dir";

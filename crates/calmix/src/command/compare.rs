@@ -4,17 +4,17 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_recipe::{Resolved, SEEDS, is_papers, must_match};
+use calmix_recipe::{Resolved, SEEDS, is_in_paper, must_match};
 use calmix_report::compare::{ComparedRun, Comparison};
 use calmix_run::read;
 use calmix_run::read::inspect;
-use calmix_run::read::measured::{Measured, measured};
+use calmix_run::result::{ModelMetrics, model_metrics};
 
 use crate::args::compare::{CompareArgs, TableFormat};
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::output::format::counted;
-use crate::output::run_list::runs_of;
+use crate::model::folder::runs_of;
 use crate::terminal::{print, print_json, warn};
 
 impl CompareArgs {
@@ -72,15 +72,15 @@ fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     let recipe = inspect::recipe(folder)?;
     let summary = read::summary(folder)?;
     let fingerprint = read::environment(folder)?.dataset;
-    let is_papers = summary.based_on.as_deref().is_some_and(|base| is_papers(&recipe, base));
+    let is_in_paper = summary.based_on.as_deref().is_some_and(|base| is_in_paper(&recipe, base));
     let mut runs = Vec::new();
-    for Measured { head, on, samples, metrics, calibrated, .. } in measured(&result) {
+    for ModelMetrics { head, on, samples, metrics, calibrated, .. } in model_metrics(&result) {
         runs.push(ComparedRun {
             name: name(folder),
             settings: settings(&recipe),
             fingerprint: fingerprint.clone(),
             seeds: (summary.seed, summary.label_seed),
-            is_papers,
+            is_in_paper,
             chosen_on_test: selected.chosen_on_test,
             on,
             samples,

@@ -4,8 +4,7 @@ use anyhow::Result;
 
 use crate::args::export::ExportArgs;
 use crate::error::exit::Exit;
-use crate::export::Exported;
-use crate::model::files::ModelFiles;
+use crate::export;
 use crate::model::folder::with_model;
 use crate::model::loaded_model::LoadedModel;
 use crate::process::stop::Stop;
@@ -20,15 +19,6 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
         warn(&sentence);
     }
     let (input, logits) = model.example()?;
-    let files = ModelFiles::open(folder)?;
-    let exported = Exported {
-        run: folder,
-        files: &files,
-        rule: model.rule(),
-        options: &options,
-        input: &input,
-        logits: &logits,
-    };
-    exported.write(&args.to)?;
+    export::write(&args.to, folder, model.rule(), &options, (&input, &logits))?;
     Ok(Exit::Done)
 }

@@ -1,18 +1,168 @@
 //! `calmix predict`: labels with calibrated confidence, for images or for vectors.
 
-mod images;
-mod vectors;
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use calmix_data::cloud::{CloudUrl, RemoteFolder};
+use calmix_data::error::DataError;
+use calmix_data::loader::Workers;
+use calmix_formats::vectors::{VectorOptions, VectorSource};
+use calmix_io::shown::shown;
 
 use crate::args::predict::PredictArgs;
+use crate::error::CliError;
 use crate::error::exit::Exit;
-use crate::model::folder::input_kind;
-use crate::predict::input_kind::InputKind;
+use crate::model::folder::{input_kind, with_model};
+use crate::model::loaded_model::load_images;
+use crate::model::vector_model::VectorModel;
+use crate::predict::image_batches::ImageBatches;
+use crate::predict::input::InputKind;
+use crate::predict::job::PredictJob;
+use crate::predict::list_reader::{ImageInput, is_stdin};
+use crate::predict::row::escaped;
+use crate::predict::vector_batches::{VectorBatches, row_name};
+use crate::process::launched::{launch_variables, shard_of_launch, threads_of_process};
+use crate::process::stop::Stop;
+use crate::terminal::rate::Rate;
+use crate::terminal::warn;
 
 pub(super) fn run(args: &PredictArgs) -> Result<Exit> {
     match input_kind(&args.run) {
-        InputKind::Image => images::run(args),
-        InputKind::Vector => vectors::run(args),
+        InputKind::Image => predict_images(args),
+        InputKind::Vector => predict_vectors(args),
     }
+}
+
+fn predict_images(args: &PredictArgs) -> Result<Exit> {
+    let launch = launch_variables()?;
+    let mut named = args.paths.iter().filter(|path| !is_stdin(path)).chain(&args.list);
+    if let Some(path) = named.find(|path| !path.exists() && !CloudUrl::is_url(path)) {
+        return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
+    }
+    for url in args.paths.iter().filter_map(|path| CloudUrl::parse(path)) {
+        // Before the model is loaded: the URL may be wrong, or the credentials missing.
+        RemoteFolder::open(&url).map_err(DataError::from)?;
+    }
+    let job = PredictJob::new(args, InputKind::Image, launch.as_ref().and_then(shard_of_launch))?;
+    let threads = threads_of_process(args.threads, launch.as_ref());
+    let folder = with_model(&args.run, "predict", &args.paths)?;
+    let stop = Stop::listen()?;
+    stop.end_at_second();
+    let Some(model) = load_images(folder, &job.model_options(threads), &stop)? else {
+        return Ok(stop.exit());
+    };
+    if let Some(path) = args.paths.iter().find(|path| is_vector_file(path)) {
+        let path = shown(path.display());
+        let run = shown(args.run.display());
+        let message = format!("{path} is a file of vectors, but {run} was trained on images");
+        let hint = "name images, or a run that was trained on vectors";
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    for sentence in model.guarantee().missing() {
+        warn(&sentence);
+    }
+
+    let input = ImageInput { paths: args.paths.clone(), list: args.list.clone(), shard: job.shard };
+    let total = input.count(stop.flag())?;
+    // A list or a shard may be empty: a job that shares its images out has such parts.
+    let may_be_empty = args.list.is_some() || job.shard.is_some();
+    if total == Some(0) && !may_be_empty {
+        return Err(nothing_found(args).into());
+    }
+    let format = job.format(model.classes());
+    let (output, written) = job.open(model.rule(), &format, None)?;
+    let mut list = input.read(stop.flag())?;
+    if let Some(before) = written.rows.checked_sub(1) {
+        for image in list.by_ref().take(usize::try_from(before)?) {
+            image?;
+        }
+        let last = list.next().transpose()?.map(|image| escaped(image.path.as_encoded_bytes()));
+        let same = written.check_last(&format, last.as_deref());
+        // A signal ends the list early.
+        if !stop.flag().load(Ordering::Relaxed) {
+            same?;
+        }
+    }
+    let mut rate = Rate::new(total, written.rows, InputKind::Image.word());
+    let workers = Workers { threads, ..Workers::default() };
+    let batches = ImageBatches::new(&model, list, workers, args.features, stop.flag())?;
+    let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
+    let is_stopped = stop.flag().load(Ordering::Relaxed);
+    if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {
+        return Err(nothing_found(args).into());
+    }
+    job.conclude(tally, written.rows, total, &rate, stop)
+}
+
+/// Whether the extension is that of a vector file. A CSV may also be a list of paths.
+fn is_vector_file(path: &Path) -> bool {
+    VectorSource::is_named(path)
+        && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+}
+
+/// The error for files and folders without any image.
+fn nothing_found(args: &PredictArgs) -> CliError {
+    let places = args.paths.iter().map(|path| shown(path.display()));
+    let places = places.collect::<Vec<_>>().join(", ");
+    CliError::failed(format!("{places}: no image found"))
+        .hint("name JPEG, PNG or WebP images, folders of them, or WebDataset shards (.tar)")
+}
+
+fn predict_vectors(args: &PredictArgs) -> Result<Exit> {
+    let launch = launch_variables()?;
+    let job = PredictJob::new(args, InputKind::Vector, launch.as_ref().and_then(shard_of_launch))?;
+    let threads = threads_of_process(args.threads, launch.as_ref());
+    let folder = with_model(&args.run, "predict", &args.paths)?;
+    let model = VectorModel::load(folder, &job.model_options(threads))?;
+    let source = open_vectors(args, &model)?;
+    for sentence in model.rule().guarantee().missing() {
+        warn(&sentence);
+    }
+
+    let stop = Stop::listen()?;
+    stop.end_at_second();
+    let rows = job.shard.map_or(0..source.rows(), |shard| shard.rows(source.rows()));
+    let total = Some(rows.end - rows.start);
+    let format = job.format(&model.rule().info().classes);
+    let (output, written) = job.open(model.rule(), &format, Some(source.rows()))?;
+    let next = rows.start.saturating_add(written.rows);
+    if written.rows > 0 {
+        // Found without reading the rows before it.
+        let last = next - 1;
+        let block = source.unchecked_blocks(last, 1).next().filter(|_| next <= rows.end).transpose()?;
+        let name =
+            block.map(|block| row_name(block.ids.and_then(|ids| ids.into_iter().next()).as_deref(), last));
+        written.check_last(&format, name.as_deref())?;
+    }
+    let mut rate = Rate::new(total, written.rows, InputKind::Vector.word());
+    let batches = VectorBatches::new(&model, source, next..rows.end, threads.get(), stop.flag())?;
+    let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
+    job.conclude(tally, written.rows, total, &rate, stop)
+}
+
+/// Opens the vectors, and checks their width against the model.
+fn open_vectors(args: &PredictArgs, model: &VectorModel) -> Result<VectorSource> {
+    let run = shown(args.run.display());
+    let width = model.width();
+    let invalid = |message: &str| {
+        CliError::invalid(format!("{run} was trained on vectors of {width} numbers: {message}"))
+    };
+    let [path] = &args.paths[..] else {
+        let message = "they are predicted from one file, or from one folder of files";
+        return Err(invalid(message).hint("name one path, without --list").into());
+    };
+    if args.list.is_some() || path.as_os_str() == "-" {
+        let message = "they cannot be predicted from a list of paths";
+        return Err(invalid(message).hint("name the file of the vectors itself").into());
+    }
+    if !path.exists() {
+        return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
+    }
+    let mut options = VectorOptions { vector_column: args.vector_column.clone(), ..VectorOptions::default() };
+    options.columns.path.clone_from(&args.path_column);
+    let source = VectorSource::open(path, &options)
+        .with_context(|| format!("{run} was trained on vectors of {width} numbers"))?;
+    model.check_width(&args.run, path, source.width())?;
+    Ok(source)
 }

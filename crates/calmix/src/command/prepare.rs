@@ -1,13 +1,17 @@
-//! `calmix prepare`: scans a dataset and writes its table.
+//! `calmix prepare`: scans a dataset and writes what runs read of it.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use calmix_data::dataset::Dataset;
-use calmix_data::default_place::default_table;
+use calmix_data::default_paths::default_prepared_folder;
 use calmix_data::error::DataError;
+use calmix_data::manifest::PREPARING;
 use calmix_data::prepare::{Findings, Report};
 use calmix_data::split::{LabelSplit, SplitPlan};
+use calmix_io::atomic_file::rename_folder;
+use calmix_io::scratch_folder::ScratchFolder;
 use calmix_io::shown::shown;
 use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
 
@@ -17,31 +21,30 @@ use crate::args::prepare::PrepareArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::output::format::{shell_quoted, written_to};
-use crate::output::recipe_warnings::{short_labels, warn_about_recipe};
-use crate::output::replaced_table::{ReplacedTable, is_table};
-use crate::preparation::prepare_or_stop;
+use crate::output::preparation::prepare_or_stop;
+use crate::output::warnings::{short_labels, warn_about_recipe};
 use crate::process::stop::Stop;
 use crate::terminal::{print, print_json, status, warn};
 
 impl PrepareArgs {
     pub fn run(self) -> Result<Exit> {
-        on_file_system(self.to.as_deref(), "the table of a dataset")?;
+        on_file_system(self.to.as_deref(), "a prepared dataset")?;
         let folder = existing_dataset(&self.folder)?;
         let source =
             self.reading.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));
-        let target = self.to.clone().unwrap_or_else(|| default_table(folder));
+        let target = self.to.clone().unwrap_or_else(|| default_prepared_folder(folder));
         let old = if target.exists() { Some(self.replaceable(&target)?) } else { None };
         let data = self.data(source)?;
         let stop = Stop::listen()?;
         let parent = target.parent().filter(|parent| !parent.exists());
         if let Some(parent) = parent {
-            std::fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error.into()))?;
+            fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error.into()))?;
         }
         status(&format!("reading {} as {source} …", shown(folder.display())));
-        let made = old.as_ref().map_or_else(|| target.clone(), ReplacedTable::new_table);
-        let report = prepare_or_stop(&data.source_spec(), folder, &made, &stop).map_err(|error| {
+        let prepared = old.as_ref().map_or_else(|| target.clone(), ReplacedDataset::new_folder);
+        let report = prepare_or_stop(&data.source_spec(), folder, &prepared, &stop).map_err(|error| {
             // Fails, as it should, unless the folder is empty.
-            let _ = parent.map(std::fs::remove_dir);
+            let _ = parent.map(fs::remove_dir);
             let place = parent.or(target.parent()).filter(|place| !place.as_os_str().is_empty());
             match error.downcast::<DataError>() {
                 Ok(failed) => match place {
@@ -58,19 +61,19 @@ impl PrepareArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns the existing table if it may be replaced; refuses anything that is not a table.
-    fn replaceable(&self, target: &Path) -> Result<ReplacedTable> {
+    /// Returns the prepared dataset that exists, if it may be replaced; refuses anything else.
+    fn replaceable(&self, target: &Path) -> Result<ReplacedDataset> {
         let place = shown(target.display());
-        if !is_table(target) {
-            let message = format!("{place}: already exists and is not a table of `calmix prepare`");
+        if !is_prepared(target) {
+            let message = format!("{place}: already exists and was not written by `calmix prepare`");
             return Err(CliError::invalid(message).hint("name another folder with `--to`").into());
         }
         if !self.force {
-            let message = format!("{place}: this table already exists");
+            let message = format!("{place}: this prepared dataset already exists");
             let hint = "`--force` replaces it; `--to NEW_FOLDER` keeps it for runs that were started with `--prepared`";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        ReplacedTable::new(target).map_err(|error| cannot_write(target, &error))
+        ReplacedDataset::new(target).map_err(|error| cannot_write(target, &error))
     }
 
     /// The dataset section of a recipe that reads the folder as the options say.
@@ -118,7 +121,7 @@ impl PrepareArgs {
         }
         let short = short.map(|short| format!("\nwarning: recipe {recipe}: {short}")).unwrap_or_default();
         let data = shell_quoted(folder);
-        let table = shell_quoted(target);
+        let prepared = shell_quoted(target);
         let file = Findings::FILE;
         // For images of one's own, calmix chooses the recipe.
         let named = if is_own_format(source) { String::new() } else { format!("{recipe} ") };
@@ -127,14 +130,14 @@ impl PrepareArgs {
         } else {
             Layers::new().recipe(recipe).resolve()?.recipe.dataset.source
         };
-        // Without them `train` would read the folder in another way and refuse the table.
+        // Without them `train` would read the folder in another way and refuse the prepared dataset.
         let mut options = self.reading.options(by_itself != source);
         options += &self.vector_options();
         let from = if source == SourceName::Vectors { "--features" } else { "--data" };
-        let written = written_to(&table, &format!(", with this summary in {file}"));
+        let written = written_to(&prepared, &format!(", with this summary in {file}"));
         print(&format!(
             "{report}{short}\n\n{written}\n\
-             next: calmix train {named}{from} {data}{options} --prepared {table}"
+             next: calmix train {named}{from} {data}{options} --prepared {prepared}"
         ))
     }
 }
@@ -143,4 +146,43 @@ fn cannot_write(folder: &Path, error: &Error) -> Error {
     let why = error.root_cause();
     let message = format!("{}: cannot write here: {why}", shown(folder.display()));
     CliError::invalid(message).hint("name a folder that you can write to with `--to`").into()
+}
+
+/// A prepared dataset that stays in place until the new one is complete.
+#[derive(Debug)]
+pub(crate) struct ReplacedDataset {
+    folder: PathBuf,
+    /// Beside it: the new one grows here, and the old one is removed with it.
+    scratch: ScratchFolder,
+}
+
+impl ReplacedDataset {
+    /// Creates a scratch folder beside a prepared dataset.
+    pub(crate) fn new(folder: &Path) -> Result<Self> {
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let scratch = ScratchFolder::new(parent.unwrap_or(Path::new(".")), PREPARING)?;
+        Ok(Self { folder: folder.to_owned(), scratch })
+    }
+
+    /// The folder to write the new one to.
+    pub(crate) fn new_folder(&self) -> PathBuf {
+        self.scratch.path().join("new")
+    }
+
+    /// Puts the new one into the place of the old one. Runs that linked files of the old one keep them.
+    pub(crate) fn replace(self) -> Result<()> {
+        let old = self.scratch.path().join("old");
+        fs::rename(&self.folder, &old)?;
+        if let Err(error) = rename_folder(&self.new_folder(), &self.folder) {
+            // Put the old one back rather than leave none.
+            let _ = fs::rename(&old, &self.folder);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a folder is a prepared dataset.
+pub(crate) fn is_prepared(folder: &Path) -> bool {
+    folder.join("manifest.json").is_file() && folder.join("samples.bin").is_file()
 }

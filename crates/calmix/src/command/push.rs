@@ -1,31 +1,39 @@
 //! `calmix push`: sends the metrics of a run to a tracking server.
 
-#[cfg(feature = "https")]
-mod send;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_recipe::SEEDS;
+use calmix_run::error::RunError;
+use calmix_run::events::Event;
+use calmix_run::read;
+use calmix_run::read::inspect;
+use calmix_run::run::{Paths, RunFile};
+use calmix_run::sink::numbers;
 
 use crate::args::push::PushArgs;
+use crate::command::compare::settings;
+use crate::error::CliError;
 use crate::error::exit::Exit;
+use crate::output::format::counted;
+use crate::process::stop::{POLL_INTERVAL, Stop};
+use crate::remote::mlflow::{MetricPoint, Server, TrackedRun};
+use crate::terminal::{print, status};
+
+/// How often a running run is read again.
+const RUN_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 impl PushArgs {
-    #[cfg(not(feature = "https"))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
-    pub fn run(self) -> Result<Exit> {
-        Err(crate::error::CliError::without_https("calmix push").into())
-    }
-
     /// Sends on a thread of its own, so that a signal is handled while a server does not answer. The next push does not
     /// send again what has arrived by then.
-    #[cfg(feature = "https")]
     pub fn run(self) -> Result<Exit> {
-        use std::sync::atomic::Ordering;
-        use std::sync::mpsc::{self, RecvTimeoutError};
-        use std::thread;
-
-        use crate::process::stop::{POLL_INTERVAL, Stop};
-        use crate::terminal::status;
-
         let stop = Stop::listen()?;
         let (sender, ended) = mpsc::channel();
         let sending = thread::spawn(move || {
@@ -50,4 +58,88 @@ impl PushArgs {
             }
         }
     }
+
+    /// Sends what the server lacks, with `--follow` until the run is finished.
+    fn send(&self) -> Result<()> {
+        let server = Server::new(&self.mlflow)?;
+        if !read::has_begun(&self.run) {
+            return Err(RunError::NoRun { path: self.run.clone() }.into());
+        }
+        let recipe = inspect::recipe(&self.run)?;
+        let summary = read::summary(&self.run)?;
+        let mut params = settings(&recipe);
+        params
+            .extend(SEEDS.iter().filter_map(|key| Some(((*key).to_owned(), recipe.value(key)?.to_string()))));
+        let identity = format!("{}-{}", summary.recipe, read::environment(&self.run)?.dataset);
+        if !identity.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            let message =
+                format!("{}: the hash of its recipe or dataset is not valid", shown(self.run.display()));
+            return Err(CliError::failed(message).into());
+        }
+        let name = std::path::absolute(&self.run)?;
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // The split is drawn before the first step of a run and never written again: when the run began.
+        let mut tracked = TrackedRun::find_or_create(
+            server,
+            &self.experiment,
+            &identity,
+            &name,
+            written(&self.run, RunFile::Split),
+        )?;
+        tracked.send_params(&params)?;
+        let mut sent = 0;
+        loop {
+            let (points, is_finished) = points(&self.run)?;
+            let new = tracked.send_metrics(&points)?;
+            sent += new;
+            if is_finished {
+                tracked.send_params(&model_head(&self.run)?)?;
+                tracked.finish(written(&self.run, RunFile::Result))?;
+            }
+            if !self.follow || is_finished {
+                break;
+            }
+            if new > 0 {
+                status(&format!("{} sent", counted(sent as u64, "point")));
+            }
+            thread::sleep(RUN_POLL_INTERVAL);
+        }
+        print(&format!(
+            "{} sent to run {} of {}, experiment {}",
+            counted(sent as u64, "point"),
+            shown(&tracked.id),
+            shown(&tracked.server.address),
+            shown(&self.experiment)
+        ))
+    }
+}
+
+/// Returns every number of a run's events, and whether the run is finished.
+fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
+    // A run that has just begun has no events yet.
+    let events = if safe_open::exists(&Paths::new(run).events()) { read::events(run)? } else { Vec::new() };
+    let is_finished = matches!(events.last(), Some(Event::Finished(_)));
+    let mut points = Vec::new();
+    for event in &events {
+        let step = event.step();
+        let of_event = numbers(event)?.into_iter();
+        points.extend(of_event.map(|(key, value)| MetricPoint { key, step, value }));
+    }
+    Ok((points, is_finished))
+}
+
+/// The head that the last metrics belong to, for a run with several heads.
+fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
+    let kept = read::result(run)?.and_then(|result| result.heads).and_then(|heads| heads.kept());
+    Ok(kept.map(|head| ("model.head".to_owned(), head.in_words().to_owned())).into_iter().collect())
+}
+
+/// Returns when a file of a run was written, in milliseconds since 1970; now, if that is unknown. The run itself keeps no
+/// times, so a copy should keep those of its files (`cp -a`).
+fn written(run: &Path, file: RunFile<'_>) -> i64 {
+    let path = Paths::new(run).file(file).ok();
+    let modified = path.and_then(|path| std::fs::symlink_metadata(&path).ok()?.modified().ok());
+    let time = modified.unwrap_or_else(SystemTime::now);
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! `calmix recipes`: the built-in recipes.
 
 use anyhow::Result;
-use calmix_io::wrapped::wrapped;
+use calmix_io::text::wrapped;
 use calmix_recipe::{Layers, builtin, schema};
 use serde_json::json;
 

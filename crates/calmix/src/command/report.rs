@@ -1,17 +1,15 @@
 //! `calmix report`: writes the HTML report of one or more runs.
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
-use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
-use calmix_io::safe_open;
 use calmix_io::shown::shown;
+use calmix_io::{atomic_file, safe_open};
 use calmix_report::page;
 use calmix_report::report::RunsReport;
 use serde_json::json;
@@ -19,16 +17,16 @@ use serde_json::json;
 use crate::args::report::ReportArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
+use crate::model::folder::runs_of;
 use crate::output::format::{shell_quoted, written_to};
-use crate::output::run_list::runs_of;
 use crate::process::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
 
 /// How often a watched run is read again, and a browser reloads the page.
-const INTERVAL: Duration = Duration::from_secs(10);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The mark in the first bytes of every page of calmix, by which it is recognised.
-const MARK: &str = "<meta name=\"generator\" content=\"calmix report\">";
+const PAGE_MARK: &str = "<meta name=\"generator\" content=\"calmix report\">";
 
 /// Texts in the first bytes of a report's JSON file.
 const DATA_MARK: [&str; 2] = ["\"format\": ", "\"calmix\": \""];
@@ -79,7 +77,7 @@ impl ReportArgs {
 
 /// Waits until the runs should be read again; returns false if the user ends it.
 fn waits(stop: &Stop) -> bool {
-    let polls = INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
+    let polls = REFRESH_INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
     for _ in 0..polls {
         if stop.flag().load(Ordering::Relaxed) {
             return false;
@@ -100,7 +98,7 @@ impl ReportPaths {
         let data = page.with_extension("json");
         let plots = page.with_extension("");
         let exists = |path: &Path| path.symlink_metadata().is_ok();
-        if exists(page) && !begins_with(page, &[MARK]) {
+        if exists(page) && !begins_with(page, &[PAGE_MARK]) {
             let message = format!("{} exists and is not a calmix report", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output FILE names another file").into());
         }
@@ -121,7 +119,7 @@ impl ReportPaths {
 
     /// Writes every file atomically; the page first, since a user may be waiting for it.
     fn write(&self, report: &RunsReport, refresh: bool) -> Result<()> {
-        let refresh = refresh.then_some(INTERVAL.as_secs() as u32);
+        let refresh = refresh.then_some(REFRESH_INTERVAL.as_secs() as u32);
         if let Some(folder) = self.page.parent() {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create {}", shown(folder.display())))?;
@@ -129,7 +127,7 @@ impl ReportPaths {
         atomic_file::write(&self.page, page::html(report, refresh).as_bytes())?;
         atomic_file::write(&self.data, &report.to_json()?)?;
         let plots = ConfinedPath::from(&self.plots);
-        safe_open::make_folder(&plots)?;
+        safe_open::create_folder_if_missing(&plots)?;
         for file in page::files(report)? {
             atomic_file::write(plots.join(&file.name), &file.bytes)?;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use calmix_io::shown::shown;
 use calmix_lifecycle::request::RunRequest;
-use calmix_recipe::Resolved;
+use calmix_recipe::Recipe;
 use calmix_run::read;
 use calmix_run::read::inspect;
 use calmix_run::run::Paths;
@@ -13,8 +13,8 @@ use calmix_run::run::Paths;
 use super::train::silent_exit;
 use crate::args::resume::ResumeArgs;
 use crate::error::exit::Exit;
+use crate::error::explained_error::explain_moved;
 use crate::output::format::shell_quoted;
-use crate::output::moved_data::explain_moved;
 use crate::output::run_files::cache_option;
 use crate::output::run_outcome::{next_resume, show_outcome, show_stopped};
 use crate::output::run_summary::resuming;
@@ -22,7 +22,7 @@ use crate::process::launched::Processes;
 use crate::process::stop::Stop;
 use crate::process::supervise::{own_arguments, stop_when_orphaned, supervise};
 use crate::terminal::progress::ProgressSink;
-use crate::terminal::{status, warn, warn_at_once};
+use crate::terminal::{status, warn};
 use crate::trainer::{ResumedRecipe, Trainers, Training};
 
 pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
@@ -46,7 +46,7 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     if let Some(processes) = processes.to_start() {
         return supervise(&own_arguments(), processes, &args.run, &Stop::listen()?);
     }
-    warn_of_cache(&args.run, &resolved)?;
+    warn_of_cache(&args.run, &begun, &recipe)?;
     let stop = Stop::listen()?.announced_if(processes.leads());
     let mut progress = ProgressSink::new(&recipe, args.recipe.quiet);
     if launch.is_none() {
@@ -54,9 +54,9 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     } else {
         stop_when_orphaned();
     }
-    let request = RunRequest::new(stop.flag()).warning(warn_at_once).sink(progress);
+    let request = RunRequest::new(stop.flag()).warning(warn).sink(progress);
     let request = request.taking_over(args.processes.take_over);
-    let training = Training { request, stop: &stop, launch, asked: None };
+    let training = Training { request, stop: &stop, launch, recipe_hash: None };
     let resumed = ResumedRecipe { resolved, is_changed: !args.recipe.is_empty() };
     let train = || trainer.resume(training, &args.run, resumed);
     let outcome = if trainer.has_checkpoints() {
@@ -74,16 +74,15 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
 }
 
 /// Warns that features are computed again, because only the user decides where calmix writes.
-fn warn_of_cache(run: &Path, resolved: &Resolved) -> Result<()> {
-    let written = inspect::recipe(run)?.recipe;
-    let is_other = written.network.cache != resolved.recipe.network.cache;
-    if is_other && resolved.recipe.network.cache.is_empty() && read::result(run)?.is_none() {
-        let own = Paths::new(run).features();
-        let cache = cache_option(&written);
+fn warn_of_cache(run: &Path, begun: &Recipe, recipe: &Recipe) -> Result<()> {
+    let is_other = begun.network.cache != recipe.network.cache;
+    if recipe.has_head() && is_other && recipe.network.cache.is_empty() && read::result(run)?.is_none() {
+        let features = Paths::new(run).features();
+        let cache = cache_option(begun);
         warn(&format!(
             "features are computed again and written to {}, because only you decide where calmix writes; to use the cache \
              that the run's recipe names, add{cache}",
-            shown(own.display())
+            shown(features.display())
         ));
     }
     Ok(())

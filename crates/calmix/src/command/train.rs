@@ -3,42 +3,42 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix_data::dataset::Dataset;
+use calmix_data::default_paths::default_prepared_folder;
+use calmix_heads::images::PagePart;
+use calmix_heads::{HeadsError, trainer};
 use calmix_io::shown::shown;
-use calmix_lifecycle::request::RunRequest;
+use calmix_lifecycle::request::{RunRequest, threads};
 use calmix_lifecycle::start::{Draft, PreparedRun, RunPlace, prepare_run, prepare_vectors};
-use calmix_lifecycle::threads::threads;
 use calmix_recipe::device::Device;
 use calmix_recipe::{Resolved, VECTORS_RECIPE};
-use calmix_run::outcome::Outcome;
+use calmix_run::result::Outcome;
 
-use super::train_features::make_features;
 use crate::args::options::data::{existing_data, is_vector_file, on_file_system};
 use crate::args::train::TrainArgs;
 use crate::error::CliError;
 use crate::error::exit::Exit;
-use crate::output::data_warnings::warn_about_labels;
 use crate::output::format::{counted, shell_quoted};
-use crate::output::notice_printer::NoticePrinter;
-use crate::output::recipe_warnings::warn_about_recipe;
+use crate::output::preparation::{NoticePrinter, chosen_backbone, chosen_recipe, start_context};
 use crate::output::run_outcome::{next_resume, show_outcome, show_stopped};
 use crate::output::run_summary::summary;
-use crate::output::start_notice::{chosen_backbone, chosen_recipe, start_context};
-use crate::process::cores::warn_if_oversubscribed;
-use crate::process::launched::{Processes, shard_of_launch};
-use crate::process::runs_here::names_vectors;
+use crate::output::warnings::{warn_about_labels, warn_about_recipe};
+use crate::process::input_shard::InputShard;
+use crate::process::launched::{Processes, shard_of_launch, warn_if_oversubscribed};
 use crate::process::stop::Stop;
 use crate::process::supervise::supervise;
+use crate::process::torch_program::names_vectors;
 use crate::terminal::progress::ProgressSink;
-use crate::terminal::{status, warn_at_once};
+use crate::terminal::{clear_line, status, warn};
 use crate::trainer::{Trainer, Trainers, Training};
 
-/// What the user asked for, beside the recipe.
-struct Asked<'a> {
+/// `calmix train` with its arguments resolved, apart from the recipe.
+struct TrainCommand<'a> {
     args: &'a TrainArgs,
     /// The name of the run.
     name: String,
-    /// The hash of the recipe before its dataset is read.
-    hash: String,
+    /// The hash of the recipe before its dataset is read, if several processes may have to agree on it.
+    hash: Option<String>,
     processes: Processes,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
 
 fn on_images(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     args.refuse_path_as_recipe()?;
-    args.overrides.data_folder()?;
+    args.overrides.data.folder()?;
     let draft = Draft::new(args.layers()?, trainers.fastest)?;
     let resolved = &draft.resolved;
     resolved.ready()?;
@@ -67,15 +67,16 @@ fn on_images(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     trainer
         .check_processes(&processes, "several processes can only compute its features: --features-only")?;
     trainer.check(&resolved.recipe)?;
-    let asked = Asked { args, name: args.run_name(draft.base()), hash: resolved.hash(), processes };
-    if !asked.processes.leads() {
-        return asked.follow(trainer, resolved);
+    let command =
+        TrainCommand { args, name: args.run_name(draft.base()), hash: Some(resolved.hash()), processes };
+    if !command.processes.leads() {
+        return command.follow(trainer, resolved);
     }
-    let place = asked.place()?;
+    let place = command.place()?;
     let stop = Stop::listen()?;
     let mut printer = NoticePrinter::new(args.overrides.quiet, "image");
     let prepared = prepare_run(&draft, &place, start_context(&mut printer, &stop))?;
-    asked.train(trainer, prepared, stop)
+    command.train(trainer, prepared, stop)
 }
 
 fn on_vectors(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
@@ -86,23 +87,22 @@ fn on_vectors(args: &TrainArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     }
     if args.features.is_none() {
         // Refuses vectors that are named as --data, with the option for them.
-        args.overrides.data_folder()?;
+        args.overrides.data.folder()?;
         let message = format!("the recipe {VECTORS_RECIPE} trains on vectors that you already have");
         return Err(CliError::invalid(message).hint("calmix train --features VECTORS --labels FILE").into());
     }
     let layers = args.layers()?;
-    let resolved = layers.clone().resolve()?;
-    // A launcher's processes would each train the same head: the variables are not looked at.
+    // Trained in this process alone, whatever started it.
     let processes = Processes::ALONE;
-    let asked = Asked { args, name: args.run_name(layers.base()), hash: resolved.hash(), processes };
-    let place = asked.place()?;
+    let command = TrainCommand { args, name: args.run_name(layers.base()), hash: None, processes };
+    let place = command.place()?;
     let stop = Stop::listen()?;
     let mut printer = NoticePrinter::new(args.overrides.quiet, "vector");
     let prepared = prepare_vectors(&layers, &place, start_context(&mut printer, &stop))?;
-    asked.train(trainers.of(&resolved.recipe)?, prepared, stop)
+    command.train(trainers.of(&prepared.resolved.recipe)?, prepared, stop)
 }
 
-impl Asked<'_> {
+impl TrainCommand<'_> {
     /// Where the run is going to be.
     fn place(&self) -> Result<RunPlace> {
         Ok(match &self.args.run_dir {
@@ -129,14 +129,14 @@ impl Asked<'_> {
         }
         let stop = stop.announced();
         let recipe = prepared.resolved.recipe.clone();
-        let request = RunRequest::new(stop.flag()).built_from(trainer.build()).warning(warn_at_once);
+        let request = RunRequest::new(stop.flag()).built_from(trainer.build()).warning(warn);
         let request = request.taking_over(self.args.processes.take_over);
         let launch = self.processes.launch.as_ref();
         let training = Training {
             request: request.sink(ProgressSink::new(&recipe, is_quiet)),
             stop: &stop,
             launch,
-            asked: Some(self.hash),
+            recipe_hash: self.hash,
         };
         let train = || trainer.start(training, prepared);
         let outcome = if trainer.has_checkpoints() {
@@ -180,9 +180,9 @@ impl Asked<'_> {
     fn follow(self, trainer: &dyn Trainer, resolved: &Resolved) -> Result<Exit> {
         let run = self.args.required_run_dir()?;
         let stop = Stop::listen()?;
-        let request = RunRequest::new(stop.flag()).warning(warn_at_once);
+        let request = RunRequest::new(stop.flag()).warning(warn);
         let launch = self.processes.launch.as_ref();
-        let training = Training { request, stop: &stop, launch, asked: Some(self.hash) };
+        let training = Training { request, stop: &stop, launch, recipe_hash: self.hash };
         let outcome = trainer.follow(training, run, resolved);
         silent_exit(outcome, stop)
     }
@@ -192,4 +192,55 @@ impl Asked<'_> {
 pub(super) fn silent_exit(outcome: Result<Outcome>, stop: Stop) -> Result<Exit> {
     let stopped = stop.exit();
     Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
+}
+
+/// Opens the prepared dataset of a recipe, which must exist: several processes must not prepare it at once.
+fn open_prepared(resolved: &Resolved) -> Result<Dataset> {
+    let recipe = &resolved.recipe;
+    if !recipe.has_head() {
+        let message = "there are no features to compute: network.train is not \"head\"";
+        return Err(CliError::invalid(message).hint("`calmix train head-folder` trains a head").into());
+    }
+    let root = Path::new(&recipe.dataset.path);
+    let prepared = match recipe.dataset.prepared.as_str() {
+        "" => default_prepared_folder(root),
+        prepared => prepared.into(),
+    };
+    if !prepared.exists() {
+        let message = "the dataset is not prepared yet; prepare it first, because several processes cannot do it at once";
+        let hint = format!("calmix prepare {}", shell_quoted(root));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    Ok(Dataset::open(&prepared, root)?)
+}
+
+/// The pages of the cache that a shard makes.
+fn pages(shard: InputShard) -> PagePart {
+    let (index, of) = shard.place();
+    PagePart { index, of }
+}
+
+/// Computes the features of a recipe, or this process's part of them.
+pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quiet: bool) -> Result<Exit> {
+    let stop = Stop::listen()?;
+    let dataset = open_prepared(&draft.resolved)?;
+    draft.use_prepared(dataset.folder());
+    let mut printer = NoticePrinter::new(is_quiet, "image");
+    let completed = draft.complete(&dataset, &mut start_context(&mut printer, &stop))?;
+    let resolved = completed.resolved;
+    let part = shard.map_or(PagePart::ALL, pages);
+    let stop = stop.announced();
+    let progress = ProgressSink::new(&resolved.recipe, is_quiet);
+    let request = RunRequest::new(stop.flag()).warning(warn).sink(progress);
+    // Finished pages are in the cache.
+    let outcome = stop.ending_soon(clear_line, || trainer::make_features(request, &resolved, part));
+    clear_line();
+    match outcome {
+        Err(HeadsError::Stopped) => return Ok(stop.exit()),
+        outcome => outcome?,
+    }
+    if !is_quiet {
+        status(&format!("the features are in {}", shown(&resolved.recipe.network.cache)));
+    }
+    Ok(Exit::Done)
 }

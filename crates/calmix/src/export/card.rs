@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
+use calmix_metrics::calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::metrics::{ExactIntervals, Interval, Intervals, LEVEL, Metrics};

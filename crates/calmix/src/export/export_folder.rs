@@ -15,9 +15,9 @@ use crate::error::CliError;
 pub(crate) const MODEL: &str = "model.onnx";
 
 /// The prefix of the scratch folder in which an export grows.
-const EXPORTING: &str = ".calmix-export-";
+const SCRATCH_PREFIX: &str = ".calmix-export-";
 /// What to do about a place that nothing can be written to.
-const ELSEWHERE: &str = "name a folder that you can write to with --to";
+const OTHER_FOLDER_HINT: &str = "name a folder that you can write to with --to";
 
 /// Refuses a place where there is something already, or that is not in a folder.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn check(folder: &Path) -> Result<(), CliError> {
     let parent = parent(folder);
     if parent.exists() && !parent.is_dir() {
         let message = format!("{}: cannot write here: not a folder", shown(parent.display()));
-        return Err(CliError::invalid(message).hint(ELSEWHERE));
+        return Err(CliError::invalid(message).hint(OTHER_FOLDER_HINT));
     }
     Ok(())
 }
@@ -44,18 +44,18 @@ pub(crate) fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     check(folder)?;
     let parent = parent(folder);
     fs::create_dir_all(parent).map_err(|error| cannot_write(FileError::new(parent, error)))?;
-    let scratch = ScratchFolder::new(parent, EXPORTING).map_err(cannot_write)?;
+    let scratch = ScratchFolder::new(parent, SCRATCH_PREFIX).map_err(cannot_write)?;
     // Scratch folders are private; an export follows the user's umask.
-    let made = scratch.path().join("export");
+    let new_folder = scratch.path().join("export");
     for (name, bytes) in files {
-        let path = made.join(name);
+        let path = new_folder.join(name);
         if let Some(inner) = path.parent() {
             fs::create_dir_all(inner).map_err(|error| FileError::new(inner, error))?;
         }
         atomic_file::write(path.as_path(), bytes)?;
     }
     check(folder)?;
-    atomic_file::rename_folder(&made, folder)
+    atomic_file::rename_folder(&new_folder, folder)
         .with_context(|| format!("{}: cannot be created", shown(folder.display())))?;
     Ok(())
 }
@@ -66,7 +66,7 @@ fn cannot_write(error: FileError) -> Error {
         return error.into();
     }
     let message = format!("{}: cannot write here: {}", shown(error.path.display()), error.problem);
-    CliError::invalid(message).hint(ELSEWHERE).into()
+    CliError::invalid(message).hint(OTHER_FOLDER_HINT).into()
 }
 
 /// The folder that a path is in.

@@ -1,21 +1,20 @@
-//! The notes in an exported model: what it is, and what its thresholds guarantee.
+//! What an exported model states about itself: the thresholds of prediction sets and answers, and notes on what they guarantee.
 
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
+use calmix_metrics::conformal::{PredictionSets, Score};
 use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::{HeldOut, SetRule};
 use calmix_onnx::decision::Thresholds;
 use calmix_run::model_info::ModelInfo;
 use serde_json::{Value, json};
 
-use super::thresholds::thresholds;
+use crate::error::CliError;
 use crate::model::options::ModelOptions;
+use crate::predict::guarantee::Guarantee;
 use crate::predict::prediction_rule::PredictionRule;
 use crate::process::version::{COMMIT, VERSION};
 
 /// The notes, key and value; values that are not words or numbers are JSON.
-///
-/// # Errors
-/// If the calibrator cannot be written as JSON.
 pub(crate) fn metadata(
     rule: &PredictionRule,
     options: &ModelOptions,
@@ -30,7 +29,7 @@ pub(crate) fn metadata(
         ("calibration_blake3", json!(info.calibration_blake3)),
     ];
     notes.extend(of_input(info)?);
-    if let Some(Thresholds { sets, answers }) = thresholds(rule.guarantee(), info.classes.len()) {
+    if let Some(Thresholds { sets, min_log_odds }) = thresholds(rule.guarantee(), info.classes.len()) {
         let finite = |threshold: &f64| threshold.is_finite().then_some(*threshold);
         let by_class: Vec<Option<f64>> = sets.iter().map(finite).collect();
         notes.push(("held_out_labels", json!(info.held_out.as_ref().map_or(0, HeldOut::len))));
@@ -40,7 +39,7 @@ pub(crate) fn metadata(
         notes.push(("set_thresholds", json!(by_class)));
         notes.push(("precision", json!(options.precision)));
         // null: the model always abstains.
-        notes.push(("answer_threshold", json!(finite(&answers))));
+        notes.push(("answer_threshold", json!(finite(&min_log_odds))));
     }
     let word = |value: Value| match value {
         Value::String(word) => word,
@@ -77,4 +76,31 @@ fn of_input(info: &ModelInfo) -> Result<Vec<(&'static str, Value)>, serde_json::
 pub(super) fn calibrator_of(info: &ModelInfo) -> &Calibrator {
     let fitted: Option<&FittedCalibrator> = info.calibration.as_ref();
     fitted.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator)
+}
+
+/// Refuses a rule whose sets no graph can compute.
+///
+/// # Errors
+/// If the rule is randomised.
+pub(crate) fn check_rule(sets: SetRule) -> Result<(), CliError> {
+    if sets == SetRule::Aps {
+        let message =
+            "--sets aps: these sets are randomised by a hash of the logits, which a graph cannot compute";
+        return Err(CliError::invalid(message).hint("--sets lac, or --sets lac-by-class"));
+    }
+    Ok(())
+}
+
+/// The thresholds of a model's guarantees; `None` without held-out labels, or if its sets are randomised.
+pub(crate) fn thresholds(guarantee: &Guarantee, classes: usize) -> Option<Thresholds> {
+    let sets = match guarantee.sets()? {
+        PredictionSets::Marginal(rule) if rule.score != Score::Lac => return None,
+        PredictionSets::Marginal(rule) => vec![rule.threshold.unwrap_or(f64::INFINITY); classes],
+        PredictionSets::ByClass(rule) => {
+            let numbers = (0..).take(classes);
+            numbers.map(|class| rule.threshold(class).unwrap_or(f64::INFINITY)).collect()
+        }
+    };
+    let min_log_odds = guarantee.answers().map_or(f64::INFINITY, |answers| answers.threshold);
+    Some(Thresholds { sets, min_log_odds })
 }

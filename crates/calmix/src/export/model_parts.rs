@@ -10,7 +10,7 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::network::weights;
 use calmix_run::run::RunFile;
-use calmix_run::tensor_files::head_files::{longest_head, longest_projection};
+use calmix_run::tensor_files::head_files::{max_head_bytes, max_projection_bytes};
 
 use crate::model::files::ModelFiles;
 
@@ -29,9 +29,6 @@ pub(crate) enum ModelParts {
 
 impl ModelParts {
     /// Reads them, and checks them against `model.json`.
-    ///
-    /// # Errors
-    /// If they are missing, were changed, or contradict each other.
     pub(crate) fn read(files: &ModelFiles) -> Result<Self, FileError> {
         let info = files.info();
         let Some(spec) = info.model else {
@@ -50,7 +47,7 @@ impl ModelParts {
         };
         let Some(head) = &info.head else {
             let layout = Layout::of_network(spec.network, spec.block, info.classes.len());
-            let weights = files.weights(weights::longest(&layout))?;
+            let weights = files.weights(weights::max_bytes(&layout))?;
             let path = files.path(RunFile::Model)?;
             let wrong = |problem: weights::WeightsProblem| {
                 FileError::new(&path, FileProblem::Format(problem.to_string()))
@@ -59,16 +56,13 @@ impl ModelParts {
             return Ok(Self::Network(spec, weights));
         };
         let layout = Layout::of_network(spec.network, spec.block, 1);
-        let longest = weights::longest_backbone(&layout);
+        let longest = weights::max_backbone_bytes(&layout);
         let backbone = files.below_head(RunFile::Backbone, longest, &head.backbone)?;
         let head = files.head(head, layout.feature_width())?;
         Ok(Self::HeadOnBackbone(spec, backbone, head))
     }
 
     /// The files of the run that have the weights, by name.
-    ///
-    /// # Errors
-    /// If one of them cannot be read any more.
     pub(crate) fn weight_files(&self, files: &ModelFiles) -> Result<Vec<(PathBuf, Vec<u8>)>, FileError> {
         let info = files.info();
         let mut copies = Vec::new();
@@ -78,8 +72,8 @@ impl ModelParts {
             (_, None) => {}
             (_, Some(head)) => {
                 let shape = head.shape(info.classes.len());
-                add("model.safetensors", files.weights(longest_head(shape))?);
-                let longest = longest_projection(head.features as usize);
+                add("model.safetensors", files.weights(max_head_bytes(shape))?);
+                let longest = max_projection_bytes(head.features as usize);
                 add(
                     "projection.safetensors",
                     files.below_head(RunFile::Projection, longest, &head.projection)?,

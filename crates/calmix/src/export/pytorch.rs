@@ -1,5 +1,5 @@
-//! Files for PyTorch users beside an exported graph: `config.json` for timm, or `model.py`, plain torch. Both compute the logits
-//! before calibration.
+//! Files for PyTorch users beside an exported graph: `config.json` for timm, or `model.py`, plain torch. Both compute the
+//! logits before calibration.
 
 use std::path::PathBuf;
 
@@ -54,9 +54,10 @@ fn computes_as_timm(spec: &ModelSpec) -> Result<(), String> {
     if spec.network.has_bottlenecks() && spec.stride != BottleneckStride::Middle {
         return Err("timm has the stride of ResNet-50 in another convolution".to_owned());
     }
-    let own = Layout::of_network(spec.network, spec.block, 1).folds.first().map(|layer| layer.norm.epsilon);
+    let default_epsilon =
+        Layout::of_network(spec.network, spec.block, 1).folds.first().map(|layer| layer.norm.epsilon);
     match spec.norm_eps {
-        Some(epsilon) if Some(epsilon) != own => {
+        Some(epsilon) if Some(epsilon) != default_epsilon => {
             Err(format!("timm has another epsilon of batch normalisation than {epsilon}"))
         }
         _ => Ok(()),

@@ -1,5 +1,5 @@
-//! The first run of an encoder that another program exported, in a process of its own with limits of memory and time: if the model
-//! crashes, hangs or uses up the memory there, this process reports it in a sentence.
+//! The first run of an encoder that another program exported, in a process of its own with limits of memory and time: if the
+//! model crashes, hangs or uses up the memory there, this process reports it in a sentence.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,7 @@ use std::{env, thread};
 use anyhow::{Context, Result};
 use calmix_heads::images::backbone::Backbone;
 use calmix_io::shown::shown;
-use calmix_lifecycle::pretrained::encoder_file::EncoderFile;
+use calmix_lifecycle::pretrained::EncoderFile;
 use calmix_onnx::foreign::EncoderGraph;
 use calmix_ort::error::OrtError;
 use calmix_ort::image_network::ImageNetwork;
@@ -20,7 +20,7 @@ use calmix_ort::library;
 use calmix_ort::session::RunOn;
 use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
-use calmix_recipe::encoder_spec::EncoderSpec;
+use calmix_recipe::model_spec::EncoderSpec;
 use calmix_run::run::Paths;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -31,19 +31,19 @@ use crate::error::CliError;
 pub(crate) const COMMAND: [&str; 2] = ["weights", "try-encoder"];
 
 /// Memory that any encoder may use, and how often the size of its file more.
-const MEMORY: u64 = 2 << 30;
-const MEMORY_PER_BYTE: u64 = 4;
+const BASE_MEMORY_BYTES: u64 = 2 << 30;
+const MEMORY_PER_MODEL_BYTE: u64 = 4;
 /// Seconds of a processor that any encoder may take, and one more for this many bytes.
-const CPU_SECONDS: u64 = 10;
+const BASE_CPU_SECONDS: u64 = 10;
 const BYTES_PER_SECOND: u64 = 100 << 20;
 /// The longest time by the clock, on a machine that is busy.
 const MAX_WAIT: Duration = Duration::from_mins(2);
 /// How often the process is looked at.
 const POLL: Duration = Duration::from_millis(10);
 /// Bytes that are kept of what the process prints.
-const MAX_OUTPUT: u64 = 1 << 16;
+const MAX_OUTPUT_BYTES: u64 = 1 << 16;
 /// How long the measurement of the speed goes on, at least, and the seconds of a processor that it may take.
-const MEASURED: Duration = Duration::from_secs(1);
+const MIN_MEASURED_TIME: Duration = Duration::from_secs(1);
 const MEASURED_CPU_SECONDS: u64 = 100;
 
 /// What the process does.
@@ -148,7 +148,7 @@ fn collected(stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     thread::spawn(move || {
         let mut stream = stream;
         let mut start = Vec::new();
-        let _ = stream.by_ref().take(MAX_OUTPUT).read_to_end(&mut start);
+        let _ = stream.by_ref().take(MAX_OUTPUT_BYTES).read_to_end(&mut start);
         let _ = sender.send(start);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
@@ -163,7 +163,7 @@ fn what_happened(status: Option<ExitStatus>, errors: &[u8]) -> String {
         Some(SIGXCPU | SIGKILL) => {
             "took more time of a processor than calmix allows for one image".to_owned()
         }
-        Some(signal) => format!("crashed (signal {signal}), or needed more memory than {} GB", MEMORY >> 30),
+        Some(signal) => format!("crashed (signal {signal}), or needed more memory than {} GB", BASE_MEMORY_BYTES >> 30),
         None => {
             let text = String::from_utf8_lossy(errors);
             let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a message");
@@ -184,10 +184,10 @@ pub(crate) fn serve() -> Result<()> {
     let size = bytes.len() as u64;
     drop(input);
     let measured = if request.measures_speed { MEASURED_CPU_SECONDS } else { 0 };
-    let seconds = CPU_SECONDS + size / BYTES_PER_SECOND + measured;
-    limit(Resource::Cpu, seconds)?;
-    limit(Resource::As, MEMORY + MEMORY_PER_BYTE * size)?;
-    limit(Resource::Core, 0)?;
+    let seconds = BASE_CPU_SECONDS + size / BYTES_PER_SECOND + measured;
+    set_limit(Resource::Cpu, seconds)?;
+    set_limit(Resource::As, BASE_MEMORY_BYTES + MEMORY_PER_MODEL_BYTE * size)?;
+    set_limit(Resource::Core, 0)?;
     let Request { spec, rows, width, threads, measures_speed } = request;
     let graph = EncoderGraph { bytes, rows, width };
     let encoder = ImageNetwork::encoder(&spec, &graph, RunOn { threads, device: Device::Cpu })?;
@@ -196,11 +196,11 @@ pub(crate) fn serve() -> Result<()> {
     crate::terminal::print(&serde_json::to_string(&trial)?)
 }
 
-fn limit(what: Resource, most: u64) -> Result<()> {
+fn set_limit(what: Resource, limit: u64) -> Result<()> {
     // A lower limit of the system stays.
     let before = rustix::process::getrlimit(what);
-    let most = before.maximum.map_or(most, |maximum| maximum.min(most));
-    Ok(setrlimit(what, Rlimit { current: Some(most), maximum: Some(most) })?)
+    let limit = before.maximum.map_or(limit, |maximum| maximum.min(limit));
+    Ok(setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) })?)
 }
 
 /// Images per second in whole passes.
@@ -210,7 +210,7 @@ fn speed(encoder: &ImageNetwork, spec: &EncoderSpec) -> Result<f64, OrtError> {
     encoder.outputs(&pass)?;
     let start = Instant::now();
     let mut passes = 0;
-    while passes == 0 || start.elapsed() < MEASURED {
+    while passes == 0 || start.elapsed() < MIN_MEASURED_TIME {
         encoder.outputs(&pass)?;
         passes += 1;
     }

@@ -3,18 +3,20 @@
 
 use std::path::Path;
 
-use calmix_formats::vectors::MOST_NUMBERS;
+use calmix_formats::vectors::MAX_ROW_VALUES;
 use calmix_head::model::HeadModel;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
-use calmix_lifecycle::pretrained::encoder_file::{self, EncoderFile};
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_lifecycle::pretrained::{EncoderFile, MAX_ENCODER_BYTES};
+use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::held_out::HeldOut;
-use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
+use calmix_run::model_info::{HeadInfo, MAX_METADATA_BYTES, ModelInfo, PixelFormat};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
-use calmix_run::tensor_files::head_files::{longest_head, longest_projection, read_head, read_projection};
+use calmix_run::tensor_files::head_files::{
+    max_head_bytes, max_projection_bytes, read_head, read_projection,
+};
 
 use crate::model::options::ModelOptions;
 use crate::predict::prediction_rule::PredictionRule;
@@ -29,9 +31,6 @@ pub(crate) struct ModelFiles {
 
 impl ModelFiles {
     /// Reads `model.json`.
-    ///
-    /// # Errors
-    /// If there is no model, or the file is damaged.
     pub(crate) fn open(folder: &Path) -> Result<Self, FileError> {
         let paths = Paths::new(folder);
         let info_path = paths.file(RunFile::ModelInfo)?;
@@ -50,9 +49,6 @@ impl ModelFiles {
     }
 
     /// The path of one of the files.
-    ///
-    /// # Errors
-    /// As [`Paths::file`].
     pub(crate) fn path(&self, file: RunFile<'_>) -> Result<ConfinedPath, FileError> {
         self.paths.file(file)
     }
@@ -90,7 +86,7 @@ impl ModelFiles {
     /// If it is not the file that `model.json` describes.
     pub(crate) fn weights(&self, longest: u64) -> Result<Vec<u8>, FileError> {
         let path = self.paths.file(RunFile::Model)?;
-        let weights = safe_open::read(&path, longest + LONGEST_METADATA)?;
+        let weights = safe_open::read(&path, longest + MAX_METADATA_BYTES)?;
         let in_weights = |problem: String| FileError::new(&path, FileProblem::Format(problem));
         let embedded = ModelInfo::embedded(&weights).map_err(|error| in_weights(error.to_string()))?;
         let embedded = embedded.ok_or_else(|| in_weights("it has no metadata of calmix".to_owned()))?;
@@ -132,18 +128,16 @@ impl ModelFiles {
     /// # Errors
     /// If it is missing, another file, or not an encoder that calmix can run.
     pub(crate) fn encoder(&self, head: &HeadInfo) -> Result<EncoderFile, FileError> {
-        let bytes = self.below_head(RunFile::Encoder, encoder_file::MAX_BYTES, &head.backbone)?;
+        let bytes = self.below_head(RunFile::Encoder, MAX_ENCODER_BYTES, &head.backbone)?;
         EncoderFile::of_run(&self.path(RunFile::Encoder)?, bytes)
     }
 
     /// Reads the head and its projection of features of this length.
-    ///
-    /// # Errors
-    /// If they are missing, were changed, or contradict each other.
     pub(crate) fn head(&self, head: &HeadInfo, width: usize) -> Result<HeadModel, FileError> {
         let shape = head.shape(self.info.classes.len());
-        let weights = self.weights(longest_head(shape))?;
-        let projection = self.below_head(RunFile::Projection, longest_projection(width), &head.projection)?;
+        let weights = self.weights(max_head_bytes(shape))?;
+        let projection =
+            self.below_head(RunFile::Projection, max_projection_bytes(width), &head.projection)?;
         let path = self.path(RunFile::Projection)?;
         let projection = read_projection(&projection, width, head.dimensions as usize);
         let projection = projection.map_err(|problem| FileError::new(path, problem))?;
@@ -158,7 +152,9 @@ impl ModelFiles {
     /// As [`head`](Self::head), and if its sizes are implausible.
     pub(crate) fn head_on_vectors(&self, head: &HeadInfo) -> Result<HeadModel, FileError> {
         // Before any of them decides how much is read.
-        if u64::from(head.features) > MOST_NUMBERS || head.dimensions > head.features || head.dimensions == 0
+        if u64::from(head.features) > MAX_ROW_VALUES
+            || head.dimensions > head.features
+            || head.dimensions == 0
         {
             let problem = format!("head: {} dimensions of {} features", head.dimensions, head.features);
             return Err(self.implausible(problem));
@@ -191,8 +187,33 @@ fn check_scores(held_out: &HeldOut, classes: usize) -> Result<(), String> {
         return Err(format!("label {label} is not one of the {classes} classes"));
     }
     let mut all = held_out.lac.iter().chain(&held_out.aps);
-    match all.find(|score| !(-1e-3..=HeldOut::HIGHEST_SCORE).contains(*score)) {
+    match all.find(|score| !(-1e-3..=HeldOut::MAX_SCORE).contains(*score)) {
         Some(score) => Err(format!("a score of {score}, which is not between 0 and 1")),
+        None => Ok(()),
+    }
+}
+
+/// The largest shift or scale of pixels, in units of 0 to 255: beyond it f32 overflows on the way through a network.
+const MAX_PIXEL_SCALE: f64 = 1e6;
+
+/// Refuses implausible values in `model.json`, by key.
+pub(super) fn check_pixels(pixels: &PixelFormat, norm_eps: Option<f64>) -> Result<(), String> {
+    if let Some(std) =
+        pixels.std.iter().find(|&&std| !(1.0 / MAX_PIXEL_SCALE..=MAX_PIXEL_SCALE).contains(&std))
+    {
+        return Err(format!(
+            "std has {std}, which is not between {} and {MAX_PIXEL_SCALE}",
+            1.0 / MAX_PIXEL_SCALE
+        ));
+    }
+    if let Some(mean) = pixels.mean.iter().find(|mean| !(-MAX_PIXEL_SCALE..=MAX_PIXEL_SCALE).contains(*mean))
+    {
+        return Err(format!(
+            "mean has {mean}, which is not between -{MAX_PIXEL_SCALE} and {MAX_PIXEL_SCALE}"
+        ));
+    }
+    match norm_eps.filter(|eps| !(0.0..=MAX_PIXEL_SCALE).contains(eps)) {
+        Some(eps) => Err(format!("norm_eps is {eps}, which is not between 0 and {MAX_PIXEL_SCALE}")),
         None => Ok(()),
     }
 }

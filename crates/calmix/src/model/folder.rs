@@ -1,4 +1,4 @@
-//! The folder of a model that a command needs; refused with a hint if there is no model in it.
+//! The folders of models and runs that a command is given; refused with a hint if there is none in them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use anyhow::Result;
 use calmix_io::safe_open;
 use calmix_io::shown::shown;
 use calmix_run::read;
-use calmix_run::read::overview::is_run;
+use calmix_run::read::overview::{is_run, runs_in};
 use calmix_run::run::{Paths, RunFile};
 
 use crate::args::options::data::existing_folder;
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
 use crate::output::run_files;
-use crate::predict::input_kind::InputKind;
+use crate::predict::input::InputKind;
 
 /// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in
 /// the wrong place.
@@ -62,4 +62,28 @@ fn has_vector_head(folder: &Path) -> bool {
 
 fn has(folder: &Path, file: RunFile<'_>) -> bool {
     Paths::new(folder).file(file).is_ok_and(|path| safe_open::exists(&path))
+}
+
+/// Returns the runs in folders, in order; refuses a folder without any.
+pub(crate) fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut runs = Vec::new();
+    for folder in folders {
+        let mut found =
+            if is_run(existing_folder(folder)?) { vec![folder.clone()] } else { runs_in(folder)? };
+        if let Some(inside) = runs_of_sweep(folder).filter(|_| found.is_empty()) {
+            found = runs_in(&inside)?;
+        }
+        if found.is_empty() {
+            let message = format!("{}: neither a run nor a folder of runs", shown(folder.display()));
+            return Err(CliError::invalid(message).hint(run_files::find_runs()).into());
+        }
+        runs.extend(found);
+    }
+    Ok(runs)
+}
+
+/// Returns the folder that holds the runs of a sweep; `None` if this is not a sweep.
+pub(crate) fn runs_of_sweep(folder: &Path) -> Option<PathBuf> {
+    let has = |name: &str| folder.join(name).is_dir();
+    (has("runs") && has("claims")).then(|| folder.join("runs"))
 }

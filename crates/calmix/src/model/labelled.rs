@@ -8,7 +8,7 @@ use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, OnCorrupt, Sample
 use calmix_formats::image::Image;
 
 use super::{Model, ModelError};
-use crate::labelled::samples::{LabelledPredictions, class_numbers, labelled_ids};
+use crate::labelled::{LabelledPredictions, class_numbers, labelled_ids};
 
 /// A dataset whose large images are shrunk as they were for the model's training.
 struct LargeShrunk {
@@ -75,17 +75,17 @@ impl Model {
                 found.first_skipped.clone_from(&first.problem);
             }
             found.skipped += batch.skipped.len() as u64;
-            let said = &mut found.predictions;
+            let predictions = &mut found.predictions;
             for views in batch.pixels.chunks(self.pass_bytes()) {
                 // A batch can take a minute, and a loader that is ahead of the network does not poll `stop`.
                 if stop() {
                     return Err(DataError::Interrupted.into());
                 }
-                said.logits.extend(self.logits(views)?);
+                predictions.logits.extend(self.logits(views)?);
             }
-            said.ids.extend_from_slice(&batch.ids);
+            predictions.ids.extend_from_slice(&batch.ids);
             let labels = batch.labels.iter().flatten();
-            said.labels.extend(labels.filter_map(|&label| numbers.get(label as usize).copied()));
+            predictions.labels.extend(labels.filter_map(|&label| numbers.get(label as usize).copied()));
         }
         found.predictions.groups = source.dataset.group_numbers(&found.predictions.ids)?;
         Ok(found)

@@ -2,22 +2,26 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::loader::Workers;
+use calmix_head::parallel;
+use calmix_lifecycle::run_samples::VectorShape;
 
-use crate::args::options::labelled::LabelledArgs;
+use crate::args::options::source::LabelledArgs;
 use crate::export::example::{self, ExampleInput};
-use crate::labelled::samples::LabelledPredictions;
-use crate::labelled::{images, vectors};
-use crate::model::encoder_trial;
+use crate::labelled::{self, LabelledPredictions, class_numbers, unknown_class};
 use crate::model::files::ModelFiles;
 use crate::model::folder::input_kind;
 use crate::model::options::ModelOptions;
 use crate::model::vector_model::VectorModel;
-use crate::model::{Model, ModelError};
-use crate::predict::input_kind::InputKind;
+use crate::model::{Model, ModelError, encoder_trial};
+use crate::predict::input::InputKind;
 use crate::predict::prediction_rule::PredictionRule;
+use crate::predict::vector_batches::BLOCK_ROWS;
 use crate::process::stop::Stop;
 
 /// A model of images or of vectors.
@@ -54,7 +58,10 @@ impl LoadedModel {
         }
     }
 
-    /// Reads labelled samples such as the model of `run` reads into a table in `scratch`.
+    /// Reads labelled samples, in any format of `calmix prepare`, into a prepared dataset in `scratch`.
+    ///
+    /// # Errors
+    /// If they are not of the kind, or not of the length, that the model of `run` reads.
     pub(crate) fn open_labelled(
         &self,
         run: &Path,
@@ -64,8 +71,12 @@ impl LoadedModel {
         stop: &Stop,
     ) -> Result<Dataset> {
         match self {
-            Self::Images(model) => images::open(model, path, args, scratch, stop),
-            Self::Vectors(model) => vectors::open(run, model, path, args, scratch, stop),
+            Self::Images(model) => labelled::open(&args.images(path, model.shrink())?, path, scratch, stop),
+            Self::Vectors(model) => {
+                let dataset = labelled::open(&args.vectors()?, path, scratch, stop)?;
+                model.check_width(run, path, VectorShape::of(&dataset)?.width)?;
+                Ok(dataset)
+            }
         }
     }
 
@@ -78,10 +89,11 @@ impl LoadedModel {
         threads: NonZeroUsize,
         stop: &Stop,
     ) -> Result<Option<LabelledPredictions>> {
-        match self {
-            Self::Images(model) => images::predict(model, path, dataset, ids, threads, stop),
-            Self::Vectors(model) => vectors::predict(model, path, &dataset, ids, threads, stop),
-        }
+        let found = match self {
+            Self::Images(model) => predict_images(model, path, dataset, ids, threads, stop)?,
+            Self::Vectors(model) => predict_vectors(model, path, &dataset, ids, threads, stop)?,
+        };
+        found.map(|found| found.check(path, self.kind()).map(|()| found)).transpose()
     }
 
     /// An example of inputs, and the logits that the model computes for them.
@@ -121,4 +133,65 @@ pub(crate) fn load_images(run: &Path, options: &ModelOptions, stop: &Stop) -> Re
         }
         model => Ok(Some(model?)),
     }
+}
+
+/// Predicts labelled images; `None` if the user stops it.
+fn predict_images(
+    model: &Model,
+    folder: &Path,
+    dataset: Dataset,
+    ids: &[u64],
+    threads: NonZeroUsize,
+    stop: &Stop,
+) -> Result<Option<LabelledPredictions>> {
+    let is_stopped = &mut || stop.flag().load(Ordering::Relaxed);
+    let workers = Workers { threads, ..Workers::default() };
+    match model.predict_samples(dataset, ids, workers, is_stopped) {
+        Err(ModelError::Data(DataError::Interrupted)) => Ok(None),
+        Err(ModelError::UnknownClass { class, known }) => Err(unknown_class(folder, &class, &known).into()),
+        found => Ok(Some(found?)),
+    }
+}
+
+/// Vectors that one thread predicts at a time.
+const ROWS_PER_TASK: usize = 256;
+
+/// Predicts labelled vectors; `None` if the user stops it.
+///
+/// # Errors
+/// If a class is not one of the model, or a vector has changed since it was read.
+fn predict_vectors(
+    model: &VectorModel,
+    path: &Path,
+    dataset: &Dataset,
+    ids: &[u64],
+    threads: NonZeroUsize,
+    stop: &Stop,
+) -> Result<Option<LabelledPredictions>> {
+    let classes = &model.rule().info().classes;
+    let numbers = class_numbers(dataset.classes(), classes);
+    let numbers = numbers.map_err(|class| unknown_class(path, class, classes))?;
+    let mut found = LabelledPredictions::empty(classes);
+    let predictions = &mut found.predictions;
+    for block in ids.chunks(BLOCK_ROWS) {
+        if stop.flag().load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let mut vectors = Vec::with_capacity(block.len() * model.width());
+        for &id in block {
+            let start = vectors.len();
+            dataset.vector(id, &mut vectors)?;
+            // Of several views, the first is the sample as it is.
+            vectors.truncate(start + model.width());
+            let label = dataset.label(id)?.and_then(|label| numbers.get(label as usize).copied());
+            predictions.labels.extend(label);
+        }
+        let tasks: Vec<&[f32]> = vectors.chunks(ROWS_PER_TASK * model.width()).collect();
+        for logits in parallel::run(tasks.len(), threads.get(), |n| model.logits(tasks[n])) {
+            predictions.logits.extend(logits?);
+        }
+        predictions.ids.extend_from_slice(block);
+    }
+    predictions.groups = dataset.group_numbers(&predictions.ids)?;
+    Ok(Some(found))
 }

@@ -8,7 +8,7 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::Workers;
 use calmix_io::shown::shown;
-use calmix_lifecycle::table::prepared_table::prepared;
+use calmix_lifecycle::prepared_dataset::prepared_folder;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::precision::Precision;
 use calmix_run::read::{self, inspect};
@@ -22,7 +22,7 @@ use crate::terminal::{status, warn};
 use anyhow::{Context, Result};
 
 /// The most test images that are compared.
-const MOST: usize = 2_000;
+const MAX_TEST_IMAGES: usize = 2_000;
 
 /// Compares the answers of a head in f32 with those that its run stored, and refuses a large difference; `false` if the user
 /// stops it.
@@ -90,8 +90,8 @@ impl PrecisionDifference {
         };
         let recipe = inspect::recipe(run)?.recipe;
         let root = Path::new(&recipe.dataset.path);
-        let dataset = Dataset::open(&prepared(&recipe, &Paths::new(run)), root)?;
-        let apart = stored.ids.len().div_ceil(MOST).max(1);
+        let dataset = Dataset::open(&prepared_folder(&recipe, &Paths::new(run)), root)?;
+        let apart = stored.ids.len().div_ceil(MAX_TEST_IMAGES).max(1);
         let ids: Vec<u64> = stored.ids.iter().copied().step_by(apart).collect();
         status(&format!("predicting {} test images in f32 …", ids.len()));
         let mut is_stopped = || stop.flag().load(Ordering::Relaxed);

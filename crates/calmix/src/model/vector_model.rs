@@ -58,9 +58,6 @@ impl VectorModel {
     }
 
     /// Refuses vectors of another length than those that it reads.
-    ///
-    /// # Errors
-    /// Names `run` and `path`.
     pub fn check_width(&self, run: &Path, path: &Path, found: usize) -> Result<(), CliError> {
         let width = self.width;
         if found == width {
@@ -75,9 +72,6 @@ impl VectorModel {
     }
 
     /// The bytes of `head.safetensors`, which has the temperature of this model in it; `None` if the head has a hidden layer.
-    ///
-    /// # Errors
-    /// If they cannot be encoded.
     pub fn folded(&self) -> Result<Option<Vec<u8>>, FileError> {
         let info = self.rule.info();
         let temperature = info.calibration.as_ref().and_then(FittedCalibrator::temperature);
@@ -104,9 +98,6 @@ impl VectorModel {
 }
 
 /// Refuses a device other than the CPU.
-///
-/// # Errors
-/// Names the run's folder.
 pub(crate) fn check_device(folder: &Path, device: Option<Device>) -> Result<(), CliError> {
     if device.is_none_or(|device| device == Device::Cpu) {
         return Ok(());

@@ -1,14 +1,20 @@
-//! Numbers as text.
+//! Numbers, paths and commands as text.
 
-use calmix_io::wrapped::LONGEST_LINE;
+use std::path::Path;
+
+use calmix_io::shown::shown;
+use calmix_io::text::MAX_LINE_WIDTH;
 use calmix_metrics::metrics::Interval;
 
-pub use calmix_io::counted::{counted, counted_in_groups, grouped};
-pub use calmix_io::shell_quoted::shell_quoted;
+pub use calmix_io::shown::shell_quoted;
+pub use calmix_io::text::{counted, counted_in_groups, grouped};
 pub use calmix_run::sink::phrase::{
     confidence_in_words, ece_in_words, measured as percent, over_or_under, pseudo_in_words, rough_time,
     signed_gap,
 };
+
+/// Classes that a message names.
+pub(crate) const MAX_NAMED_CLASSES: usize = 20;
 
 /// Formats a number with its confidence interval.
 pub fn decimal(metric: f64, interval: Option<Interval>) -> String {
@@ -19,14 +25,31 @@ pub fn decimal(metric: f64, interval: Option<Interval>) -> String {
 /// Says where something was written, and what follows. A long path gets a line of its own, which can be copied whole.
 pub fn written_to(path: &str, more: &str) -> String {
     let line = format!("written to {path}{more}");
-    if line.chars().count() <= LONGEST_LINE {
+    if line.chars().count() <= MAX_LINE_WIDTH {
         return line;
     }
     let line = format!("  {path}{more}");
-    if line.chars().count() <= LONGEST_LINE {
+    if line.chars().count() <= MAX_LINE_WIDTH {
         return format!("written to\n{line}");
     }
     format!("written to\n  {path}{}", more.replacen(' ', "\n  ", 1))
+}
+
+/// Abbreviates a hash to the length that messages show.
+pub fn short_hash(hash: &str) -> String {
+    hash.chars().take(12).collect()
+}
+
+/// Lists the names of classes, with a mark if there are more than a message names.
+pub fn class_list(classes: &[String]) -> String {
+    list(classes.iter().map(shown), MAX_NAMED_CLASSES)
+}
+
+/// Lists up to `max` names, with a mark if there are more.
+pub fn list(mut names: impl Iterator<Item = String>, max: usize) -> String {
+    let named: Vec<String> = names.by_ref().take(max).collect();
+    let more = if names.next().is_some() { ", …" } else { "" };
+    named.join(", ") + more
 }
 
 /// Formats bytes in the largest unit that leaves a whole number.
@@ -36,6 +59,13 @@ pub fn bytes(number: u64) -> String {
         10_000..10_000_000 => format!("{} kB", grouped(number / 1_000)),
         _ => format!("{} MB", grouped(number / 1_000_000)),
     }
+}
+
+/// The command line of this process, without one of its options.
+pub fn same_command(without: &str) -> String {
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != without);
+    let words: Vec<String> = arguments.map(|argument| shell_quoted(Path::new(&argument))).collect();
+    format!("calmix {}", words.join(" "))
 }
 
 #[cfg(test)]

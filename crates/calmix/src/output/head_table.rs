@@ -1,8 +1,8 @@
 //! The heads of a run on vectors, side by side, and whether samples without labels helped.
 
-use calmix_io::wrapped::wrapped;
+use calmix_io::text::wrapped;
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
 use calmix_metrics::predictions::EvalSet;
 use calmix_metrics::stats::Estimate;
 use calmix_metrics::stats::student_t::upper_quantile;
@@ -11,7 +11,7 @@ use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 use crate::output::format::{grouped, percent};
 
 /// The width of the column of names, unless one of them is longer.
-const NAMES: usize = 26;
+const NAME_WIDTH: usize = 26;
 
 /// Shows the heads after calibration, which of them is the model, and why.
 pub fn heads(choice: &HeadChoice) -> String {
@@ -20,17 +20,17 @@ pub fn heads(choice: &HeadChoice) -> String {
         .into_iter()
         .find(|&split| candidates.iter().any(|head| of(head, split).is_some()));
     let heading = tested.map_or([String::new(), String::new()], |split| {
-        [format!("{} error", split.name()), "ECE, calibrated".to_owned()]
+        [format!("{} error", split.word()), "ECE, calibrated".to_owned()]
     });
     let names: Vec<String> = candidates.iter().map(row_name).collect();
-    let width = names.iter().map(|name| name.chars().count()).fold(NAMES, usize::max);
+    let width = names.iter().map(|name| name.chars().count()).fold(NAME_WIDTH, usize::max);
     let count = if candidates.len() == 2 { "two".to_owned() } else { candidates.len().to_string() };
     let title = format!("{count} heads, same labels");
-    let mut text = line(&title, width, &format!("{} NLL", chosen_on.name()), &heading);
+    let mut text = line(&title, width, &format!("{} NLL", chosen_on.word()), &heading);
     for (head, name) in candidates.iter().zip(&names) {
         let nll = nll_in_words(head.nll);
-        let seen = tested.and_then(|split| of(head, split));
-        text += &line(name, width, &nll, &seen.map_or([String::new(), String::new()], error_and_ece));
+        let evaluation = tested.and_then(|split| of(head, split));
+        text += &line(name, width, &nll, &evaluation.map_or([String::new(), String::new()], error_and_ece));
     }
     text + "  " + &wrapped(&kept_in_words(choice), 2, 2) + "\n"
 }
@@ -39,17 +39,17 @@ pub fn heads(choice: &HeadChoice) -> String {
 pub fn kept_in_words(choice: &HeadChoice) -> String {
     let kept = choice.kept().unwrap_or(HeadName::Recipe);
     let model = format!("{} is the model", capitalised(kept.in_words()));
-    let labels = choice.chosen_on.name();
+    let labels = choice.chosen_on.word();
     let alone = choice.candidates.iter().find(|head| head.name.is_labels_alone());
     let pair = choice.candidates.iter().find(|head| head.kept).zip(alone);
     let known = choice.nll_difference.as_ref().zip(pair);
     let Some((difference, (kept, alone))) = known else {
         return format!("{model}, because there are too few {labels} labels to compare the heads.");
     };
-    let is_grouped = of(kept, choice.chosen_on).is_some_and(|seen| seen.groups.is_some());
+    let is_grouped = of(kept, choice.chosen_on).is_some_and(|evaluation| evaluation.groups.is_some());
     let groups_of = if is_grouped { "groups of " } else { "" };
     let on = format!("on {} {groups_of}{labels} labels", grouped(difference.n as u64));
-    if choice.is_of_one_vector() {
+    if choice.has_one_vector() {
         return format!("{model}: {}.", lowest_in_words(choice, kept, alone, difference, &on));
     }
     let own = choice.candidates.iter().find(|head| head.name == HeadName::Recipe).unwrap_or(kept);
@@ -149,11 +149,11 @@ fn row_name(head: &HeadCandidate) -> String {
     format!("  {}{}", head.name.title(), if head.kept { ", kept" } else { "" })
 }
 
-fn error_and_ece(seen: &Evaluation) -> [String; 2] {
-    let at = seen.calibrated.as_ref().map_or(&seen.metrics, |at| &at.metrics);
+fn error_and_ece(evaluation: &Evaluation) -> [String; 2] {
+    let at = evaluation.calibrated.as_ref().map_or(&evaluation.metrics, |at| &at.metrics);
     let ece =
-        if seen.samples >= ENOUGH_FOR_ECE { percent(at.ece_15, None) } else { "too few samples".into() };
-    [percent(seen.metrics.error, None), ece]
+        if evaluation.samples >= MIN_SAMPLES_FOR_ECE { percent(at.ece_15, None) } else { "too few samples".into() };
+    [percent(evaluation.metrics.error, None), ece]
 }
 
 fn line(name: &str, width: usize, nll: &str, [error, ece]: &[String; 2]) -> String {
@@ -161,7 +161,7 @@ fn line(name: &str, width: usize, nll: &str, [error, ece]: &[String; 2]) -> Stri
 }
 
 fn of(head: &HeadCandidate, split: EvalSet) -> Option<&Evaluation> {
-    head.evaluations.iter().find(|seen| seen.split == split)
+    head.evaluations.iter().find(|evaluation| evaluation.split == split)
 }
 
 #[cfg(test)]

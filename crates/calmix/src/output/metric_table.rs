@@ -1,13 +1,12 @@
 //! Tables of metrics: error and calibration with confidence intervals, before and after calibration.
 
-use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix_metrics::calibrator::CalibratorKind;
 use calmix_metrics::conformal::PredictionSets;
-use calmix_metrics::evaluate::Selected;
-use calmix_metrics::evaluate::{Calibrated, EvaluatedBy, Evaluation};
+use calmix_metrics::evaluate::{Calibrated, EvaluatedBy, Evaluation, Selected};
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::metrics::{
-    ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, Intervals, LEVEL, Metrics,
+    ExactIntervals, Interval, Intervals, LEVEL, MIN_SAMPLES_FOR_ECE, MIN_SAMPLES_TO_ASSESS, Metrics,
 };
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
@@ -18,13 +17,13 @@ use crate::output::format::{
     confidence_in_words, counted, counted_in_groups, decimal, ece_in_words, grouped, over_or_under, percent,
     pseudo_in_words, signed_gap,
 };
-use crate::predict::input_kind::InputKind;
+use crate::predict::input::InputKind;
 
 /// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
 
 /// The width of the column of names, unless the title is longer.
-const NAMES: usize = 26;
+const NAME_WIDTH: usize = 26;
 /// The row of the Brier score.
 const BRIER: &str = "Brier";
 
@@ -39,7 +38,7 @@ pub enum CalibratorState<'a> {
 
 /// Shows the metrics of evaluations, split by split; `None` without evaluations.
 pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>, kind: InputKind) -> Option<String> {
-    let tables = evaluations.iter().map(|seen| of_one(seen, kind)).collect::<Vec<_>>();
+    let tables = evaluations.iter().map(|evaluation| evaluation_table(evaluation, kind)).collect::<Vec<_>>();
     let last = evaluations.last()?;
     let mut notes = vec![
         "brackets: 95% confidence intervals, exact for the error and derived from it for the gap".to_owned(),
@@ -48,14 +47,14 @@ pub fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>, kind: Inpu
         let resamples = counted(intervals.replicates, "bootstrap resample");
         notes.push(format!("the other intervals are from {resamples}"));
     }
-    if evaluations.iter().any(|seen| seen.samples < ENOUGH_FOR_ECE) {
+    if evaluations.iter().any(|evaluation| evaluation.samples < MIN_SAMPLES_FOR_ECE) {
         notes.push(format!("an ECE needs at least 1,000 {}s", kind.word()));
     }
     notes.push(match (&last.calibrated, state) {
         (Some(calibrated), _) => {
-            fitted_by(&name_of(calibrated), calibrated.fitted_on, calibrated.fitted_samples)
+            fitted_by(&calibrator_name(calibrated), calibrated.fitted_on, calibrated.fitted_samples)
         }
-        (None, CalibratorState::Ended(why)) => without_map(why),
+        (None, CalibratorState::Ended(why)) => uncalibrated_reason(why),
         (None, CalibratorState::NotYet) => {
             "confidence intervals and a temperature are computed at the end of the run".to_owned()
         }
@@ -72,7 +71,7 @@ pub fn without_metrics(why: Option<&Uncalibrated>, has_head: bool) -> String {
         "there is no test subset, and no label was held out.\n\
          Add a folder `test`, or more labels: with at least 50, a fifth is held out (labels.validation)."
     };
-    format!("no metrics: {labels}\n{}\n", without_map(why))
+    format!("no metrics: {labels}\n{}\n", uncalibrated_reason(why))
 }
 
 /// Says what `calmix predict` guarantees with its default options; empty without held-out labels.
@@ -89,7 +88,7 @@ pub fn guarantees(held_out: Option<&HeldOut>, kind: InputKind) -> String {
         Ok(PredictionSets::ByClass(_)) | Err(_) => None,
     };
     let sets = match threshold {
-        Some(HeldOut::HIGHEST_SCORE) => {
+        Some(HeldOut::MAX_SCORE) => {
             "a prediction set contains all classes, because too many of these labels are the only ones of their class"
                 .to_owned()
         }
@@ -146,36 +145,38 @@ pub fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
 }
 
 /// Says why there is no calibrator, in two lines.
-pub fn without_map(why: Option<&Uncalibrated>) -> String {
-    let Some(Uncalibrated { held_out, least, training_labels }) = why else {
+pub fn uncalibrated_reason(why: Option<&Uncalibrated>) -> String {
+    let Some(Uncalibrated { held_out, min_labels, training_labels }) = why else {
         return "no temperature was fitted".to_owned();
     };
     let held_out = match held_out {
-        0 => format!("no label was held out, and a fit needs at least {least}"),
-        1 => format!("only 1 label was held out, and a fit needs at least {least}"),
-        n => format!("only {n} labels were held out, and a fit needs at least {least}"),
+        0 => format!("no label was held out, and a fit needs at least {min_labels}"),
+        1 => format!("only 1 label was held out, and a fit needs at least {min_labels}"),
+        n => format!("only {n} labels were held out, and a fit needs at least {min_labels}"),
     };
     let training = match training_labels {
         TrainingLabels::TooFew => "there are too few training labels to use instead",
         TrainingLabels::NoHelp => "a fit on some of the training labels does not improve the others",
-        TrainingLabels::Surer => "a fit on the training labels would only make the model more confident",
+        TrainingLabels::MoreConfident => {
+            "a fit on the training labels would only make the model more confident"
+        }
     };
     format!("no temperature was fitted: {held_out};\n{training}")
 }
 
 /// Returns the evaluations of the result of a finished run.
 pub fn of_result<'a>(result: &RunResult, events: &'a [Event]) -> Vec<&'a Evaluation> {
-    latest(events, |seen| seen.step == result.step)
+    latest(events, |evaluation| evaluation.step == result.step)
 }
 
 /// Returns the latest evaluation of each split; the one of the labels out of fold if there is no other.
 pub fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> Vec<&Evaluation> {
     let of = |split| {
         events.iter().rev().find_map(|event| match event {
-            Event::Evaluation(seen)
-                if seen.split == split && seen.model == EvalModel::Ema && wanted(seen) =>
+            Event::Evaluation(evaluation)
+                if evaluation.split == split && evaluation.model == EvalModel::Ema && wanted(evaluation) =>
             {
-                Some(seen.as_ref())
+                Some(evaluation.as_ref())
             }
             _ => None,
         })
@@ -193,8 +194,8 @@ pub fn by_rule(result: &RunResult) -> String {
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
         format!(
             "  {}{of}: {} error {}, {}{}{mark}\n",
-            rule.name(),
-            on.name(),
+            rule.word(),
+            on.word(),
             percent(metrics.error, None),
             over_or_under(metrics.confidence_gap),
             ece_in_words(metrics.ece_15, *samples),
@@ -207,7 +208,7 @@ pub fn by_rule(result: &RunResult) -> String {
     let written = format!(
         "by selection rule (model.safetensors is the {}, selected by `{}`):\n",
         model_title(result.step),
-        result.selection.name()
+        result.selection.word()
     );
     written + &result.finished.selected.iter().map(line).collect::<String>()
 }
@@ -221,25 +222,25 @@ pub fn model_title(step: u64) -> String {
 }
 
 /// Shows the metrics of one evaluation that a user looks at first, without words.
-pub fn short_table(seen: &Evaluation, kind: InputKind) -> String {
-    let columns = MetricColumns::of(seen);
+pub fn short_table(evaluation: &Evaluation, kind: InputKind) -> String {
+    let columns = MetricColumns::of(evaluation);
     // The Brier score repeats what error and NLL show.
     let rows = columns.rows().into_iter().filter(|(name, ..)| *name != BRIER);
-    columns.table(&title_of(seen, kind), rows)
+    columns.table(&title_of(evaluation, kind), rows)
 }
 
-fn title_of(seen: &Evaluation, kind: InputKind) -> String {
-    let of = if seen.split == EvalSet::OutOfFold { "label" } else { kind.word() };
-    format!("{}, {}", seen.split.name(), counted_in_groups(seen.samples, of, seen.groups))
+fn title_of(evaluation: &Evaluation, kind: InputKind) -> String {
+    let of = if evaluation.split == EvalSet::OutOfFold { "label" } else { kind.word() };
+    format!("{}, {}", evaluation.split.word(), counted_in_groups(evaluation.samples, of, evaluation.groups))
 }
 
-fn of_one(seen: &Evaluation, kind: InputKind) -> String {
-    let mut text = MetricColumns::of(seen).with_words(&title_of(seen, kind));
-    text += &too_few(&seen.metrics, seen.observations(), kind);
-    if seen.split == EvalSet::OutOfFold {
+fn evaluation_table(evaluation: &Evaluation, kind: InputKind) -> String {
+    let mut text = MetricColumns::of(evaluation).with_words(&title_of(evaluation, kind));
+    text += &too_few(&evaluation.metrics, evaluation.observations(), kind);
+    if evaluation.split == EvalSet::OutOfFold {
         text += "  each label is evaluated by a head trained without it\n";
     }
-    if seen.calibrated.as_ref().is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
+    if evaluation.calibrated.as_ref().is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
         text += &cross_fitted(kind);
     }
     text
@@ -258,7 +259,7 @@ struct MetricColumns<'a> {
     /// The number of samples, or of their groups: so many observations the intervals are computed for.
     samples: u64,
     raw: (&'a Metrics, Option<&'a Intervals>),
-    mapped: Option<(&'a Metrics, Option<&'a Intervals>)>,
+    calibrated: Option<(&'a Metrics, Option<&'a Intervals>)>,
     /// The heading of the column after calibration.
     heading: Option<String>,
     /// Whether the calibrator leaves every predicted label as it is.
@@ -266,12 +267,12 @@ struct MetricColumns<'a> {
 }
 
 impl<'a> MetricColumns<'a> {
-    fn of(seen: &'a Evaluation) -> Self {
-        let at = seen.calibrated.as_ref();
+    fn of(evaluation: &'a Evaluation) -> Self {
+        let at = evaluation.calibrated.as_ref();
         Self {
-            samples: seen.observations(),
-            raw: (&seen.metrics, seen.intervals.as_ref()),
-            mapped: at.map(|at| (&at.metrics, at.intervals.as_ref())),
+            samples: evaluation.observations(),
+            raw: (&evaluation.metrics, evaluation.intervals.as_ref()),
+            calibrated: at.map(|at| (&at.metrics, at.intervals.as_ref())),
             heading: at.map(|at| match at.temperature {
                 Some(temperature) => format!("at temperature {:.2}", temperature.value()),
                 None => format!("with {}", at.kind.name()),
@@ -281,19 +282,19 @@ impl<'a> MetricColumns<'a> {
     }
 
     fn rows(&self) -> Vec<MetricRow> {
-        let &Self { samples, raw, mapped, keeps_labels, .. } = self;
+        let &Self { samples, raw, calibrated, keeps_labels, .. } = self;
         let both = |name, show: &dyn Fn(&Metrics, Option<&Intervals>) -> String| -> MetricRow {
-            (name, show(raw.0, raw.1), mapped.map(|(metrics, intervals)| show(metrics, intervals)))
+            (name, show(raw.0, raw.1), calibrated.map(|(metrics, intervals)| show(metrics, intervals)))
         };
         let error = |metrics: &Metrics| percent(metrics.error, exact_error(metrics, samples));
         let interval = |of: Option<&Intervals>, pick: fn(&Intervals) -> Interval| of.map(pick);
         let after =
-            mapped.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
+            calibrated.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
         let mut rows = vec![
             ("error", error(raw.0), after),
             both("confidence gap, points", &|metrics, _| signed_gap(metrics, samples)),
         ];
-        if samples >= ENOUGH_FOR_ECE {
+        if samples >= MIN_SAMPLES_FOR_ECE {
             rows.push(both("ECE, 15 bins", &|metrics, within| {
                 percent(metrics.ece_15, interval(within, |of| of.ece_15))
             }));
@@ -305,7 +306,7 @@ impl<'a> MetricColumns<'a> {
 
     fn table(&self, title: &str, rows: impl IntoIterator<Item = MetricRow>) -> String {
         // The number of groups makes a title longer than the names of metrics are.
-        let width = title.chars().count().max(NAMES);
+        let width = title.chars().count().max(NAME_WIDTH);
         let mut table = line(title, width, "uncalibrated", self.heading.as_deref());
         for (name, raw, at) in rows {
             table += &line(&format!("  {name}"), width, &raw, at.as_deref());
@@ -315,9 +316,9 @@ impl<'a> MetricColumns<'a> {
 
     /// The table, then the confidence before and after calibration in words.
     fn with_words(&self, title: &str) -> String {
-        let Self { samples, raw, mapped, heading, .. } = self;
+        let Self { samples, raw, calibrated, heading, .. } = self;
         let mut sentences = vec![confidence_in_words(raw.0, *samples)];
-        if let Some(((metrics, _), heading)) = mapped.zip(heading.as_ref()) {
+        if let Some(((metrics, _), heading)) = calibrated.zip(heading.as_ref()) {
             sentences.push(format!("{heading}, {}", confidence_in_words(metrics, *samples)));
         }
         let lines = sentences.iter().map(|sentence| format!("  {sentence}\n"));
@@ -332,13 +333,13 @@ fn exact_error(metrics: &Metrics, samples: u64) -> Option<Interval> {
 /// Warns about an estimate from too few samples, with the number that is missing.
 fn too_few(metrics: &Metrics, samples: u64, kind: InputKind) -> String {
     let error = exact_error(metrics, samples);
-    let Some(Interval { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
+    let Some(Interval { low, high }) = error.filter(|_| samples < MIN_SAMPLES_TO_ASSESS) else {
         return String::new();
     };
-    let missing = counted(ENOUGH_TO_JUDGE - samples, &format!("more labelled {}", kind.word()));
+    let missing = counted(MIN_SAMPLES_TO_ASSESS - samples, &format!("more labelled {}", kind.word()));
     format!(
         "  too few {}s for a reliable estimate: the error may be anywhere from {:.0}% to {:.0}%;\n  \
-         {missing} would make {ENOUGH_TO_JUDGE}\n",
+         {missing} would make {MIN_SAMPLES_TO_ASSESS}\n",
         kind.word(),
         100.0 * low,
         100.0 * high
@@ -346,7 +347,7 @@ fn too_few(metrics: &Metrics, samples: u64, kind: InputKind) -> String {
 }
 
 /// Shows the metrics of the labels that a calibrator was fitted on, before and after it.
-pub fn of_map(map: &FittedCalibrator, kind: InputKind) -> String {
+pub fn calibration_table(map: &FittedCalibrator, kind: InputKind) -> String {
     let name = map
         .temperature()
         .map_or(map.calibrator.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
@@ -356,7 +357,7 @@ pub fn of_map(map: &FittedCalibrator, kind: InputKind) -> String {
     let columns = MetricColumns {
         samples: map.samples,
         raw: (&map.raw, None),
-        mapped: Some((&map.calibrated, None)),
+        calibrated: Some((&map.calibrated, None)),
         heading: Some(heading),
         keeps_labels,
     };
@@ -371,7 +372,7 @@ pub fn of_map(map: &FittedCalibrator, kind: InputKind) -> String {
     [table, few, cross_fitted(kind), changed.unwrap_or_default(), by].concat()
 }
 
-fn name_of(calibrated: &Calibrated) -> String {
+fn calibrator_name(calibrated: &Calibrated) -> String {
     let name = calibrated.kind.name();
     if calibrated.kind == CalibratorKind::Vector {
         format!("{name}, which can change predicted labels,")

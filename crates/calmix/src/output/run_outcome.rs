@@ -8,26 +8,23 @@ use calmix_io::shown::shown;
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::EvalSet;
 use calmix_recipe::Recipe;
-use calmix_run::outcome::Outcome;
 use calmix_run::read;
 use calmix_run::read::inspect;
+use calmix_run::result::Outcome;
 
 use crate::error::exit::Exit;
-use crate::output::format::{counted, grouped, shell_quoted};
+use crate::output::format::{class_list, counted, grouped, shell_quoted};
 use crate::output::head_table::kept_in_words;
 use crate::output::metric_table;
 use crate::output::run_files::{self, cache_option};
 use crate::output::verdict::verdict;
-use crate::predict::guarantee::{listed, unseen_classes};
-use crate::predict::input_kind::InputKind;
+use crate::predict::guarantee::unseen_classes;
+use crate::predict::input::InputKind;
 use crate::process::stop::Stop;
 use crate::process::supervise::is_supervised;
 use crate::terminal::{clear_line, print, sentence};
 
 /// Shows how a run ended; `next` says how to resume it. The exit code is the run's, even if printing fails.
-///
-/// # Errors
-/// The error of the run, or a file of it that cannot be read.
 pub fn show_outcome(
     outcome: Result<Outcome>,
     run: &Path,
@@ -92,24 +89,25 @@ pub fn next_resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> 
 /// shows the rest.
 fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
-    let events =
-        read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
+    let events = read::latest_evaluations(run, |evaluation| {
+        result.as_ref().is_some_and(|result| evaluation.step == result.step)
+    })?;
     let Some(result) = result else { return Ok(run_files::next_with_model(run)) };
     let model = read::model_info(run)?;
     let kind = InputKind::of(&model);
     // The test split, if any.
     let evaluation = metric_table::of_result(&result, &events).pop();
     let heads = result.heads.as_ref().map(|choice| sentence(&kept_in_words(choice)));
-    let assessment = if let Some(seen) = evaluation {
-        let verdict = sentence(&verdict(seen, kind));
+    let assessment = if let Some(evaluation) = evaluation {
+        let verdict = sentence(&verdict(evaluation, kind));
         // Without a calibrator there are too few labels to compare heads, too.
-        let is_calibrated = seen.calibrated.is_some();
-        let why = (!is_calibrated).then(|| metric_table::without_map(result.uncalibrated.as_ref()));
+        let is_calibrated = evaluation.calibrated.is_some();
+        let why = (!is_calibrated).then(|| metric_table::uncalibrated_reason(result.uncalibrated.as_ref()));
         let reason = why.or(heads).map(|reason| reason + "\n").unwrap_or_default();
-        let left_out = model.held_out.as_ref().filter(|_| seen.split == EvalSet::OutOfFold);
+        let left_out = model.held_out.as_ref().filter(|_| evaluation.split == EvalSet::OutOfFold);
         let left_out = left_out.and_then(|held_out| left_out_labels(held_out, &model.classes));
         let left_out = left_out.map(|text| sentence(&text) + "\n").unwrap_or_default();
-        format!("{verdict}\n\n{}{left_out}{reason}", metric_table::short_table(seen, kind))
+        format!("{verdict}\n\n{}{left_out}{reason}", metric_table::short_table(evaluation, kind))
     } else {
         let text = metric_table::without_metrics(result.uncalibrated.as_ref(), model.head.is_some());
         text + &heads.map(|heads| heads + "\n").unwrap_or_default()
@@ -132,7 +130,7 @@ fn left_out_labels(held_out: &HeldOut, classes: &[String]) -> Option<String> {
     Some(format!(
         "These metrics leave out {}: no head can be tested on the only label, or only group of labels, of a class. Label another \
          sample of {}.",
-        listed(&unseen),
+        class_list(&unseen),
         if unseen.len() == 1 { "it" } else { "each" }
     ))
 }

@@ -6,18 +6,15 @@ use anyhow::Result;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::SplitCounts;
 use calmix_io::shown::shown;
+use calmix_lifecycle::run_samples::VectorShape;
 use calmix_lifecycle::splits::own_validation;
 use calmix_lifecycle::start::PreparedRun;
-use calmix_lifecycle::vector_shape::VectorShape;
 use calmix_recipe::network::layout::Layout;
 use calmix_recipe::{NetworkSection, Recipe, Resolved};
 
-use crate::output::format::{counted, grouped};
+use crate::output::format::{counted, grouped, short_hash};
 
 /// What is about to be trained, in lines. `device` is the device with threads and precision.
-///
-/// # Errors
-/// If the table of the dataset cannot be read.
 pub fn summary(name: &str, prepared: &PreparedRun, device: &str) -> Result<String> {
     let PreparedRun { resolved, dataset, split, folder, .. } = prepared;
     let recipe = &resolved.recipe;
@@ -43,7 +40,7 @@ pub fn summary(name: &str, prepared: &PreparedRun, device: &str) -> Result<Strin
         String::new()
     };
     let unlabelled_line = unlabelled_line(&counts, unlabelled, samples);
-    let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
+    let fingerprint = short_hash(dataset.fingerprint());
     let training = if recipe.has_one_vector() {
         "method    logistic regression, EM or their average, chosen by out-of-fold NLL\n\
          training  at once, without steps"
@@ -113,7 +110,7 @@ fn pretrained(resolved: &Resolved) -> Option<String> {
     if network.weights.is_empty() {
         return None;
     }
-    let hash: String = network.weights_hash.chars().take(12).collect();
+    let hash = short_hash(&network.weights_hash);
     let channels = |numbers: [f64; 3]| numbers.map(|number| format!("{number:.3}")).join(" ");
     let mean = channels(recipe.dataset.mean);
     let std = channels(recipe.dataset.std);

@@ -2,46 +2,46 @@
 //! confidence.
 
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, LEVEL, Metrics};
+use calmix_metrics::metrics::{MIN_SAMPLES_FOR_ECE, MIN_SAMPLES_TO_ASSESS, ExactIntervals, Interval, LEVEL, Metrics};
 use calmix_metrics::predictions::EvalSet;
 
 use crate::output::format::{counted_in_groups, grouped, over_or_under, percent};
-use crate::predict::input_kind::InputKind;
+use crate::predict::input::InputKind;
 
 /// The percentage points that a confidence may be off on average and still be called trustworthy.
-const TOLERANCE: f64 = 5.0;
+const TOLERANCE_POINTS: f64 = 5.0;
 
 /// Returns the verdict on a model, by its evaluation.
-pub(crate) fn verdict(seen: &Evaluation, kind: InputKind) -> String {
-    let at = seen.calibrated.as_ref().map_or(&seen.metrics, |at| &at.metrics);
-    let Some(intervals) = ExactIntervals::of(at, seen.observations(), LEVEL) else {
+pub(crate) fn verdict(evaluation: &Evaluation, kind: InputKind) -> String {
+    let at = evaluation.calibrated.as_ref().map_or(&evaluation.metrics, |at| &at.metrics);
+    let Some(intervals) = ExactIntervals::of(at, evaluation.observations(), LEVEL) else {
         return "No label was evaluated, so the error is unknown.".to_owned();
     };
-    let labels = labels_in_words(seen, kind);
+    let labels = labels_in_words(evaluation, kind);
     let Interval { low, high } = intervals.error;
-    if seen.observations() < ENOUGH_TO_JUDGE {
-        let missing = grouped(ENOUGH_TO_JUDGE - seen.observations());
-        let groups = if seen.groups.is_some() { " groups" } else { "" };
+    if evaluation.observations() < MIN_SAMPLES_TO_ASSESS {
+        let missing = grouped(MIN_SAMPLES_TO_ASSESS - evaluation.observations());
+        let groups = if evaluation.groups.is_some() { " groups" } else { "" };
         return format!(
             "Too few labels for an estimate: the error may be anywhere from {:.0}% to {:.0}% ({labels}); {missing} \
-             more{groups} would make {ENOUGH_TO_JUDGE}.",
+             more{groups} would make {MIN_SAMPLES_TO_ASSESS}.",
             100.0 * low,
             100.0 * high
         );
     }
     let error = percent(at.error, None);
     let interval = format!("95% CI {:.1} to {:.1}, from {labels}", 100.0 * low, 100.0 * high);
-    let is_calibrated = seen.calibrated.is_some();
-    let confidence = trust(at, seen.observations(), intervals.confidence_gap, is_calibrated);
+    let is_calibrated = evaluation.calibrated.is_some();
+    let confidence = trust(at, evaluation.observations(), intervals.confidence_gap, is_calibrated);
     format!("Expect {error} errors ({interval}); {confidence}.")
 }
 
-fn labels_in_words(seen: &Evaluation, kind: InputKind) -> String {
-    match seen.split {
+fn labels_in_words(evaluation: &Evaluation, kind: InputKind) -> String {
+    match evaluation.split {
         EvalSet::OutOfFold => {
-            format!("{} out of fold", counted_in_groups(seen.samples, "label", seen.groups))
+            format!("{} out of fold", counted_in_groups(evaluation.samples, "label", evaluation.groups))
         }
-        split => counted_in_groups(seen.samples, &format!("{} {}", split.name(), kind.word()), seen.groups),
+        split => counted_in_groups(evaluation.samples, &format!("{} {}", split.word(), kind.word()), evaluation.groups),
     }
 }
 
@@ -49,14 +49,14 @@ fn labels_in_words(seen: &Evaluation, kind: InputKind) -> String {
 /// in the gap between mean confidence and accuracy.
 fn trust(metrics: &Metrics, samples: u64, gap: Interval, is_calibrated: bool) -> String {
     let confidence = if is_calibrated { "its calibrated confidence" } else { "its uncalibrated confidence" };
-    if samples >= ENOUGH_FOR_ECE {
+    if samples >= MIN_SAMPLES_FOR_ECE {
         let off = 100.0 * metrics.ece_15;
-        let word = if off <= TOLERANCE { "trust" } else { "do not trust" };
+        let word = if off <= TOLERANCE_POINTS { "trust" } else { "do not trust" };
         return format!("{word} {confidence}: off by {off:.1} points on average (ECE)");
     }
     let most = 100.0 * gap.low.abs().max(gap.high.abs());
     let how = over_or_under(metrics.confidence_gap);
-    if most <= TOLERANCE {
+    if most <= TOLERANCE_POINTS {
         format!("trust {confidence}: it differs from the accuracy by at most {most:.1} points")
     } else if gap.low > 0.0 || gap.high < 0.0 {
         let low = 100.0 * gap.low.abs().min(gap.high.abs());
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn groups_are_the_observations() {
         let grouped = |samples: usize, groups: u64| {
-            let seen = made(samples, 0.9, 5, EvalSet::OutOfFold);
-            verdict(&Evaluation { groups: Some(groups), ..seen }, InputKind::Vector)
+            let evaluation = made(samples, 0.9, 5, EvalSet::OutOfFold);
+            verdict(&Evaluation { groups: Some(groups), ..evaluation }, InputKind::Vector)
         };
         assert_eq!(
             grouped(60, 12),

@@ -1,19 +1,20 @@
 //! The guarantees of a model for its prediction sets and answers, based on held-out labels.
 
 use calmix_io::shown::shown;
-use calmix_metrics::abstention::{AnswerThreshold, fewest_labels};
+use calmix_metrics::abstention::{AnswerThreshold, min_labels};
 use calmix_metrics::conformal::{ClassConditional, PredictionSets};
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::held_out::HeldOut;
 use serde::Serialize;
 
 use crate::model::options::ModelOptions;
+use crate::output::format::{MAX_NAMED_CLASSES, class_list, list};
 
 /// The coverage and precision guarantees of a model. They hold for images like those whose labels were held out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guarantee {
-    kept: Option<Kept>,
-    /// Why there is no guarantee; used if `kept` is `None`.
+    rules: Option<HeldOutRules>,
+    /// Why there is no guarantee; used if `rules` is `None`.
     reason: &'static str,
     coverage: f64,
     precision: f64,
@@ -21,7 +22,7 @@ pub struct Guarantee {
 
 /// The rules that the held-out labels give.
 #[derive(Debug, Clone, PartialEq)]
-struct Kept {
+struct HeldOutRules {
     labels: usize,
     /// The number of groups of these labels; equal to `labels` if each is a group of its own.
     groups: usize,
@@ -43,14 +44,8 @@ pub struct ScarceClass {
     pub missing_labels: usize,
 }
 
-/// The most classes that a message names.
-const NAMED: usize = 20;
-
 impl Guarantee {
     /// Refuses options out of range, whether labels were held out or not.
-    ///
-    /// # Errors
-    /// Names the option and its range.
     pub fn check(options: &ModelOptions) -> Result<(), MetricsError> {
         for (what, value) in [("coverage", options.coverage), ("precision", options.precision)] {
             if !(value > 0.0 && value < 1.0) {
@@ -61,9 +56,6 @@ impl Guarantee {
     }
 
     /// The guarantees that these held-out labels give.
-    ///
-    /// # Errors
-    /// If the options are out of range.
     pub fn new(
         held_out: Option<&HeldOut>,
         classes: &[String],
@@ -71,14 +63,14 @@ impl Guarantee {
     ) -> Result<Self, MetricsError> {
         let &ModelOptions { coverage, precision, sets, .. } = options;
         let mut guarantee =
-            Self { kept: None, reason: "no labels were held out from training", coverage, precision };
+            Self { rules: None, reason: "no labels were held out from training", coverage, precision };
         let Some(held_out) = held_out.filter(|held_out| !held_out.is_empty()) else { return Ok(guarantee) };
         if !held_out.is_sound() {
             guarantee.reason = "the held-out labels in model.json contradict each other";
             return Ok(guarantee);
         }
         let sets = held_out.sets(sets, coverage)?;
-        guarantee.kept = Some(Kept {
+        guarantee.rules = Some(HeldOutRules {
             labels: held_out.len(),
             groups: held_out.group_count(),
             unseen: unseen_classes(held_out, classes),
@@ -94,26 +86,26 @@ impl Guarantee {
 
     /// The rule for prediction sets; `None` if no labels were held out.
     pub fn sets(&self) -> Option<&PredictionSets> {
-        self.kept.as_ref().map(|kept| &kept.sets)
+        self.rules.as_ref().map(|rules| &rules.sets)
     }
 
-    /// The classes that have too few held-out labels for [`SetRule::LacByClass`](calmix_metrics::held_out::SetRule): they are in
-    /// every set. Empty for other rules.
+    /// The classes that have too few held-out labels for [`SetRule::LacByClass`](calmix_metrics::held_out::SetRule): they are
+    /// in every set. Empty for other rules.
     pub fn scarce_classes(&self) -> &[ScarceClass] {
-        self.kept.as_ref().map_or(&[], |kept| &kept.scarce)
+        self.rules.as_ref().map_or(&[], |rules| &rules.scarce)
     }
 
     /// The score threshold at or above which the model answers; `None` if no threshold reaches the precision.
     pub fn answers(&self) -> Option<&AnswerThreshold> {
-        self.kept.as_ref()?.answers.as_ref()
+        self.rules.as_ref()?.answers.as_ref()
     }
 
     /// Whether the model abstains from an image with this
-    /// [score](calmix_metrics::calibrator::any_calibrator::Calibrator::answer_score); `None` if no labels were held out. If
+    /// [score](calmix_metrics::calibrator::Calibrator::answer_score); `None` if no labels were held out. If
     /// no threshold reaches the precision, the model abstains from every image.
     pub fn abstains(&self, score: f64) -> Option<bool> {
-        let kept = self.kept.as_ref()?;
-        Some(kept.answers.is_none_or(|answers| score < answers.threshold))
+        let rules = self.rules.as_ref()?;
+        Some(rules.answers.is_none_or(|answers| score < answers.threshold))
     }
 
     /// Returns the guarantees that the model cannot give, and why, one sentence each.
@@ -126,32 +118,32 @@ impl Guarantee {
 
     /// Returns why prediction sets lack their coverage guarantee or have it by containing all classes; `None` if they have it.
     pub fn missing_sets(&self) -> Option<String> {
-        let Some(kept) = &self.kept else { return Some(self.without_labels()) };
+        let Some(rules) = &self.rules else { return Some(self.without_labels()) };
         let coverage = percent(self.coverage);
-        match &kept.sets {
+        match &rules.sets {
             PredictionSets::Marginal(rule) if rule.threshold.is_none() => Some(format!(
                 "{} are too few for a coverage of {coverage}: every prediction set contains all classes",
-                kept.counted()
+                rules.counted()
             )),
-            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::HIGHEST_SCORE) => {
+            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::MAX_SCORE) => {
                 Some(format!(
                     "too many of the {} are the only ones of their class, which was unknown when they were predicted, for a \
                  coverage of {coverage}: every prediction set contains all classes; label another sample{} of {}",
-                    kept.counted(),
-                    kept.other_group(),
-                    listed(&kept.unseen)
+                    rules.counted(),
+                    rules.other_group(),
+                    class_list(&rules.unseen)
                 ))
             }
-            PredictionSets::ByClass(rule) if !kept.scarce.is_empty() => {
-                let named = kept.scarce.iter();
+            PredictionSets::ByClass(rule) if !rules.scarce.is_empty() => {
+                let named = rules.scarce.iter();
                 let named =
                     named.map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels));
-                let what = if kept.is_grouped() { "groups of held-out labels" } else { "held-out labels" };
+                let what = if rules.is_grouped() { "groups of held-out labels" } else { "held-out labels" };
                 Some(format!(
                     "a coverage of {coverage} for each class needs {} {what} per class; classes with fewer are in \
                      every prediction set: {}",
-                    rule.needed_labels(),
-                    joined(named, kept.scarce.len())
+                    rule.min_labels(),
+                    list(named, MAX_NAMED_CLASSES)
                 ))
             }
             PredictionSets::Marginal(_) | PredictionSets::ByClass(_) => None,
@@ -160,26 +152,26 @@ impl Guarantee {
 
     /// Returns why the model always abstains; `None` if a threshold reaches the precision.
     pub fn missing_answers(&self) -> Option<String> {
-        let Some(kept) = &self.kept else { return Some(self.without_labels()) };
-        if kept.answers.is_some() {
+        let Some(rules) = &self.rules else { return Some(self.without_labels()) };
+        if rules.answers.is_some() {
             return None;
         }
-        let counted = kept.counted();
-        let needed = fewest_labels(self.precision, HeldOut::DELTA);
+        let counted = rules.counted();
+        let needed = min_labels(self.precision, HeldOut::DELTA);
         let precision = percent(self.precision);
-        let why = if kept.groups < needed {
-            let groups = if kept.is_grouped() { " groups" } else { "" };
+        let why = if rules.groups < needed {
+            let groups = if rules.is_grouped() { " groups" } else { "" };
             format!(
                 "{counted} are too few for a precision of {precision}, which needs at least {needed}{groups}, all \
                  of them right"
             )
-        } else if kept.unseen.is_empty() {
+        } else if rules.unseen.is_empty() {
             format!("no confidence threshold reaches {precision} precision on the {counted}")
         } else {
             format!(
                 "no confidence threshold reaches {precision} precision on the {counted} (the only ones of their class count \
                  as wrong: {})",
-                listed(&kept.unseen)
+                class_list(&rules.unseen)
             )
         };
         Some(format!("{why}: the model always abstains"))
@@ -190,7 +182,7 @@ impl Guarantee {
     }
 }
 
-impl Kept {
+impl HeldOutRules {
     fn is_grouped(&self) -> bool {
         self.groups < self.labels
     }
@@ -213,17 +205,6 @@ impl Kept {
 pub(crate) fn unseen_classes(held_out: &HeldOut, classes: &[String]) -> Vec<String> {
     let name = |class: u32| classes.get(class as usize).cloned();
     held_out.unseen_classes().into_iter().filter_map(name).collect()
-}
-
-/// The first names, and a mark if there are more.
-pub(crate) fn listed(classes: &[String]) -> String {
-    joined(classes.iter().map(shown), classes.len())
-}
-
-fn joined(names: impl Iterator<Item = String>, count: usize) -> String {
-    let more = if count > NAMED { ", …" } else { "" };
-    let named: Vec<String> = names.take(NAMED).collect();
-    named.join(", ") + more
 }
 
 fn percent(share: f64) -> String {
@@ -374,8 +355,8 @@ mod tests {
         for (row, label) in [(36, 1), (37, 2), (38, 3), (39, 4)] {
             labels.label[row] = label;
             labels.right[row] = false;
-            labels.lac[row] = HeldOut::HIGHEST_SCORE;
-            labels.aps[row] = HeldOut::HIGHEST_SCORE;
+            labels.lac[row] = HeldOut::MAX_SCORE;
+            labels.aps[row] = HeldOut::MAX_SCORE;
         }
         let guarantee = guarantee(
             &labels,

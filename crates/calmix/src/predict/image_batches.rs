@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::terminal::warn_at_once;
 use anyhow::Result;
-use calmix_data::augment::Augment;
 use calmix_data::error::DataError;
 use calmix_data::image_list::{ListedImage, ListedImages};
-use calmix_data::loader::SampleIds;
-use calmix_data::loader::{EvalBatch, EvalLoader, ImageViews, OnCorrupt, SampleStream, Workers};
+use calmix_data::loader::{EvalBatch, EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 
-use super::logit_batch::{LogitBatch, NamedInput};
 use super::row::escaped;
 use crate::model::{Model, ViewOutputs};
+use crate::predict::input::{LogitBatch, NamedInput};
+use crate::terminal::warn;
 
 /// The batches of one loader. The next loader starts before the last batch of this one is predicted.
-const BATCHES: usize = 16;
+const BATCHES_PER_LOADER: usize = 16;
 
 /// The batches of a list of images. Ends early once the command has to stop.
 pub(crate) struct ImageBatches<'a, L> {
@@ -32,7 +30,7 @@ pub(crate) struct ImageBatches<'a, L> {
 /// Some images of the list, and the loader that reads them.
 struct Chunk {
     source: Arc<ListedImages>,
-    loader: EvalLoader<ImageViews<Augment>>,
+    loader: EvalLoader,
     /// Images whose batches the loader has returned.
     done: usize,
 }
@@ -52,7 +50,8 @@ impl<'a, L: Iterator<Item = Result<ListedImage>>> ImageBatches<'a, L> {
     }
 
     fn next_chunk(&mut self) -> Result<Option<Chunk>> {
-        let images: Vec<_> = self.list.by_ref().take(BATCHES * self.model.batch()).collect::<Result<_>>()?;
+        let images: Vec<_> =
+            self.list.by_ref().take(BATCHES_PER_LOADER * self.model.batch()).collect::<Result<_>>()?;
         // No loader for a list that a signal cut short: a loader takes seconds to end.
         let is_over = images.is_empty() || self.stop.load(Ordering::Relaxed);
         (!is_over).then(|| start(self.model, images, self.workers)).transpose()
@@ -115,7 +114,7 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
         corrupt,
         workers,
     )?;
-    let loader = loader.warning(Arc::new(|text: &str| warn_at_once(text)));
+    let loader = loader.warning(Arc::new(|text: &str| warn(text)));
     Ok(Chunk { source, loader, done: 0 })
 }
 

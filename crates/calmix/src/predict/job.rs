@@ -11,20 +11,17 @@ use calmix_ort::library;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::input_kind::InputKind;
-use super::logit_batch::LogitBatch;
 use super::out_path::{check_place, row_kind};
 use super::output::RowOutput;
 use super::prediction_rule::{Prediction, PredictionRule};
-use super::row::{PredictedRow, RowFormat, escaped};
-use super::written_rows::WrittenRows;
+use super::row::{PredictedRow, RowFormat, WrittenRows, escaped};
 use crate::args::predict::{PredictArgs, RowKind, check_shares};
 use crate::error::CliError;
 use crate::error::exit::Exit;
 use crate::model::options::ModelOptions;
-use crate::output::format::{counted, grouped, shell_quoted};
+use crate::output::format::{counted, grouped, same_command, shell_quoted};
+use crate::predict::input::{InputKind, LogitBatch};
 use crate::process::input_shard::InputShard;
-use crate::process::same_command::same_command;
 use crate::process::stop::Stop;
 use crate::terminal::rate::Rate;
 use crate::terminal::{clear_line, print_json, status, warn};
@@ -129,7 +126,7 @@ impl<'a> PredictJob<'a> {
         if let Some(rows) = rows {
             made_by["rows"] = rows.into();
         }
-        if let Some(url) = self.out.as_deref().and_then(CloudUrl::of) {
+        if let Some(url) = self.out.as_deref().and_then(CloudUrl::parse) {
             return RowOutput::open_remote(&url, self.args.resume, &made_by, format);
         }
         match &self.out {
@@ -181,9 +178,6 @@ impl<'a> PredictJob<'a> {
     }
 
     /// Says how many inputs were predicted, or how to continue after a signal. Returns how the command ends.
-    ///
-    /// # Errors
-    /// If the document of `--json` cannot be printed.
     pub fn conclude(
         &self,
         tally: PredictTally,

@@ -6,17 +6,17 @@ use std::io::{self, BufReader, stdin};
 use std::iter::Fuse;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use crate::process::input_shard::InputShard;
-use crate::process::stop::POLL_INTERVAL;
+use crate::process::stop::receive;
 use anyhow::{Context, Result};
 use calmix_data::image_list::{ImageList, ListedImage};
 use calmix_io::shown::shown;
 
 /// Images that are listed before they are needed.
-const AHEAD: usize = 1_024;
+const LOOKAHEAD: usize = 1_024;
 
 /// The sources of the images to predict.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl ImageInput {
     /// Starts to list the images.
     pub(crate) fn read<'a>(&self, stop: &'a AtomicBool) -> io::Result<Fuse<ListReader<'a>>> {
         let input = self.clone();
-        let (sender, images) = mpsc::sync_channel(AHEAD);
+        let (sender, images) = mpsc::sync_channel(LOOKAHEAD);
         // Never joined: it may wait for a line for ever.
         thread::Builder::new().name("list".to_owned()).spawn(move || input.send_to(&sender))?;
         Ok(ListReader { images, stop }.fuse())
@@ -108,17 +108,8 @@ impl Iterator for ListReader<'_> {
     type Item = Result<ListedImage>;
 
     fn next(&mut self) -> Option<Result<ListedImage>> {
-        while !self.stop.load(Ordering::Relaxed) {
-            match self.images.recv_timeout(POLL_INTERVAL) {
-                Ok(image) => return image.transpose(),
-                Err(RecvTimeoutError::Timeout) => {}
-                // A panic, which was printed: an incomplete list must not look complete.
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Some(Err(anyhow::anyhow!("the list of images ended unexpectedly")));
-                }
-            }
-        }
-        None
+        let image = receive(&self.images, self.stop, "the list of images");
+        image.and_then(|image| image.unwrap_or(Ok(None))).transpose()
     }
 }
 

@@ -1,9 +1,13 @@
-//! What `--out` may name, and the format of the rows there.
+//! What `--out` may name, the format of the rows there, and files of the user with the names that calmix writes beside it.
 
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use calmix_data::cloud::CloudUrl;
+use calmix_io::safe_open;
 use calmix_io::shown::shown;
+use serde_json::Value;
 
 use crate::args::predict::{PredictArgs, RowKind};
 use crate::error::CliError;
@@ -38,11 +42,8 @@ pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
 }
 
 /// Refuses an output that can only be a slip: standard output by its usual name, or a file in a folder that does not exist.
-///
-/// # Errors
-/// Names what is missing.
 pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
-    if CloudUrl::is_in(out) {
+    if CloudUrl::is_url(out) {
         return Ok(());
     }
     if out.as_os_str() == "-" {
@@ -67,4 +68,67 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     path.with_file_name(name)
+}
+
+/// Bytes that are read of a file to recognise it.
+const MAX_PROBED_BYTES: u64 = 64 << 20;
+
+/// The endings of the files beside an output, and keys in their first JSON document.
+const SIDECAR_KEYS: [(&str, &[&str]); 2] = [
+    (".predict.json", &["version", "model", "coverage", "paths"]),
+    (".parts.jsonl", &["part", "rows", "blake3"]),
+];
+
+/// Refuses an output if a file beside it would be replaced that calmix did not write.
+pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
+    for (ending, keys) in SIDECAR_KEYS {
+        let file = beside(path, ending);
+        if safe_open::exists(&file) && !is_ours(&file, keys) {
+            let message = format!("{} exists, and `calmix predict` did not write it", shown(file.display()));
+            return Err(CliError::invalid(message).hint("name another file with `--out`").into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is empty, or its first document has these keys.
+fn is_ours(file: &Path, keys: &[&str]) -> bool {
+    let Ok((file, length)) = safe_open::open(file) else { return false };
+    let documents = serde_json::Deserializer::from_reader(BufReader::new(file.take(MAX_PROBED_BYTES)));
+    let first = documents.into_iter::<Value>().next();
+    length == 0 || matches!(first, Some(Ok(found)) if keys.iter().all(|key| found.get(key).is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn files_of_the_user_are_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("out.csv");
+        refuse_foreign(&path).unwrap();
+        let note = r#"{"version": "1", "model": "abc", "coverage": 0.9, "paths": []}"#;
+        let line = r#"{"part": 0, "rows": 2, "blake3": "abc"}"#;
+        for (ending, own) in [("predict.json", note.to_owned()), ("parts.jsonl", format!("{line}\n{line}\n"))]
+        {
+            let file = temp.path().join(format!("out.csv.{ending}"));
+            // A kill can leave an empty file.
+            for own in ["", own.as_str()] {
+                fs::write(&file, own).unwrap();
+                refuse_foreign(&path).unwrap();
+            }
+            for foreign in ["notes", "{}", "[]", "\n", r#"{"version": "1", "part": 0, "rows": 2}"#] {
+                fs::write(&file, foreign).unwrap();
+                let refused = refuse_foreign(&path).unwrap_err().to_string();
+                assert!(refused.contains(&format!("out.csv.{ending} exists")), "{refused}");
+            }
+            fs::remove_file(&file).unwrap();
+            fs::create_dir(&file).unwrap();
+            assert!(refuse_foreign(&path).is_err());
+            fs::remove_dir(&file).unwrap();
+        }
+    }
 }

@@ -10,23 +10,20 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use calmix_data::cloud::{CloudUrl, RemoteOutput};
 use calmix_data::error::DataError;
-use calmix_io::atomic_file;
-use calmix_io::safe_open;
 use calmix_io::shown::shown;
+use calmix_io::{atomic_file, safe_open};
 use serde_json::Value;
 
-use super::foreign_file::refuse_foreign;
-use super::out_path::beside;
+use super::out_path::{beside, refuse_foreign};
 use super::part_folder::PartFolder;
-use super::row::{PredictedRow, RowFormat};
+use super::row::{PredictedRow, RowFormat, WrittenRows};
 use super::row_file::RowFile;
-use super::written_rows::WrittenRows;
 use crate::args::predict::RowKind;
 use crate::error::CliError;
 use crate::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
-const LONGEST_NOTE: u64 = 64 << 20;
+const MAX_NOTE_BYTES: u64 = 64 << 20;
 
 /// The destination of rows.
 #[derive(Debug)]
@@ -194,7 +191,7 @@ fn note(path: &Path) -> Result<Value> {
             format!("{}: {what}, so {} cannot be resumed", shown(note.display()), shown(path.display()));
         CliError::invalid(message).hint("predict everything again, into another file")
     };
-    let bytes = safe_open::read(&note, LONGEST_NOTE).map_err(|error| unknown(error.problem.to_string()))?;
+    let bytes = safe_open::read(&note, MAX_NOTE_BYTES).map_err(|error| unknown(error.problem.to_string()))?;
     let made_by = serde_json::from_slice(&bytes);
     Ok(made_by.map_err(|error| unknown(format!("not a file of `calmix predict` ({error})")))?)
 }
@@ -204,8 +201,9 @@ fn difference(before: &Value, now: &Value) -> Option<String> {
     let now = now.as_object()?;
     now.iter().find_map(|(key, now)| {
         let before = before.get(key).unwrap_or(&Value::Null);
-        let told = |value: &Value| shown(value).chars().take(80).collect::<String>();
-        (before != now).then(|| format!("it was written with {key} {}, not {}", told(before), told(now)))
+        let shortened = |value: &Value| shown(value).chars().take(80).collect::<String>();
+        (before != now)
+            .then(|| format!("it was written with {key} {}, not {}", shortened(before), shortened(now)))
     })
 }
 
@@ -216,26 +214,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::predict::input_kind::InputKind;
 
     fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
-        RowFormat {
-            kind,
-            input: InputKind::Image,
-            classes,
-            probabilities: false,
-            features: false,
-            rows_of_part: 2,
-        }
+        RowFormat { kind, classes, rows_of_part: 2, ..RowFormat::default() }
     }
 
     fn image(path: &str) -> PredictedRow<'_> {
-        PredictedRow {
-            name: path.to_owned(),
-            prediction: None,
-            features: None,
-            error: Some("no image".to_owned()),
-        }
+        let error = Some("no image".to_owned());
+        PredictedRow { name: path.to_owned(), error, ..PredictedRow::default() }
     }
 
     #[test]

@@ -237,21 +237,12 @@ mod tests {
     use parquet::file::statistics::Statistics;
 
     use super::*;
-    use crate::args::predict::RowKind;
-    use crate::predict::input_kind::InputKind;
     use crate::predict::prediction_rule::Prediction;
 
     /// Writes rows of two classes, of which those from `first` on abstain.
     fn file(rows: usize, first: usize) -> Vec<u8> {
         let classes = ["cat".to_owned(), "dog".to_owned()];
-        let format = RowFormat {
-            kind: RowKind::Parquet,
-            input: InputKind::Image,
-            classes: &classes,
-            probabilities: true,
-            features: false,
-            rows_of_part: 1,
-        };
+        let format = RowFormat { classes: &classes, probabilities: true, ..RowFormat::default() };
         let mut file = ParquetRows::new(&format).unwrap();
         for row in 0..rows {
             let prediction = Prediction {
@@ -263,7 +254,7 @@ mod tests {
                 abstain: Some(row >= first),
             };
             let name = format!("{row:06}.png");
-            let image = PredictedRow { name, prediction: Some(&prediction), features: None, error: None };
+            let image = PredictedRow { name, prediction: Some(&prediction), ..PredictedRow::default() };
             file.add(&image).unwrap();
         }
         file.finish().unwrap()
@@ -318,20 +309,13 @@ mod tests {
     #[test]
     fn row_groups_end_by_their_bytes() {
         let classes = ["cat".to_owned()];
-        let format = RowFormat {
-            kind: RowKind::Parquet,
-            input: InputKind::Image,
-            classes: &classes,
-            probabilities: false,
-            features: true,
-            rows_of_part: 1,
-        };
+        let format = RowFormat { classes: &classes, features: true, ..RowFormat::default() };
         let features = vec![0.0; 1 << 18];
         let path = "a".repeat(1 << 20);
         for (name, features, row_bytes) in [(path.as_str(), None, 1 << 20), ("a", Some(&*features), 8 << 18)]
         {
             let mut file = ParquetRows::new(&format).unwrap();
-            let image = PredictedRow { name: name.to_owned(), prediction: None, features, error: None };
+            let image = PredictedRow { name: name.to_owned(), features, ..PredictedRow::default() };
             let start = file.bytes();
             for _ in 0..GROUP_BYTES / row_bytes {
                 assert_eq!(file.bytes(), start);

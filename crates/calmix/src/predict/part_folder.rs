@@ -9,19 +9,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use calmix_data::cloud::RemoteOutput;
 use calmix_data::error::DataError;
-use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
-use calmix_io::safe_open;
 use calmix_io::shown::shown;
+use calmix_io::{atomic_file, safe_open};
 use calmix_run::model_info::ModelInfo;
 use serde::{Deserialize, Serialize};
 
 use super::out_path::beside;
 use super::parquet::ParquetRows;
-use super::row::{PredictedRow, RowFormat};
+use super::row::{PredictedRow, RowFormat, WrittenRows};
 use super::row_file::RowFile;
-use super::written_rows::WrittenRows;
 use crate::error::CliError;
 
 /// Bytes after which a part ends, however few its rows are: it is in memory until it is written.
@@ -67,8 +65,8 @@ impl PartFolder {
         lines.clear()?;
         // Synchronised, as the parts will be: after a power failure the list would otherwise name parts of no folder.
         let place = ConfinedPath::from(folder);
-        let made = RealDisk.create_folder(&place).and_then(|()| RealDisk.sync_folder(&place.folder()));
-        made.with_context(|| shown(folder.display()))?;
+        let created = RealDisk.create_folder(&place).and_then(|()| RealDisk.sync_folder(&place.folder()));
+        created.with_context(|| shown(folder.display()))?;
         Self::new(folder, lines, 0, format)
     }
 

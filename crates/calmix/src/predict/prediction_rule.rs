@@ -1,7 +1,7 @@
 //! From logits to a prediction: the calibrator and the guarantees of a model, without its network.
 
 use calmix_head::parallel;
-use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_metrics::calibrator::Calibrator;
 use calmix_metrics::error::MetricsError;
 use calmix_run::model_info::ModelInfo;
 
@@ -9,7 +9,7 @@ use super::guarantee::Guarantee;
 use crate::model::options::ModelOptions;
 
 /// Rows that one thread takes at a time.
-const SHARE_ROWS: usize = 256;
+const ROWS_PER_TASK: usize = 256;
 
 /// The prediction of a model for an input.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,18 +61,15 @@ impl PredictionRule {
     }
 
     /// Turns rows of logits into predictions, on several threads. The result does not depend on their number.
-    ///
-    /// # Errors
-    /// As [`prediction`](Self::prediction).
     pub fn predictions(&self, logits: &[f32], threads: usize) -> Result<Vec<Prediction>, MetricsError> {
         let classes = self.info.classes.len().max(1);
-        let shares: Vec<&[f32]> = logits.chunks(SHARE_ROWS * classes).collect();
-        let predict = |share: &[f32]| share.chunks_exact(classes).map(|row| self.prediction(row)).collect();
+        let tasks: Vec<&[f32]> = logits.chunks(ROWS_PER_TASK * classes).collect();
+        let predict = |task: &[f32]| task.chunks_exact(classes).map(|row| self.prediction(row)).collect();
         let predicted: Vec<Result<Vec<Prediction>, MetricsError>> =
-            parallel::run(shares.len(), threads, |n| predict(shares[n]));
+            parallel::run(tasks.len(), threads, |n| predict(tasks[n]));
         let mut predictions = Vec::with_capacity(logits.len() / classes);
-        for share in predicted {
-            predictions.extend(share?);
+        for task in predicted {
+            predictions.extend(task?);
         }
         Ok(predictions)
     }

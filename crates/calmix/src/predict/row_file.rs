@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::terminal::warn;
 
 /// Bytes of the longest line: a row with the probabilities of a million classes has fewer.
-const LONGEST: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// A file that no other process writes.
 #[derive(Debug)]
@@ -81,9 +81,9 @@ impl RowFile {
         loop {
             line.clear();
             let length =
-                lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).with_context(|| place.clone())?;
-            if length as u64 == LONGEST {
-                let message = format!("{place}: a line of more than {LONGEST} bytes, which is not a row");
+                lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line).with_context(|| place.clone())?;
+            if length as u64 == MAX_LINE_BYTES {
+                let message = format!("{place}: a line of more than {MAX_LINE_BYTES} bytes, which is not a row");
                 return Err(CliError::invalid(message).into());
             }
             if !line.ends_with(b"\n") {

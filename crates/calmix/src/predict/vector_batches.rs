@@ -1,8 +1,8 @@
 //! The logits of many vectors: blocks are read ahead by one thread, and the rows of a block are shared by several.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::{io, thread};
 
 use anyhow::Result;
@@ -10,15 +10,15 @@ use calmix_data::error::DataError;
 use calmix_formats::vectors::{VectorBlock, VectorSource};
 use calmix_head::{HeadError, parallel};
 
-use super::logit_batch::{LogitBatch, NamedInput};
 use super::row::escaped;
 use crate::model::vector_model::VectorModel;
-use crate::process::stop::POLL_INTERVAL;
+use crate::predict::input::{LogitBatch, NamedInput};
+use crate::process::stop::receive;
 
 /// The most rows of a block. Three blocks are in memory at a time: one is read, one waits, one is predicted.
 pub const BLOCK_ROWS: usize = 4096;
 /// Rows that one thread predicts at a time, whatever the number of threads.
-const SHARE_ROWS: usize = 256;
+const ROWS_PER_TASK: usize = 256;
 
 /// The batches of some rows of a source. Ends early once the command has to stop.
 #[derive(Debug)]
@@ -35,9 +35,6 @@ pub struct VectorBatches<'a> {
 
 impl<'a> VectorBatches<'a> {
     /// Starts to read `rows`. The source has vectors of the model's length.
-    ///
-    /// # Errors
-    /// If the system refuses another thread.
     pub fn new(
         model: &'a VectorModel,
         source: VectorSource,
@@ -53,28 +50,15 @@ impl<'a> VectorBatches<'a> {
         Ok(Self { model, blocks, numbers, threads, stop, is_over: false })
     }
 
-    fn next_block(&mut self) -> Result<Option<VectorBlock>> {
-        while !self.stop.load(Ordering::Relaxed) {
-            match self.blocks.recv_timeout(POLL_INTERVAL) {
-                Ok(block) => return Ok(block?),
-                Err(RecvTimeoutError::Timeout) => {}
-                // A panic, which was printed: rows that are missing must not look like the end.
-                Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the vectors ended unexpectedly"),
-            }
-        }
-        Ok(None)
-    }
-
     fn batch(&self, block: VectorBlock) -> Result<LogitBatch> {
-        let shares: Vec<&[f32]> = block.vectors.chunks(SHARE_ROWS * self.numbers).collect();
+        let tasks: Vec<&[f32]> = block.vectors.chunks(ROWS_PER_TASK * self.numbers).collect();
         let model = self.model;
         let numbers = self.numbers;
-        let predicted =
-            parallel::run(shares.len(), self.threads, |n| predict_share(model, shares[n], numbers));
+        let predicted = parallel::run(tasks.len(), self.threads, |n| predict_task(model, tasks[n], numbers));
         let mut problems = Vec::new();
         let mut logits = Vec::new();
-        for share in predicted {
-            let (its_problems, its_logits) = share?;
+        for predicted_rows in predicted {
+            let (its_problems, its_logits) = predicted_rows?;
             problems.extend(its_problems);
             logits.extend(its_logits);
         }
@@ -94,7 +78,8 @@ impl Iterator for VectorBatches<'_> {
         if self.is_over {
             return None;
         }
-        let block = self.next_block().transpose();
+        let block = receive(&self.blocks, self.stop, "the vectors");
+        let block = block.and_then(|block| Ok(block.transpose()?.flatten())).transpose();
         self.is_over = !matches!(block, Some(Ok(_)));
         Some(block?.and_then(|block| self.batch(block)))
     }
@@ -128,7 +113,7 @@ fn send(
 }
 
 /// Why each row of `numbers` numbers cannot be predicted, if so, and the logits of the others.
-fn predict_share(
+fn predict_task(
     model: &VectorModel,
     rows: &[f32],
     numbers: usize,

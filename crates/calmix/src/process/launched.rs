@@ -1,19 +1,19 @@
-//! The processes of a command: those that a launcher started, or that `--processes` asks for; the shard and the threads of this one.
+//! The processes of a command: those that a launcher started, or that `--processes` requests; the shard, the threads and the
+//! cores of this one.
 
 use std::env;
 use std::num::NonZeroUsize;
-use std::thread;
+use std::thread::available_parallelism;
 
 use calmix_io::process::launch::LaunchInfo;
 
-use crate::args::options::process::ProcessArgs;
+use crate::args::options::recipe::ProcessArgs;
 use crate::error::CliError;
+use crate::output::format::counted;
 use crate::process::input_shard::InputShard;
+use crate::terminal::warn;
 
 /// The rank of this process and its peers, if a launcher started it.
-///
-/// # Errors
-/// If the variables contradict each other.
 pub fn launch_variables() -> Result<Option<LaunchInfo>, CliError> {
     LaunchInfo::from_environment(|name| env::var(name).ok())
         .map_err(|error| CliError::invalid(error.to_string()))
@@ -24,11 +24,11 @@ pub fn shard_of_launch(launch: &LaunchInfo) -> Option<InputShard> {
     InputShard::of_rank(launch.rank, launch.world)
 }
 
-/// The threads of this process, unless it is asked for some: the processes of a machine share its cores.
-pub fn threads_of_process(asked: Option<u16>, launch: Option<&LaunchInfo>) -> NonZeroUsize {
-    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
-    let own = cores / launch.map_or(1, |launch| launch.local_world.max(1));
-    NonZeroUsize::new(asked.map_or(own, usize::from)).unwrap_or(NonZeroUsize::MIN)
+/// Returns the threads of this process: as many as requested, or its part of the cores, which the processes of a machine share.
+pub fn threads_of_process(requested: Option<u16>, launch: Option<&LaunchInfo>) -> NonZeroUsize {
+    let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
+    let share = cores / launch.map_or(1, |launch| launch.local_world.max(1));
+    NonZeroUsize::new(requested.map_or(share, usize::from)).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// The processes that train a run.
@@ -37,24 +37,21 @@ pub struct Processes {
     /// The place of this process among those that a launcher started.
     pub launch: Option<LaunchInfo>,
     /// What `--processes` says.
-    asked: Option<usize>,
+    requested: Option<usize>,
 }
 
 impl Processes {
     /// This process alone.
-    pub const ALONE: Self = Self { launch: None, asked: None };
+    pub const ALONE: Self = Self { launch: None, requested: None };
 
     /// The processes that the arguments and the variables of launchers name.
-    ///
-    /// # Errors
-    /// If the variables contradict each other.
     pub fn of(args: &ProcessArgs) -> Result<Self, CliError> {
-        Ok(Self { launch: launch_variables()?, asked: args.processes.map(usize::from) })
+        Ok(Self { launch: launch_variables()?, requested: args.processes.map(usize::from) })
     }
 
     /// The processes of this machine that this one has to start, if more than one.
     pub fn to_start(&self) -> Option<usize> {
-        self.asked.filter(|&asked| asked > 1)
+        self.requested.filter(|&requested| requested > 1)
     }
 
     /// All processes of the run.
@@ -77,11 +74,60 @@ impl Processes {
     /// # Errors
     /// If `--processes` is given there, even if it is 1.
     pub fn refuse_both(&self) -> Result<(), CliError> {
-        let (Some(launch), Some(_)) = (&self.launch, self.asked) else { return Ok(()) };
+        let (Some(launch), Some(_)) = (&self.launch, self.requested) else { return Ok(()) };
         let message = format!(
             "a launcher started this process as rank {} of {}; remove --processes",
             launch.rank, launch.world
         );
         Err(CliError::invalid(message))
+    }
+}
+
+/// Returns the number of cores that this process may use.
+pub fn available() -> u64 {
+    available_parallelism().map_or(1, NonZeroUsize::get) as u64
+}
+
+/// Warns if `processes` of `threads` each are more than the cores of this machine: libtorch's threads spin while they wait
+/// for each other.
+pub fn warn_if_oversubscribed(threads: u32, processes: usize) {
+    let message = more_than_cores(u64::from(threads), processes.max(1) as u64, available());
+    if let Some(message) = message {
+        warn(&message);
+    }
+}
+
+fn more_than_cores(threads: u64, processes: u64, cores: u64) -> Option<String> {
+    if threads * processes <= cores {
+        return None;
+    }
+    let on = format!("{} on {}", counted(threads, "thread"), counted(cores, "core"));
+    Some(match processes {
+        1 => format!("{on}: much slower than --threads {cores}"),
+        _ if processes > cores => {
+            format!(
+                "{processes} processes of {on}: much slower than {} of 1 thread",
+                counted(cores, "process")
+            )
+        }
+        _ => format!("{processes} processes of {on}: much slower than --threads {}", cores / processes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_cores() {
+        let warning =
+            |threads, processes, cores| more_than_cores(threads, processes, cores).unwrap_or_default();
+        assert_eq!(warning(3, 1, 2), "3 threads on 2 cores: much slower than --threads 2");
+        assert_eq!(warning(2, 2, 2), "2 processes of 2 threads on 2 cores: much slower than --threads 1");
+        assert_eq!(
+            warning(1, 3, 2),
+            "3 processes of 1 thread on 2 cores: much slower than 2 processes of 1 thread"
+        );
+        assert_eq!([warning(2, 1, 2), warning(1, 2, 2), warning(2, 4, 8)], [""; 3]);
     }
 }

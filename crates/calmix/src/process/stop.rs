@@ -15,9 +15,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
@@ -28,10 +30,23 @@ use crate::terminal;
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long work that has nothing to save may take to end by itself after the first signal, and to remove what it wrote.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// A signal that follows another within this time is the same request: `timeout` sends SIGTERM to the process and to its group.
-const REPEATED: Duration = Duration::from_secs(1);
+const REPEAT_WINDOW: Duration = Duration::from_secs(1);
+
+/// Waits for what another thread sends; `None` if the command has to stop before. `what` names it.
+pub(crate) fn receive<T>(receiver: &Receiver<T>, stop: &AtomicBool, what: &str) -> Result<Option<T>> {
+    while !stop.load(Ordering::Relaxed) {
+        match receiver.recv_timeout(POLL_INTERVAL) {
+            Ok(sent) => return Ok(Some(sent)),
+            Err(RecvTimeoutError::Timeout) => {}
+            // A panic, which was printed: what is incomplete must not look complete.
+            Err(RecvTimeoutError::Disconnected) => bail!("{what} ended unexpectedly"),
+        }
+    }
+    Ok(None)
+}
 
 /// Which signals have arrived.
 #[derive(Debug)]
@@ -55,9 +70,6 @@ struct Received {
 
 impl Stop {
     /// Starts to listen.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn listen() -> io::Result<Self> {
         let mut caught = vec![SIGINT, SIGTERM, SIGUSR1];
         if !is_ignored(SIGHUP) {
@@ -72,7 +84,7 @@ impl Stop {
             let mut first: Option<Instant> = None;
             for signal in signals.forever() {
                 let since = first.get_or_insert_with(Instant::now).elapsed();
-                if signal != SIGINT && since > REPEATED && sets.ends_at_second.load(Ordering::Relaxed) {
+                if signal != SIGINT && since > REPEAT_WINDOW && sets.ends_at_second.load(Ordering::Relaxed) {
                     signal_hook::low_level::exit(Exit::Requeue.code().into());
                 }
                 if signal == SIGINT {
@@ -125,16 +137,16 @@ impl Stop {
         self.ending_within(Duration::ZERO, || {}, wait)
     }
 
-    /// Runs `work`, which looks at [`flag`](Self::flag) itself and has nothing to save. If it has not ended [`GRACE`] after the
-    /// first signal, because a call of it cannot be interrupted, `parting` is called and the process ends.
-    pub fn ending_soon<T>(&self, parting: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
-        self.ending_within(GRACE, parting, work)
+    /// Runs `work`, which looks at [`flag`](Self::flag) itself and has nothing to save. If it has not ended [`GRACE_PERIOD`]
+    /// after the first signal, because a call of it cannot be interrupted, `before_exit` is called and the process ends.
+    pub fn ending_soon<T>(&self, before_exit: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
+        self.ending_within(GRACE_PERIOD, before_exit, work)
     }
 
     fn ending_within<T>(
         &self,
         grace: Duration,
-        parting: impl FnOnce() + Send,
+        before_exit: impl FnOnce() + Send,
         work: impl FnOnce() -> T,
     ) -> T {
         let is_over = AtomicBool::new(false);
@@ -146,7 +158,7 @@ impl Stop {
                         received.get_or_insert_with(Instant::now);
                     }
                     if received.is_some_and(|received| received.elapsed() >= grace) {
-                        parting();
+                        before_exit();
                         let exit = if self.is_by_term() { Exit::Requeue } else { Exit::Interrupted };
                         // Without destructors: what does not end, such as libtorch's rendezvous, ends with the process.
                         signal_hook::low_level::exit(exit.code().into());

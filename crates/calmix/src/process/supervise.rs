@@ -25,9 +25,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The variable that makes a process stop when its standard input closes.
 const SUPERVISED: &str = "CALMIX_SUPERVISED";
 /// How long the other processes have to notice a failed one on their own before they get SIGTERM.
-const NOTICE_TIME: Duration = Duration::from_secs(5);
+const FAILURE_NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long they have to exit after SIGTERM, before they get SIGKILL.
-const EXIT_TIME: Duration = Duration::from_mins(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A process of the run.
 struct Worker {
@@ -143,9 +143,9 @@ fn wait(workers: &mut [Worker], stop: &Stop) {
             |worker: &Worker| worker.ended.filter(|(_, status)| !status.success()).map(|(when, _)| when);
         failed = failed.or_else(|| workers.iter().filter_map(failure).min());
         if let Some(since) = failed {
-            if since.elapsed() > NOTICE_TIME + EXIT_TIME {
+            if since.elapsed() > FAILURE_NOTICE_TIMEOUT + SHUTDOWN_TIMEOUT {
                 signal_all(workers, Signal::KILL);
-            } else if since.elapsed() > NOTICE_TIME && !terminated {
+            } else if since.elapsed() > FAILURE_NOTICE_TIMEOUT && !terminated {
                 signal_all(workers, Signal::TERM);
                 terminated = true;
             }
@@ -193,16 +193,16 @@ pub fn own_arguments() -> Vec<OsString> {
 }
 
 fn without(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         if argument == "--processes" {
             arguments.next();
         } else if !argument.as_encoded_bytes().starts_with(b"--processes=") {
-            kept.push(argument);
+            remaining.push(argument);
         }
     }
-    kept
+    remaining
 }
 
 /// Whether a calmix with `--processes` started this process.

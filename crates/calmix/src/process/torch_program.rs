@@ -1,16 +1,24 @@
-//! `calmix-torch`, the program that links libtorch: where it is, and how this process becomes it.
+//! `calmix-torch`, the program that links libtorch: which commands are left to it, where it is, and how this process becomes it.
 
 use std::env;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Stdio};
 
 use calmix_io::shown::shown;
+use calmix_lifecycle::start::trains_head;
+use calmix_recipe::VECTORS_RECIPE;
 use calmix_recipe::device::Device;
+use calmix_run::read::inspect;
 use serde_json::Value;
 
+use crate::args::Command;
+use crate::args::options::data::is_vector_file;
+use crate::args::train::TrainArgs;
 use crate::error::CliError;
 use crate::process::version::COMMIT;
+use crate::sweep::sweep_file::has_only_heads;
+use crate::trainer::FastestDevice;
 
 /// The name of the program.
 const NAME: &str = "calmix-torch";
@@ -38,7 +46,7 @@ pub fn replace_process() -> CliError {
                        calmix, nor in $CALMIX_TORCH, nor on PATH";
         return CliError::invalid(message).hint(INSTALL);
     };
-    let mut command = Command::new(&program);
+    let mut command = process::Command::new(&program);
     command.args(env::args_os().skip(1)).env(CALLER, COMMIT);
     for (variable, value) in GPU_ENVIRONMENT {
         if env::var_os(variable).is_none() {
@@ -52,11 +60,11 @@ pub fn replace_process() -> CliError {
 /// The fastest device that `calmix-torch` sees; the CPU if it is not there or does not say.
 pub fn fastest_device() -> Device {
     let ask = |program: &Path| -> Option<Device> {
-        let mut command = Command::new(program);
+        let mut command = process::Command::new(program);
         command.args(["doctor", "--seconds", "0", "--json"]).env(CALLER, COMMIT);
         let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-        let said: Value = serde_json::from_slice(&output.stdout).ok()?;
-        said.get("device")?.as_str()?.parse().ok()
+        let doctor: Value = serde_json::from_slice(&output.stdout).ok()?;
+        doctor.get("device")?.as_str()?.parse().ok()
     };
     find().and_then(|program| ask(&program)).unwrap_or(Device::Cpu)
 }
@@ -69,7 +77,7 @@ pub fn check_caller() -> Result<(), CliError> {
     match env::var(CALLER) {
         Ok(caller) if caller != COMMIT => {
             let message = format!(
-                "calmix is of commit {} and calmix-torch of commit {COMMIT}: both must be of the same",
+                "calmix (commit {}) and calmix-torch (commit {COMMIT}) must be built from the same commit",
                 shown(caller)
             );
             Err(CliError::invalid(message).hint(INSTALL_BOTH))
@@ -84,10 +92,56 @@ fn find() -> Option<PathBuf> {
     if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         return Some(named.into());
     }
-    let own = env::current_exe().ok();
-    let beside = own.as_deref().and_then(Path::parent).map(|folder| folder.join(NAME));
+    let this_program = env::current_exe().ok();
+    let beside = this_program.as_deref().and_then(Path::parent).map(|folder| folder.join(NAME));
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
     let on_path = folders.map(|folder| folder.join(NAME)).collect::<Vec<_>>();
     beside.into_iter().chain(on_path).find(|program| program.is_file())
+}
+
+/// Whether a command trains no network. The arguments decide it, for a sweep its file, and for a run that exists its recipe;
+/// never the data.
+pub fn runs_without_libtorch(command: &Command, fastest: FastestDevice) -> bool {
+    match command {
+        Command::Train(args) => args.features_only || names_vectors(args) || trains_head_only(args, fastest),
+        Command::Resume(args) => has_head(&args.run),
+        // A run of a network that is not finished may have a checkpoint to evaluate.
+        Command::Evaluate(args) => args.on.on.is_some() || has_head(&args.run),
+        Command::Sweep(args) => has_only_heads(args),
+        Command::Doctor(_) => false,
+        Command::Calibrate(_)
+        | Command::Predict(_)
+        | Command::Export(_)
+        | Command::Prepare(_)
+        | Command::Inspect(_)
+        | Command::Compare(_)
+        | Command::Push(_)
+        | Command::Report(_)
+        | Command::Recipes(_)
+        | Command::Weights(_)
+        | Command::Completions(_) => true,
+        #[cfg(feature = "man")]
+        Command::Man(_) => true,
+    }
+}
+
+/// Whether a command trains on vectors, or names them where they do not belong: reporting that needs no libtorch.
+pub(crate) fn names_vectors(args: &TrainArgs) -> bool {
+    let is_vectors = |recipe: &str| recipe == VECTORS_RECIPE || is_vector_file(Path::new(recipe));
+    let has_vectors = args.overrides.data.named().is_some_and(is_vector_file);
+    args.features.is_some() || has_vectors || args.recipe.as_deref().is_some_and(is_vectors)
+}
+
+/// Whether the recipe trains a head. Invalid arguments count as one: either program can report them.
+fn trains_head_only(args: &TrainArgs, fastest: FastestDevice) -> bool {
+    if args.refuse_path_as_recipe().is_err() {
+        return true;
+    }
+    args.layers().map_or(true, |layers| trains_head(&layers, fastest).unwrap_or(true))
+}
+
+/// Whether a run trains a head.
+fn has_head(run: &Path) -> bool {
+    inspect::recipe(run).is_ok_and(|run| run.recipe.has_head())
 }

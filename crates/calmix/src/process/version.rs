@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use calmix_run::run::Build;
 
-/// The version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The hash of the commit, with `-dirty` after it if files were changed since; `unknown` if it was built without git.
 pub const COMMIT: &str = env!("CALMIX_COMMIT");
@@ -16,21 +15,21 @@ pub fn features() -> impl Iterator<Item = &'static str> {
     env!("CALMIX_FEATURES").split(',').filter(|name| !name.is_empty())
 }
 
-/// The optional features in a line.
-pub fn features_shown() -> String {
-    let names: Vec<&str> = features().collect();
+/// The optional features of a program in a line.
+pub fn features_shown(features: impl Iterator<Item = &'static str>) -> String {
+    let names: Vec<&str> = features.collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Commit and features, as a run records them.
-pub fn build() -> Build {
-    Build { commit: COMMIT.to_owned(), features: features().map(str::to_owned).collect() }
+/// The commit and the features of a program, as a run records them.
+pub fn build(features: impl Iterator<Item = &'static str>) -> Build {
+    Build { commit: COMMIT.to_owned(), features: features.map(str::to_owned).collect() }
 }
 
 /// What `calmix --version` prints; `-V` prints the version alone.
 pub fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let features = features_shown();
+        let features = features_shown(features());
         format!(
             "{VERSION}\n\
              commit    {COMMIT}\n\

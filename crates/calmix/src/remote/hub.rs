@@ -8,11 +8,11 @@
 //! | question | module |
 //! |---|---|
 //! | which repository, at which revision? | [`repository`] |
-//! | what does the environment say? | [`variables`], [`token`] |
+//! | what does the environment say? | [`variables`] |
 //! | which files does it have? | [`listing`], [`cache`] |
 //! | which of them are a model for calmix? | [`chosen_files`] |
-//! | how does a file arrive? | [`client`], [`download`], [`retries`], [`part_folder`], [`content_hash`] |
-//! | what does a refusal of the Hub mean? | [`refusal`] |
+//! | how does a file arrive? | [`client`], [`download`], [`part_folder`], [`content_hash`] |
+//! | what does a failure mean, and is another attempt worth it? | [`failure`] |
 //! | where did weights come from? | [`origin`] |
 
 mod cache;
@@ -24,12 +24,8 @@ mod failure;
 mod listing;
 mod origin;
 mod part_folder;
-mod refusal;
 mod repository;
-mod retries;
 mod snapshot;
-mod token;
-mod url_path;
 mod variables;
 
 pub(crate) use chosen_files::{ChosenFiles, ModelKind, export_hint};

@@ -6,7 +6,6 @@
 //! of the run on the server plus a millisecond per step: a point that two simultaneous pushes send twice is
 //! the same row in the server's table.
 
-mod credentials;
 mod server;
 
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ use calmix_io::shown::shown;
 use serde_json::{Value, json};
 
 pub(crate) use server::Server;
-use server::{Answer, Request};
+use server::{Answer, Request, UNAUTHORISED_HINT};
 
 use crate::error::CliError;
 
@@ -24,11 +23,11 @@ use crate::error::CliError;
 const TAG: &str = "calmix_run";
 
 /// MLflow's limits of one request.
-const MOST_METRICS: usize = 1_000;
-const MOST_PARAMS: usize = 100;
+const MAX_METRICS: usize = 1_000;
+const MAX_PARAMS: usize = 100;
 
 /// Characters of a server's message that are shown.
-const LONGEST_MESSAGE: usize = 1_000;
+const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// A run on a server.
 pub(crate) struct TrackedRun {
@@ -68,19 +67,20 @@ impl TrackedRun {
         let tags: Vec<Value> =
             tags.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
         let body = json!({ "experiment_id": experiment, "run_name": name, "start_time": now, "tags": tags });
-        let made = done(&server, "runs/create", Request::Post(&body))?;
-        let own = id_of(&made["run"]["info"]["run_id"], "runs/create")?;
+        let created = send_ok(&server, "runs/create", Request::Post(&body))?;
+        let new_run = id_of(&created["run"]["info"]["run_id"], "runs/create")?;
         // Another push may have created one at the same moment: both keep the first one.
-        let kept = search(&server, &experiment, identity)?.into_iter().next().unwrap_or_else(|| own.clone());
-        if kept != own {
-            done(&server, "runs/delete", Request::Post(&json!({ "run_id": own })))?;
+        let first_run =
+            search(&server, &experiment, identity)?.into_iter().next().unwrap_or_else(|| new_run.clone());
+        if first_run != new_run {
+            send_ok(&server, "runs/delete", Request::Post(&json!({ "run_id": new_run })))?;
         }
-        Self::open(server, kept)
+        Self::open(server, first_run)
     }
 
     /// Asks the server what has arrived.
     fn open(server: Server, id: String) -> Result<Self> {
-        let found = done(&server, "runs/get", Request::Get("run_id", &id))?;
+        let found = send_ok(&server, "runs/get", Request::Get("run_id", &id))?;
         let info = &found["run"]["info"];
         let data = &found["run"]["data"];
         let list = |name: &str| data[name].as_array().cloned().unwrap_or_default();
@@ -99,12 +99,12 @@ impl TrackedRun {
     /// Sends the recipe's keys that the server does not have. A key never changes its value there.
     pub(crate) fn send_params(&mut self, params: &BTreeMap<String, String>) -> Result<()> {
         let new: Vec<_> = params.iter().filter(|(key, _)| !self.params.contains_key(*key)).collect();
-        for part in new.chunks(MOST_PARAMS) {
+        for part in new.chunks(MAX_PARAMS) {
             // An empty value is refused by some stores.
             let value = |value: &str| if value.is_empty() { "\"\"".to_owned() } else { value.to_owned() };
             let listed: Vec<_> =
                 part.iter().map(|(key, of)| json!({ "key": key, "value": value(of) })).collect();
-            done(
+            send_ok(
                 &self.server,
                 "runs/log-batch",
                 Request::Post(&json!({ "run_id": self.id, "params": listed })),
@@ -121,9 +121,9 @@ impl TrackedRun {
             arrived.is_none_or(|&step| i64::try_from(point.step).is_ok_and(|new| new > step))
         };
         let new: Vec<&MetricPoint> = points.iter().filter(is_new).collect();
-        for part in new.chunks(MOST_METRICS) {
+        for part in new.chunks(MAX_METRICS) {
             let listed: Vec<Value> = part.iter().map(|point| self.metric(point)).collect();
-            done(
+            send_ok(
                 &self.server,
                 "runs/log-batch",
                 Request::Post(&json!({ "run_id": self.id, "metrics": listed })),
@@ -144,7 +144,7 @@ impl TrackedRun {
     pub(crate) fn finish(&mut self, now: i64) -> Result<()> {
         if !self.is_finished {
             let body = json!({ "run_id": self.id, "status": "FINISHED", "end_time": now });
-            done(&self.server, "runs/update", Request::Post(&body))?;
+            send_ok(&self.server, "runs/update", Request::Post(&body))?;
             self.is_finished = true;
         }
         Ok(())
@@ -155,19 +155,19 @@ impl TrackedRun {
 fn experiment_id(server: &Server, name: &str) -> Result<String> {
     let call = "experiments/get-by-name";
     let by_name = Request::Get("experiment_name", name);
-    let found = ask(server, call, by_name)?;
+    let found = send(server, call, by_name)?;
     if found.status == 200 {
         return id_of(&found.body["experiment"]["experiment_id"], call);
     }
     if found.body["error_code"] != "RESOURCE_DOES_NOT_EXIST" {
         return Err(refusal(server, call, &found).into());
     }
-    let made = ask(server, "experiments/create", Request::Post(&json!({ "name": name })))?;
-    if made.status == 200 {
-        return id_of(&made.body["experiment_id"], "experiments/create");
+    let created = send(server, "experiments/create", Request::Post(&json!({ "name": name })))?;
+    if created.status == 200 {
+        return id_of(&created.body["experiment_id"], "experiments/create");
     }
     // Another push has created it at the same moment.
-    let found = done(server, call, by_name)?;
+    let found = send_ok(server, call, by_name)?;
     id_of(&found["experiment"]["experiment_id"], call)
 }
 
@@ -175,7 +175,7 @@ fn experiment_id(server: &Server, name: &str) -> Result<String> {
 fn search(server: &Server, experiment: &str, identity: &str) -> Result<Vec<String>> {
     let filter = format!("tags.{TAG} = '{identity}'");
     let body = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 100 });
-    let found = done(server, "runs/search", Request::Post(&body))?;
+    let found = send_ok(server, "runs/search", Request::Post(&body))?;
     let runs = found["runs"].as_array().map_or(&[][..], Vec::as_slice);
     let ids: Result<Vec<String>> =
         runs.iter().map(|run| id_of(&run["info"]["run_id"], "runs/search")).collect();
@@ -184,21 +184,21 @@ fn search(server: &Server, experiment: &str, identity: &str) -> Result<Vec<Strin
     Ok(ids)
 }
 
-fn ask(server: &Server, call: &str, request: Request<'_>) -> Result<Answer, CliError> {
-    server.ask(&format!("/api/2.0/mlflow/{call}"), request)
+fn send(server: &Server, call: &str, request: Request<'_>) -> Result<Answer, CliError> {
+    server.send(&format!("/api/2.0/mlflow/{call}"), request)
 }
 
 /// Returns the answer to a call that has to succeed.
-fn done(server: &Server, call: &str, request: Request<'_>) -> Result<Value> {
-    let answer = ask(server, call, request)?;
+fn send_ok(server: &Server, call: &str, request: Request<'_>) -> Result<Value> {
+    let answer = send(server, call, request)?;
     if answer.status == 200 { Ok(answer.body) } else { Err(refusal(server, call, &answer).into()) }
 }
 
 fn refusal(server: &Server, call: &str, answer: &Answer) -> CliError {
     let message = server.credentials.blanked(answer.body["message"].as_str().unwrap_or("no message"));
-    let message: String = message.chars().take(LONGEST_MESSAGE).collect();
+    let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
     let hint = match answer.status {
-        401 | 403 => credentials::HINT,
+        401 | 403 => UNAUTHORISED_HINT,
         _ => "calmix needs a tracking server of MLflow 2 or later",
     };
     CliError::failed(format!("MLflow refused {call} with status {}: {}", answer.status, shown(message)))

@@ -7,7 +7,7 @@ use anyhow::Result;
 use calmix_recipe::Selection;
 use calmix_run::csv_line::{CsvCell, csv_line};
 use calmix_run::read;
-use calmix_run::read::measured::{Measured, measured};
+use calmix_run::result::{ModelMetrics, model_metrics};
 use calmix_run::result::HeadName;
 use calmix_run::sweep_folder::{CellState, SweepFolder};
 use serde::Serialize;
@@ -35,7 +35,7 @@ struct CellResult<'a> {
 struct CellMetrics {
     selection: Selection,
     #[serde(flatten)]
-    measured: Measured,
+    measured: ModelMetrics,
 }
 
 /// Writes `summary.csv` and `summary.json`.
@@ -68,7 +68,7 @@ fn result<'a>(folder: &SweepFolder, planned: &'a SweepRun<'_>) -> Result<CellRes
         labels_alone: None,
     };
     if let Some(result) = &result {
-        for measured in measured(result) {
+        for measured in model_metrics(result) {
             let metrics = CellMetrics { selection: result.selection, measured };
             let is_kept = metrics.measured.is_kept;
             match metrics.measured.head {
@@ -90,7 +90,7 @@ fn result<'a>(folder: &SweepFolder, planned: &'a SweepRun<'_>) -> Result<CellRes
 }
 
 /// One line per run, or per head of a run with two: name, recipe, state, then every key that any run sets, then the columns
-/// of [`ABOUT`], then the metrics before and after calibration.
+/// of [`DESCRIPTION_COLUMNS`], then the metrics before and after calibration.
 fn csv(results: &[CellResult<'_>]) -> Result<String> {
     let keys: BTreeSet<&str> = results.iter().flat_map(|result| result.settings.keys().copied()).collect();
     let mut rows = Vec::new();
@@ -105,14 +105,14 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
         names.extend(metrics(row, "metrics").into_iter().flat_map(|metrics| metrics.keys()));
     }
     let calibrated: Vec<String> = names.iter().map(|name| format!("calibrated_{name}")).collect();
-    let head = ["name", "recipe", "state"].into_iter().chain(keys.iter().copied()).chain(ABOUT);
+    let head = ["name", "recipe", "state"].into_iter().chain(keys.iter().copied()).chain(DESCRIPTION_COLUMNS);
     let head =
         head.chain(names.iter().map(|name| name.as_str())).chain(calibrated.iter().map(String::as_str));
     let mut table = csv_line(head.map(CsvCell::text));
     for (result, row) in &rows {
         let mut cells = [result.name, result.recipe, result.state].map(CsvCell::text).to_vec();
         cells.extend(keys.iter().map(|key| cell(result.settings.get(key))));
-        cells.extend(ABOUT.map(|key| cell(row.get(key))));
+        cells.extend(DESCRIPTION_COLUMNS.map(|key| cell(row.get(key))));
         for place in ["metrics", "calibrated"] {
             let metrics = metrics(row, place);
             cells.extend(names.iter().map(|name| cell(metrics.and_then(|metrics| metrics.get(*name)))));
@@ -124,7 +124,7 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
 
 /// The columns that describe the metrics of a line: their head (`recipe`, `labels-alone`, …, or empty for a network), whether
 /// it is the model of the run, and what they were measured on.
-const ABOUT: [&str; 5] = ["head", "is_kept", "selection", "on", "samples"];
+const DESCRIPTION_COLUMNS: [&str; 5] = ["head", "is_kept", "selection", "on", "samples"];
 
 fn metrics<'a>(row: &'a Value, place: &str) -> Option<&'a serde_json::Map<String, Value>> {
     row.get(place)?.as_object()

@@ -12,7 +12,7 @@ use crate::args::sweep::SweepArgs;
 use crate::error::CliError;
 
 /// Bytes of the longest sweep file.
-const LONGEST: u64 = 1 << 20;
+const MAX_SWEEP_BYTES: u64 = 1 << 20;
 
 /// Whether all runs of a sweep train heads, by what its file says, or it says nothing: either program reports that.
 pub(crate) fn has_only_heads(args: &SweepArgs) -> bool {
@@ -26,7 +26,7 @@ fn trains_head(cell: &SweepCell, overrides: &RecipeArgs) -> bool {
 }
 
 /// Whether a run of a sweep is on vectors.
-pub(super) fn is_on_vectors(cell: &SweepCell) -> bool {
+pub(crate) fn is_on_vectors(cell: &SweepCell) -> bool {
     match cell.settings.get("dataset.source") {
         Some(source) => source.as_str() == Some("vectors"),
         None => cell.recipe == VECTORS_RECIPE,
@@ -34,7 +34,7 @@ pub(super) fn is_on_vectors(cell: &SweepCell) -> bool {
 }
 
 /// Reads the sweep of a file, otherwise the built-in sweep of that name.
-pub(super) fn read(args: &SweepArgs) -> Result<Sweep> {
+pub(crate) fn read(args: &SweepArgs) -> Result<Sweep> {
     let name = args.sweep.to_str().unwrap_or_default();
     let builtin = builtin_sweeps().iter().find(|sweep| sweep.name == name && !args.sweep.exists());
     let text = match builtin {
@@ -52,11 +52,11 @@ fn read_text(path: &Path) -> Result<String> {
         CliError::invalid(message).hint(format!("name a file, or one of {}", names.join(", ")))
     })?;
     let mut text = String::new();
-    let read = file.take(LONGEST + 1).read_to_string(&mut text);
+    let read = file.take(MAX_SWEEP_BYTES + 1).read_to_string(&mut text);
     read.with_context(|| shown(path.display()))?;
-    if text.len() as u64 > LONGEST {
+    if text.len() as u64 > MAX_SWEEP_BYTES {
         return Err(
-            CliError::invalid(format!("{}: longer than {LONGEST} bytes", shown(path.display()))).into()
+            CliError::invalid(format!("{}: longer than {MAX_SWEEP_BYTES} bytes", shown(path.display()))).into()
         );
     }
     Ok(text)

@@ -9,37 +9,35 @@ use calmix_lifecycle::request::RunRequest;
 use calmix_lifecycle::start::{Draft, RunPlace, prepare_run, prepare_vectors, with_pretrained};
 use calmix_recipe::sweep::SweepCell;
 use calmix_recipe::{Layers, Origin, Recipe, Resolved, is_for_folders};
-use calmix_run::outcome::Outcome;
 use calmix_run::pretrained::weights_folder::WeightsFolder;
 use calmix_run::read;
 use calmix_run::read::inspect;
+use calmix_run::result::Outcome;
 
 use super::sweep_file::is_on_vectors;
 use crate::args::options::data::{existing_data, existing_dataset};
 use crate::args::options::recipe::RecipeArgs;
 use crate::error::CliError;
 use crate::error::explained_error::explain_lifecycle;
-use crate::output::data_warnings::warn_about_labels;
 use crate::output::format::shell_quoted;
-use crate::output::notice_printer::NoticePrinter;
-use crate::output::recipe_warnings::warn_about_recipe;
-use crate::output::start_notice::start_context;
+use crate::output::preparation::{NoticePrinter, start_context};
+use crate::output::warnings::{warn_about_labels, warn_about_recipe};
 use crate::process::stop::Stop;
 use crate::terminal::progress::ProgressSink;
-use crate::terminal::warn_at_once;
+use crate::terminal::warn;
 use crate::trainer::{ResumedRecipe, Trainer, Trainers, Training};
 
 /// Keys that the file of the vectors decides.
-const BY_FILE: [&str; 4] =
+const KEYS_FROM_FILE: [&str; 4] =
     ["dataset.test", "labels.unlabelled_from", "network.weak_views", "network.strong_views"];
 
 /// Keys that the folder of the dataset decides, in the recipes for folders of images.
-const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
+const KEYS_FROM_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
 
 /// A run of a sweep.
-pub(super) struct SweepRun<'a> {
+pub(crate) struct SweepRun<'a> {
     /// The run as the sweep has it.
-    pub(super) cell: SweepCell,
+    pub(crate) cell: SweepCell,
     recipe: CellRecipe,
     /// The folder of the dataset, if `--datasets` names it.
     dataset: Option<PathBuf>,
@@ -54,7 +52,7 @@ enum CellRecipe {
 
 impl<'a> SweepRun<'a> {
     /// Resolves the recipe of a run; its dataset is in `datasets` under the name of its source, if that is given.
-    pub(super) fn new(
+    pub(crate) fn new(
         cell: SweepCell,
         overrides: &RecipeArgs,
         datasets: Option<&Path>,
@@ -64,7 +62,7 @@ impl<'a> SweepRun<'a> {
         let (recipe, dataset) = if is_on_vectors(&cell) {
             let dataset = datasets.map(|datasets| datasets.join("vectors"));
             let apply = |layers| overrides.apply_to_vectors(layers);
-            let layers = over(cell.layers(), dataset.as_deref(), apply)?;
+            let layers = with_overrides(cell.layers(), dataset.as_deref(), apply)?;
             let resolved = layers.clone().resolve()?;
             (CellRecipe::Vectors(Box::new((layers, resolved))), dataset)
         } else {
@@ -73,7 +71,7 @@ impl<'a> SweepRun<'a> {
                 let source = overrides.apply(cell.layers())?.resolve()?.recipe.dataset.source;
                 dataset = Some(datasets.join(source.to_string()));
             }
-            let layers = over(cell.layers(), dataset.as_deref(), |layers| overrides.apply(layers))?;
+            let layers = with_overrides(cell.layers(), dataset.as_deref(), |layers| overrides.apply(layers))?;
             let draft = Draft::new(layers, trainers.fastest)?;
             refuse_outside(&draft.resolved)?;
             (CellRecipe::Images(Box::new(draft)), dataset)
@@ -83,22 +81,22 @@ impl<'a> SweepRun<'a> {
     }
 
     /// Its recipe, before its dataset is read.
-    pub(super) fn resolved(&self) -> &Resolved {
+    pub(crate) fn resolved(&self) -> &Resolved {
         self.recipe.resolved()
     }
 
     /// Its recipe, before its dataset is read.
-    pub(super) fn recipe(&self) -> &Recipe {
+    pub(crate) fn recipe(&self) -> &Recipe {
         &self.resolved().recipe
     }
 
     /// The dataset; empty if none is given.
-    pub(super) fn data(&self) -> &Path {
+    pub(crate) fn data(&self) -> &Path {
         Path::new(&self.recipe().dataset.path)
     }
 
     /// Checks what would fail in every attempt: the dataset and the device.
-    pub(super) fn ready(&self) -> Result<()> {
+    pub(crate) fn ready(&self) -> Result<()> {
         let name = shown(&self.cell.name);
         let has_data = !self.data().as_os_str().is_empty();
         match &self.recipe {
@@ -117,7 +115,7 @@ impl<'a> SweepRun<'a> {
     }
 
     /// Refuses a run that was begun with another recipe: the sweep file has changed since.
-    pub(super) fn refuse_changes(&self, run: &Path) -> Result<()> {
+    pub(crate) fn check_unchanged(&self, run: &Path) -> Result<()> {
         if !read::has_begun(run) {
             return Ok(());
         }
@@ -125,24 +123,25 @@ impl<'a> SweepRun<'a> {
             CellRecipe::Vectors(recipe) => {
                 // As the run decided them when it read the file; what the user sets takes precedence.
                 let begun = inspect::recipe(run)?;
-                let decided = BY_FILE.into_iter().filter_map(|key| Some((key, begun.value(key)?.clone())));
+                let decided =
+                    KEYS_FROM_FILE.into_iter().filter_map(|key| Some((key, begun.value(key)?.clone())));
                 let planned = recipe.0.clone().decided("the run", decided).resolve()?;
-                refuse_changes(run, &planned, |_| false)
+                check_unchanged(run, &planned, |_| false)
             }
             CellRecipe::Images(draft) => {
                 let is_folder = is_for_folders(Some(&self.cell.recipe));
-                refuse_changes(run, &draft.resolved, |key| is_folder && BY_FOLDER.contains(&key))
+                check_unchanged(run, &draft.resolved, |key| is_folder && KEYS_FROM_FOLDER.contains(&key))
             }
         }
     }
 
     /// Trains the run in this process: from its beginning, or from where it stopped.
-    pub(super) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
+    pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
         self.trainer.check(self.recipe())?;
-        let request = RunRequest::new(stop.flag()).built_from(self.trainer.build()).warning(warn_at_once);
+        let request = RunRequest::new(stop.flag()).built_from(self.trainer.build()).warning(warn);
         // This worker has claimed the cell.
         let request = request.taking_over(true).sink(ProgressSink::new(self.recipe(), overrides.quiet));
-        let training = Training { request, stop, launch: None, asked: None };
+        let training = Training { request, stop, launch: None, recipe_hash: None };
         if read::has_begun(run) {
             let resumed = ResumedRecipe { resolved: self.resumed(run, overrides)?, is_changed: true };
             return self.trainer.resume(training, run, resumed);
@@ -178,7 +177,8 @@ impl<'a> SweepRun<'a> {
                 let cache = draft.feature_cache();
                 let layers =
                     cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
-                let layers = over(layers, self.dataset.as_deref(), |layers| overrides.apply(layers))?;
+                let layers =
+                    with_overrides(layers, self.dataset.as_deref(), |layers| overrides.apply(layers))?;
                 with_pretrained(layers, &WeightsFolder::of_user())
                     .map_err(|error| explain_lifecycle(LifecycleError::pretrained(error)))?
             }
@@ -196,14 +196,8 @@ impl CellRecipe {
     }
 }
 
-impl std::fmt::Debug for SweepRun<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SweepRun").field("cell", &self.cell).finish_non_exhaustive()
-    }
-}
-
 /// Adds everything that the user overrides on top of layers; `dataset` is where `--datasets` has the dataset.
-fn over(
+fn with_overrides(
     layers: Layers,
     dataset: Option<&Path>,
     apply: impl FnOnce(Layers) -> Result<Layers>,
@@ -222,7 +216,7 @@ fn over(
 }
 
 /// Refuses a run that was begun with another recipe than the planned one, except for some keys.
-fn refuse_changes(run: &Path, planned: &Resolved, may_differ: impl Fn(&str) -> bool) -> Result<()> {
+fn check_unchanged(run: &Path, planned: &Resolved, may_differ: impl Fn(&str) -> bool) -> Result<()> {
     let changes = inspect::changes_of_run(run, planned)?;
     let Some(change) = changes.iter().find(|change| !may_differ(&change.path)) else { return Ok(()) };
     let message = format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));

@@ -8,8 +8,8 @@ use calmix_io::error::ErrorKind;
 use calmix_io::shown::shown;
 use calmix_recipe::Recipe;
 use calmix_run::error::RunError;
-use calmix_run::outcome::Outcome;
 use calmix_run::read::overview::overview;
+use calmix_run::result::Outcome;
 use calmix_run::sweep_folder::{CellState, SweepFolder};
 
 use super::results::write_results;
@@ -23,21 +23,20 @@ use crate::terminal::{clear_line, print, status, warn};
 use anyhow::{Error, Result};
 
 /// The attempts that may end with their process before a run counts as failed.
-const MOST_ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// How often a waiting worker checks whether a run has become free.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const CLAIM_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A worker.
-#[derive(Debug)]
-pub(super) struct SweepWorker<'a> {
-    pub(super) folder: SweepFolder,
-    pub(super) cells: Vec<SweepRun<'a>>,
-    pub(super) overrides: &'a RecipeArgs,
-    pub(super) retry: bool,
-    pub(super) wait: bool,
+pub(crate) struct SweepWorker<'a> {
+    pub(crate) folder: SweepFolder,
+    pub(crate) cells: Vec<SweepRun<'a>>,
+    pub(crate) overrides: &'a RecipeArgs,
+    pub(crate) retry: bool,
+    pub(crate) wait: bool,
     /// The command that continues the sweep.
-    pub(super) again: String,
+    pub(crate) again: String,
 }
 
 /// The number of cells in each state.
@@ -51,7 +50,7 @@ struct CellCounts {
 }
 
 /// The steps of a run. A run that is trained at once counts as one.
-fn work(recipe: &Recipe) -> u64 {
+fn step_count(recipe: &Recipe) -> u64 {
     recipe.steps().max(1)
 }
 
@@ -75,9 +74,9 @@ struct WorkerPace {
 
 impl SweepWorker<'_> {
     /// Trains runs until none is left for this worker.
-    pub(super) fn run(&self) -> Result<Exit> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         for planned in &self.cells {
-            let checked = planned.refuse_changes(&self.folder.run(&planned.cell.name));
+            let checked = planned.check_unchanged(&self.folder.run(&planned.cell.name));
             // A run with damaged files fails when its turn comes; the others do not fail with it.
             if let Err(error) = checked
                 && !is_of_run(&error)
@@ -96,19 +95,19 @@ impl SweepWorker<'_> {
         let mut pace = WorkerPace::default();
         loop {
             let before = pace.runs;
-            let elsewhere = self.pass(&stop, &mut pace)?;
+            let with_others = self.pass(&stop, &mut pace)?;
             if stop.flag().load(Ordering::Relaxed) {
                 break;
             }
             // Meanwhile, a run of another worker may have become free.
-            if pace.runs > before && elsewhere > 0 {
+            if pace.runs > before && with_others > 0 {
                 continue;
             }
-            if elsewhere == 0 || !self.wait {
-                return self.end(elsewhere, stop);
+            if with_others == 0 || !self.wait {
+                return self.end(with_others, stop);
             }
             let asleep = Instant::now();
-            while asleep.elapsed() < LOOK_AGAIN && !stop.flag().load(Ordering::Relaxed) {
+            while asleep.elapsed() < CLAIM_POLL_INTERVAL && !stop.flag().load(Ordering::Relaxed) {
                 thread::sleep(POLL_INTERVAL);
             }
         }
@@ -126,7 +125,7 @@ impl SweepWorker<'_> {
     }
 
     /// Records that the process survived the attempt, before a signal ends it.
-    fn part_from(&self, name: &str) {
+    fn record_survival(&self, name: &str) {
         clear_line();
         let ended = self.folder.end_attempt(name).map_err(Error::from).and_then(|()| self.show_stopped());
         if let Err(error) = ended {
@@ -136,7 +135,7 @@ impl SweepWorker<'_> {
 
     /// Trains every run that no other worker has claimed; returns how many others have.
     fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
-        let mut elsewhere = 0;
+        let mut with_others = 0;
         for number in self.order()? {
             let Some(planned) = self.cells.get(number) else { continue };
             let name = &planned.cell.name;
@@ -144,7 +143,7 @@ impl SweepWorker<'_> {
                 continue;
             }
             let Some(_claim) = self.folder.claim(name)? else {
-                elsewhere += 1;
+                with_others += 1;
                 continue;
             };
             // Another worker may have finished it in between.
@@ -152,7 +151,7 @@ impl SweepWorker<'_> {
                 continue;
             }
             let attempts = self.folder.unfinished_attempts(name)?;
-            if attempts >= MOST_ATTEMPTS {
+            if attempts >= MAX_ATTEMPTS {
                 let why = format!(
                     "its process ended {attempts} times without an error message: killed, or out of memory"
                 );
@@ -161,14 +160,14 @@ impl SweepWorker<'_> {
                 continue;
             }
             if !self.overrides.quiet {
-                status(&self.headline(number, name, elsewhere, pace)?);
+                status(&self.headline(number, name, with_others, pace)?);
             }
             self.folder.begin_attempt(name)?;
             let begun = Instant::now();
             let train = || planned.train(&self.folder.run(name), self.overrides, stop);
             // A head has no checkpoints: there is nothing to wait for.
             let outcome = if planned.recipe().has_head() {
-                stop.ending_soon(|| self.part_from(name), train)
+                stop.ending_soon(|| self.record_survival(name), train)
             } else {
                 train()
             };
@@ -176,17 +175,17 @@ impl SweepWorker<'_> {
             // Whatever the outcome, the process has survived the attempt.
             self.folder.end_attempt(name)?;
             if stop.flag().load(Ordering::Relaxed) && !matches!(outcome, Ok(Outcome::Finished(_))) {
-                return Ok(elsewhere);
+                return Ok(with_others);
             }
             match outcome {
                 Ok(_) => {
                     pace.runs += 1;
-                    pace.steps += work(planned.recipe());
+                    pace.steps += step_count(planned.recipe());
                     pace.time += begun.elapsed();
                     status(&self.finished(name));
                 }
                 // Another process has resumed the run outside the sweep.
-                Err(error) if is_locked(&error) => elsewhere += 1,
+                Err(error) if is_locked(&error) => with_others += 1,
                 Err(error) => {
                     let why = sentence(&error);
                     warn(&format!("{name} failed: {why}"));
@@ -194,10 +193,10 @@ impl SweepWorker<'_> {
                 }
             }
             if stop.flag().load(Ordering::Relaxed) {
-                return Ok(elsewhere);
+                return Ok(with_others);
             }
         }
-        Ok(elsewhere)
+        Ok(with_others)
     }
 
     /// The numbers of the cells in the order in which they are tried: those that ended a process come last, so that one bad
@@ -211,17 +210,17 @@ impl SweepWorker<'_> {
     }
 
     /// The run that is trained next, the progress of the sweep, and the time that is left.
-    fn headline(&self, number: usize, name: &str, elsewhere: usize, pace: &WorkerPace) -> Result<String> {
+    fn headline(&self, number: usize, name: &str, with_others: usize, pace: &WorkerPace) -> Result<String> {
         let counts = self.counts()?;
         let mut about = vec![format!("{} finished", counts.finished)];
         if !counts.failed.is_empty() {
             about.push(format!("{} failed", counts.failed.len()));
         }
-        if elsewhere > 0 {
-            about.push(format!("{elsewhere} with other workers"));
+        if with_others > 0 {
+            about.push(format!("{with_others} with other workers"));
         }
         if pace.steps > 0 {
-            let workers = (elsewhere + 1) as f64;
+            let workers = (with_others + 1) as f64;
             let left = pace.time.as_secs_f64() / pace.steps as f64 * counts.steps_left as f64 / workers;
             about.push(format!("{} left", rough_time(left)));
         }
@@ -242,7 +241,7 @@ impl SweepWorker<'_> {
                 CellState::Failed(why) => counts.failed.push((planned.cell.name.clone(), why)),
                 CellState::Open => {
                     counts.left += 1;
-                    counts.steps_left += work(planned.recipe());
+                    counts.steps_left += step_count(planned.recipe());
                 }
             }
         }
@@ -250,13 +249,13 @@ impl SweepWorker<'_> {
     }
 
     /// Shows the state of the sweep; writes the results if no run is left.
-    fn end(&self, elsewhere: usize, stop: Stop) -> Result<Exit> {
+    fn end(&self, with_others: usize, stop: Stop) -> Result<Exit> {
         // Ends the announcements about stopping.
         let _ = stop.exit();
         let counts = self.counts()?;
         let all = counted(self.cells.len() as u64, "run");
         let written = if counts.left > 0 {
-            format!(", {elsewhere} with other workers\n")
+            format!(", {with_others} with other workers\n")
         } else {
             let [csv, json] = write_results(&self.folder, &self.cells)?;
             format!("\nwritten: {}, {}\n", shown(csv.display()), shown(json.display()))

@@ -1,14 +1,15 @@
-//! The progress of a run. The command itself shows the result as a table.
+//! The progress of a run, with a warning if it would take days. The command itself shows the result as a table.
+
+use std::path::Path;
 
 use calmix_metrics::evaluate::Evaluation;
-use calmix_recipe::Recipe;
+use calmix_recipe::{Layers, Recipe, recipe_for};
 use calmix_run::error::RunError;
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{Progress, Sink, WorkProgress};
 
-use crate::output::format::{counted, grouped, rough_time};
-use crate::output::quicker::quicker;
-use crate::terminal::{self, ProgressStream, status, warn_at_once};
+use crate::output::format::{counted, grouped, rough_time, shell_quoted};
+use crate::terminal::{self, ProgressStream, status, warn};
 
 /// The remaining seconds from which a warning suggests a quicker run.
 const DAY: f64 = 86_400.0;
@@ -31,7 +32,7 @@ impl ProgressSink {
     pub fn new(recipe: &Recipe, is_quiet: bool) -> Self {
         let steps = recipe.steps();
         let sample = if recipe.has_vectors() { "vector" } else { "image" };
-        let bar = Progress::new(ProgressStream, terminal::progress_style(), steps).of(sample);
+        let bar = Progress::new(ProgressStream, terminal::progress_style(), steps).with_sample_word(sample);
         let recipe = Some(Box::new(recipe.clone()));
         Self { bar, steps, is_quiet, recipe, is_resumed: false, first_step: 0 }
     }
@@ -50,7 +51,7 @@ impl ProgressSink {
         if let Some((left, recipe)) = left.and_then(|left| Some((left, self.recipe.take()?))) {
             let left = rough_time(left);
             let quicker = quicker(&recipe);
-            warn_at_once(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
+            warn(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
         }
     }
 }
@@ -63,14 +64,14 @@ impl Sink for ProgressSink {
             _ if self.is_quiet => Ok(()),
             Event::Step(_) => self.bar.event(event),
             // Without intervals: the bar then does not show the evaluation as a result.
-            Event::Evaluation(seen) => {
-                let seen = Evaluation { intervals: None, ..Evaluation::clone(seen) };
-                self.bar.event(&Event::Evaluation(Box::new(seen)))
+            Event::Evaluation(evaluation) => {
+                let evaluation = Evaluation { intervals: None, ..Evaluation::clone(evaluation) };
+                self.bar.event(&Event::Evaluation(Box::new(evaluation)))
             }
         }
     }
 
-    fn begins(&mut self, step: u64) -> Result<(), RunError> {
+    fn started(&mut self, step: u64) -> Result<(), RunError> {
         self.first_step = step;
         let steps = counted(self.steps, "step");
         match step {
@@ -99,5 +100,49 @@ impl Sink for ProgressSink {
 
     fn flush(&mut self) -> Result<(), RunError> {
         self.bar.flush()
+    }
+}
+
+/// The recipe whose values are suggested for other datasets.
+const SMALL_RECIPE: &str = "cpu-cifar10";
+/// The keys that decide how long a run takes.
+const SPEED_KEYS: [&str; 5] = ["network.name", "train.batch", "train.ratio", "train.step", "train.steps"];
+
+/// Suggests what takes minutes instead of this recipe: a recipe for the same data, otherwise values of keys.
+pub(crate) fn quicker(recipe: &Recipe) -> String {
+    let name = recipe_for(recipe.dataset.source);
+    let small = Layers::new().recipe(name).resolve().ok().map(|resolved| resolved.recipe);
+    let is_other = small.is_some_and(|small| {
+        (&small.network, &small.train.steps, &small.train.batch, &small.augment.size)
+            != (&recipe.network, &recipe.train.steps, &recipe.train.batch, &recipe.augment.size)
+    });
+    if name.starts_with("cpu-") && is_other {
+        let data = shell_quoted(Path::new(&recipe.dataset.path));
+        return format!("`calmix train {name} --data {data}` takes minutes");
+    }
+    let small = Layers::new().recipe(SMALL_RECIPE).resolve().ok();
+    let value = |key: &str| small.as_ref()?.value(key).map(|value| value.to_string().replace('"', ""));
+    let settings = SPEED_KEYS.iter().filter_map(|key| Some(format!("--set {key}={}", value(key)?)));
+    format!("a small network with few steps takes minutes: {}", settings.collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recipe_for_the_same_data_or_keys() {
+        let of = |name: &str| {
+            let resolved = Layers::new().recipe(name).set("dataset.path=my photos").resolve().unwrap();
+            quicker(&resolved.recipe)
+        };
+        assert_eq!(of("folder"), "`calmix train cpu-folder --data 'my photos'` takes minutes");
+        assert_eq!(of("cifar10"), "`calmix train cpu-cifar10 --data 'my photos'` takes minutes");
+        let keys = of("cifar100");
+        assert!(
+            keys.contains("--set network.name=wrn-10-2") && keys.contains("--set train.steps=2500"),
+            "{keys}"
+        );
+        assert_eq!(of("cpu-folder"), keys);
     }
 }

@@ -1,15 +1,15 @@
-//! The trainer of heads: on a frozen backbone for images, or on vectors that the user already has.
+//! The trainer of heads, on a frozen backbone for images or on vectors that the user already has, and the trainers that a
+//! program has.
 
 use std::path::Path;
 
 use anyhow::Result;
-use calmix_heads::HeadsError;
-use calmix_heads::reevaluate::evaluate_head_run;
-use calmix_heads::trainer;
+use calmix_heads::evaluate_head::evaluate_head_run;
+use calmix_heads::{HeadsError, trainer};
 use calmix_lifecycle::start::PreparedRun;
 use calmix_recipe::device::Device;
 use calmix_recipe::{Recipe, Resolved};
-use calmix_run::outcome::Outcome;
+use calmix_run::result::Outcome;
 use calmix_run::run::Build;
 
 use super::{Evaluated, ResumedRecipe, Trainer, Training};
@@ -26,7 +26,7 @@ pub struct Heads;
 
 impl Trainer for Heads {
     fn build(&self) -> Build {
-        version::build()
+        version::build(version::features())
     }
 
     fn device(&self) -> Device {
@@ -39,10 +39,6 @@ impl Trainer for Heads {
 
     fn has_checkpoints(&self) -> bool {
         false
-    }
-
-    fn check_device(&self, _: &Recipe) -> Result<()> {
-        Ok(())
     }
 
     fn check(&self, recipe: &Recipe) -> Result<()> {
@@ -79,5 +75,39 @@ impl Trainer for Heads {
             Err(HeadsError::Stopped) => Ok(Evaluated::Stopped(stop.exit())),
             Err(error) => Err(explain(error)),
         }
+    }
+}
+
+/// Finds the fastest device for a network; asked only if a folder of images is given and neither a recipe nor a device.
+pub type FastestDevice = fn() -> Device;
+
+/// The trainers of a program.
+#[derive(Clone, Copy)]
+pub struct Trainers<'a> {
+    networks: Option<&'a dyn Trainer>,
+    /// Finds the fastest device; asked if a folder of images is given without a recipe.
+    pub fastest: FastestDevice,
+}
+
+impl<'a> Trainers<'a> {
+    /// The trainer of heads alone.
+    pub fn of_heads(fastest: FastestDevice) -> Self {
+        Self { networks: None, fastest }
+    }
+
+    /// The trainers of heads and of whole networks.
+    pub fn of_both(networks: &'a dyn Trainer, fastest: FastestDevice) -> Self {
+        Self { networks: Some(networks), fastest }
+    }
+
+    /// The trainer of a recipe.
+    ///
+    /// # Errors
+    /// If the recipe trains a whole network, and this program does not.
+    pub fn of(&self, recipe: &Recipe) -> Result<&'a dyn Trainer, CliError> {
+        if recipe.has_head() || recipe.has_vectors() {
+            return Ok(&Heads);
+        }
+        self.networks.ok_or_else(|| CliError::failed("whole networks are trained by calmix-torch"))
     }
 }

@@ -1,13 +1,12 @@
 //! Where snippets run: the programs and the Python package of this tree, and the packages that the text imports.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
@@ -154,8 +153,8 @@ impl Environment {
         let scene = job.scene;
         let folder = self.folder.join(name);
         let home = folder.join("home");
-        let here = folder.join("here");
-        for folder in [&home, &here] {
+        let working_folder = folder.join("here");
+        for folder in [&home, &working_folder] {
             fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
         let root = workspace::root();
@@ -166,7 +165,7 @@ impl Environment {
             "blocks": job.blocks,
         });
         let mut command = Command::new(&self.python);
-        command.arg(root.join("xtask/src/check/snippets/run_scene.py")).current_dir(&here);
+        command.arg(root.join("xtask/src/check/snippets/run_scene.py")).current_dir(&working_folder);
         // Neither settings nor weights of the user decide what a document does.
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();

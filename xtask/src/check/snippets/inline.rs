@@ -1,5 +1,5 @@
-//! Commands of calmix in running text, between backticks. They are too many and too short to run; their command and their options
-//! have to exist.
+//! Commands of calmix in running text, between backticks. They are too many and too short to run; their command and their
+//! options have to exist.
 
 use std::collections::BTreeMap;
 

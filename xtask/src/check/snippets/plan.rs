@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::block::Block;
-use super::mark::{Mark, When};
-use super::shell::{self, ShellCommand};
+use super::block::{Block, Mark, When};
 use crate::check::tier::Tier;
 
 /// What becomes of a block.
@@ -74,7 +72,7 @@ impl Plan {
     /// A block of other code than commands that is left out, at least by day.
     fn of_marked(block: &Block, tier: Tier) -> Self {
         let Some((when, reason)) = Self::whole_mark(block) else { return Self::default() };
-        if when == When::ByDay && tier == Tier::Nightly {
+        if when == When::UnlessNightly && tier == Tier::Nightly {
             return Self::of_work(block, &block.language, &block.text, None);
         }
         let snippet = block.text.lines().next().unwrap_or_default().to_owned();
@@ -83,7 +81,7 @@ impl Plan {
     }
 
     fn of_shell(block: &Block, tier: Tier) -> Result<Self, String> {
-        let commands = shell::commands(&block.text);
+        let commands = commands(&block.text);
         let mut left_out: Vec<(ShellCommand, When, &str)> = Vec::new();
         for mark in &block.marks {
             let Mark::LeftOut { when, command, reason } = mark else { continue };
@@ -108,7 +106,7 @@ impl Plan {
         if run == 0 {
             return Ok(Self { left_out, ..Self::default() });
         }
-        let text = shell::without(&block.text, &lines);
+        let text = without(&block.text, &lines);
         Ok(Self { run, left_out, ..Self::of_work(block, "sh", &text, None) })
     }
 
@@ -128,9 +126,55 @@ impl Plan {
     }
 }
 
+/// A command, which may take several lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ShellCommand {
+    /// Its first line in the block, from 0, and the one after its last.
+    pub(super) lines: std::ops::Range<usize>,
+    pub(super) text: String,
+}
+
+/// The commands of a block: lines that end with a backslash continue, and loops end with `done`.
+pub(super) fn commands(block: &str) -> Vec<ShellCommand> {
+    let mut found = Vec::new();
+    let mut open: Option<ShellCommand> = None;
+    for (index, line) in block.lines().enumerate() {
+        let trimmed = line.trim();
+        if open.is_none() && (trimmed.is_empty() || trimmed.starts_with('#')) {
+            continue;
+        }
+        let mut command = open.take().unwrap_or(ShellCommand { lines: index..index, text: String::new() });
+        command.text.push_str(line);
+        command.text.push('\n');
+        command.lines.end = index + 1;
+        let is_loop = command.text.starts_with("for ") || command.text.starts_with("while ");
+        let is_open = trimmed.ends_with('\\') || (is_loop && !trimmed.ends_with("done"));
+        if is_open {
+            open = Some(command);
+        } else {
+            found.push(command);
+        }
+    }
+    found.extend(open);
+    found
+}
+
+/// The block without the lines of these commands, which become empty: a line keeps its number.
+pub(super) fn without(block: &str, left_out: &[ShellCommand]) -> String {
+    let mut text = String::new();
+    for (index, line) in block.lines().enumerate() {
+        if !left_out.iter().any(|command| command.lines.contains(&index)) {
+            text.push_str(line);
+        }
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::block::blocks;
+    use crate::check::snippets::block::blocks;
+
     use super::*;
 
     fn plans(text: &str, tier: Tier) -> Vec<Result<Plan, String>> {
@@ -168,8 +212,8 @@ mod tests {
         assert_eq!((by_day.run, by_day.left_out.len()), (1, 2));
         assert_eq!(by_day.work.expect("work")["text"], "\n\npwd\n");
         assert_eq!((by_day.left_out[0].line, by_day.left_out[0].reason.as_str()), (4, "needs wheels"));
-        let by_night = plans(text, Tier::Nightly).pop().expect("a block").expect("runs");
-        assert_eq!((by_night.run, by_night.left_out.len()), (2, 1));
+        let nightly_only = plans(text, Tier::Nightly).pop().expect("a block").expect("runs");
+        assert_eq!((nightly_only.run, nightly_only.left_out.len()), (2, 1));
     }
 
     #[test]
@@ -181,7 +225,25 @@ mod tests {
             by_day.iter().flatten().all(|plan| plan.work.is_none() && plan.left_out.len() == 1),
             "{by_day:?}"
         );
-        let by_night = plans(text, Tier::Nightly).pop().expect("a block").expect("runs");
-        assert!(by_night.work.is_some());
+        let nightly_only = plans(text, Tier::Nightly).pop().expect("a block").expect("runs");
+        assert!(nightly_only.work.is_some());
+    }
+
+    const SAMPLE: &str =
+        "# first\ncalmix a \\\n    --b\n\nfor x in 1 2; do\n    calmix $x\ndone\nls  # all\n";
+
+    #[test]
+    fn commands_take_several_lines() {
+        let found = commands(SAMPLE);
+        let lines: Vec<_> = found.iter().map(|command| command.lines.clone()).collect();
+        assert_eq!(lines, [1..3, 4..7, 7..8]);
+        assert!(found[0].text.ends_with("--b\n"));
+    }
+
+    #[test]
+    fn left_out_command_keeps_line_numbers() {
+        let found = commands(SAMPLE);
+        let kept = without(SAMPLE, &found[..2]);
+        assert_eq!(kept, "# first\n\n\n\n\n\n\nls  # all\n");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::mark::When;
 use super::plan::{LeftOut, Plan};
+use crate::check::snippets::block::When;
 use crate::check::tier::Tier;
 
 /// Counts of snippets by document.
@@ -36,7 +36,7 @@ impl Summary {
         for (document, count) in &self.documents {
             lines.push(format!("   {document}: {} run, {} not", count.run, count.left_out.len()));
             lines.extend(count.left_out.iter().map(|it| {
-                let when = if it.when == When::ByDay { "nightly: " } else { "" };
+                let when = if it.when == When::UnlessNightly { "nightly: " } else { "" };
                 format!("      {document}:{}: {when}{}: {}", it.line, it.reason, it.snippet.trim())
             }));
         }
@@ -48,10 +48,10 @@ impl Summary {
         let run: usize = self.documents.values().map(|count| count.run).sum();
         let doctests: usize = self.documents.values().map(|count| count.doctests).sum();
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut by_night = 0;
+        let mut nightly_only = 0;
         for left_out in self.documents.values().flat_map(|count| &count.left_out) {
             match left_out.when {
-                When::ByDay => by_night += 1,
+                When::UnlessNightly => nightly_only += 1,
                 When::Always => *reasons.entry(&left_out.reason).or_default() += 1,
             }
         }
@@ -59,9 +59,9 @@ impl Summary {
         let reasons: Vec<String> =
             reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
-        let by_night =
-            if tier == Tier::Nightly { String::new() } else { format!(", {by_night} nightly only") };
-        format!("snippets: {run} run, {doctests} by doctests, {marked} marked{reasons}{by_night}")
+        let nightly_only =
+            if tier == Tier::Nightly { String::new() } else { format!(", {nightly_only} nightly only") };
+        format!("snippets: {run} run, {doctests} by doctests, {marked} marked{reasons}{nightly_only}")
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
         let marked = vec![
             left_out("needs a GPU", When::Always),
             left_out("needs Docker", When::Always),
-            left_out("slow", When::ByDay),
+            left_out("slow", When::UnlessNightly),
         ];
         summary.add("a.md", &Plan { run: 4, doctests: 1, left_out: marked, ..Plan::default() });
         let marked = vec![left_out("needs a GPU", When::Always)];

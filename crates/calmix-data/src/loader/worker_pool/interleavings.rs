@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::{Job, WorkerPool};
 use crate::error::DataError;
-use crate::loader::Workers;
+use crate::loader::{Tally, Workers};
 
 /// Orders of each kind that are tried for each number of workers and slots.
 const ORDERS: usize = 2_000;
@@ -68,6 +68,10 @@ impl Job for Numbers {
     fn store(&self, row: usize, made: u64, _: &[u8], batch: &mut Vec<u64>) {
         batch[row] = made;
     }
+
+    fn count(&self, batch: &Vec<u64>, _: &mut Tally) -> Result<usize, DataError> {
+        Ok(batch.len())
+    }
 }
 
 /// Runs a pool in many orders, with 1 to 3 workers and 1 or 2 slots.
@@ -77,7 +81,7 @@ fn in_many_orders(bad: Option<(u64, usize)>, consume: fn(WorkerPool<Numbers>)) {
             let run = move || {
                 let [threads, prefetch] = [threads, prefetch].map(|n| NonZeroUsize::new(n).unwrap());
                 let workers = Workers { threads, prefetch, ..Workers::default() };
-                consume(WorkerPool::start(Numbers { bad }, workers).unwrap());
+                consume(WorkerPool::start(Numbers { bad }, workers, Tally::default()).unwrap());
             };
             shuttle::check_random(run, ORDERS);
             // Few changes of the thread, at the least likely places.

@@ -16,8 +16,6 @@ pub(super) struct PoolState<B> {
     pub(super) stalled: bool,
     /// Workers that have not ended.
     pub(super) working: usize,
-    /// Batches that did not reuse the memory of an earlier batch.
-    pub(super) allocated: u64,
 }
 
 /// A batch in progress.
@@ -40,15 +38,7 @@ pub(super) struct Task<B> {
 
 impl<B> PoolState<B> {
     pub(super) fn new(steps: Range<u64>, prefetch: usize) -> Self {
-        Self {
-            slots: VecDeque::new(),
-            steps,
-            prefetch,
-            stopped: false,
-            stalled: false,
-            working: 0,
-            allocated: 0,
-        }
+        Self { slots: VecDeque::new(), steps, prefetch, stopped: false, stalled: false, working: 0 }
     }
 
     /// The step that comes after those that have slots.
@@ -68,9 +58,9 @@ impl<B> PoolState<B> {
     }
 
     /// Claims the next free rows. Slots are opened one by one, so only the last can have free rows.
-    pub(super) fn claim(&mut self, most: usize) -> Option<Task<B>> {
+    pub(super) fn claim(&mut self, max_rows: usize) -> Option<Task<B>> {
         let slot = self.slots.back_mut().filter(|slot| slot.claimed < slot.rows)?;
-        let rows = slot.claimed..slot.rows.min(slot.claimed + most);
+        let rows = slot.claimed..slot.rows.min(slot.claimed + max_rows);
         slot.claimed = rows.end;
         Some(Task { step: slot.step, rows, batch: Arc::clone(&slot.batch) })
     }
@@ -111,7 +101,7 @@ mod tests {
     const STEPS: u64 = 2;
     const ROWS: usize = 3;
     /// Rows of a task, so that a step has two tasks.
-    const MOST: usize = 2;
+    const MAX_TASK_ROWS: usize = 2;
 
     /// What a worker is about to do. Each action happens under one lock, so that whole actions interleave.
     enum Worker {
@@ -176,7 +166,7 @@ mod tests {
                         );
                         state.open(vec![0; ROWS], ROWS);
                     }
-                    Worker::Store(state.claim(MOST).unwrap())
+                    Worker::Store(state.claim(MAX_TASK_ROWS).unwrap())
                 }
                 Worker::Store(Task { step, rows, batch }) => {
                     let mut batch = batch.lock().unwrap();

@@ -33,7 +33,7 @@ fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataErro
     files.read_bytes = read_bytes;
     files.pause = pause;
     for name in ["1.png", "2.png", "3.png", "4.png"] {
-        files.found(&mut builder, name, Some(0), None)?;
+        files.add(&mut builder, name, Some(0), None, Origin::Folder)?;
     }
     files.finish(builder)
 }
@@ -57,17 +57,17 @@ fn shrunk_images_keep_order_under_memory_limit() {
     }
     let inspection = Inspection { shrink: 4, threads: 3, ..Inspection::default() };
     let mut fingerprints = Vec::new();
-    for held in [1, 100, HELD] {
-        let target = temp.path().join(held.to_string());
+    for pending_bytes in [1, 100, MAX_PENDING_BYTES] {
+        let target = temp.path().join(pending_bytes.to_string());
         let mut builder = ManifestBuilder::new(&target, vec!["cat".into()], Encoding::File).unwrap();
         builder.subset("train");
         let mut files = ImageFiles::open(&root, &inspection, 20).unwrap();
-        files.held = held;
+        files.pending_bytes = pending_bytes;
         for name in &names {
-            files.found(&mut builder, name, Some(0), None).unwrap();
+            files.add(&mut builder, name, Some(0), None, Origin::Folder).unwrap();
         }
         let header = files.finish(builder).unwrap().header;
-        assert_eq!((header.samples, header.shrunk.unwrap().count), (20, 13), "{held}");
+        assert_eq!((header.samples, header.shrunk.unwrap().count), (20, 13), "{pending_bytes}");
         fingerprints.push(header.fingerprint);
     }
     assert!(fingerprints.iter().all(|other| *other == fingerprints[0]), "{fingerprints:?}");
@@ -105,7 +105,7 @@ fn lasting_read_error_ends_the_scan() {
     .unwrap_err();
     assert!(error.path().unwrap().ends_with("2.png") && error.is_transient(), "{error}");
     assert!(error.to_string().contains("try again"), "{error}");
-    assert_eq!(u128::from(WAITED.load(Ordering::SeqCst)), BackOff::LONGEST.as_millis());
+    assert_eq!(u128::from(WAITED.load(Ordering::SeqCst)), BackOff::MAX_TOTAL_WAIT.as_millis());
 }
 
 #[test]

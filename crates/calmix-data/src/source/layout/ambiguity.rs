@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use calmix_formats::error::FormatProblem;
-use calmix_formats::image_kind::{holds_image, is_named_like_an_image};
+use calmix_formats::image_kind::{contains_image, has_image_extension};
 use calmix_formats::listing::{Contents, below, contents};
 
 use super::{ClassFolders, TRAIN, UNLABELLED, split};
@@ -23,7 +23,7 @@ impl ClassFolders {
             top.folders.iter().filter(|folder| split(folder) != Some(UNLABELLED)).partition(is_split);
         let mut others = Vec::with_capacity(beside.len());
         for folder in beside {
-            if splits.is_empty() || holds_image(root, folder)? {
+            if splits.is_empty() || contains_image(root, folder)? {
                 others.push(folder);
             }
         }
@@ -81,7 +81,7 @@ impl ClassFolders {
     }
 
     /// Asks about a single class that contains only folders: the folder level above may be superfluous.
-    pub(super) fn ask_about_one_class(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
+    pub(super) fn check_single_class(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let classes = self.classes();
         let [class] = classes.as_slice() else { return Ok(()) };
         let Some(train) = self.folders.iter().find(|folder| folder.class.is_some()) else { return Ok(()) };
@@ -113,7 +113,7 @@ impl ClassFolders {
 
     /// Asks about several classes that contain only folders, all with different names: they may be groups of classes. A group
     /// may have one class, but if each contains a single folder, that is more likely where the images of the class are.
-    pub(super) fn ask_about_groups(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
+    pub(super) fn check_class_groups(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let mut groups = Vec::new();
         let mut names = BTreeSet::new();
         for folder in self.folders.iter().filter(|folder| folder.subset == TRAIN) {
@@ -142,7 +142,7 @@ impl ClassFolders {
 /// The folders in a folder that directly contains no images; `None` if it contains images, or no folders.
 fn inner_folders(root: &Path, folder: &str) -> Result<Option<Vec<String>>, DataError> {
     let inside = contents(root, folder)?;
-    let is_image = |file: &String| is_named_like_an_image(file);
+    let is_image = |file: &String| has_image_extension(file);
     Ok(Some(inside.folders).filter(|folders| !folders.is_empty() && !inside.files.iter().any(is_image)))
 }
 
@@ -159,11 +159,11 @@ fn looks_like_split(name: &str) -> bool {
 }
 
 /// How many names a message lists.
-const LISTED: usize = 6;
+const MAX_LISTED: usize = 6;
 
 fn listed(names: &[&String]) -> String {
-    let more = if names.len() > LISTED { ", …" } else { "" };
-    names.iter().take(LISTED).map(|name| name.as_str()).collect::<Vec<_>>().join(", ") + more
+    let more = if names.len() > MAX_LISTED { ", …" } else { "" };
+    names.iter().take(MAX_LISTED).map(|name| name.as_str()).collect::<Vec<_>>().join(", ") + more
 }
 
 fn quoted(names: &[&String]) -> String {

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use calmix_formats::error::FormatProblem;
-
 use super::class_folder::{ClassFolder, FolderLayout};
 use crate::error::DataError;
 
@@ -38,7 +36,7 @@ impl GroupLevel {
         } else {
             "for GROUP/CLASS/image.jpg set dataset.groups (`--groups`) to 1"
         };
-        Err(DataError::new(root, FormatProblem::Content(problem)).hint(hint))
+        Err(DataError::content(root, problem).hint(hint))
     }
 
     /// The folder that names the group of a file in a class folder, by its path below the root; `None` if the file is not that
@@ -64,7 +62,7 @@ impl GroupLevel {
         let problem = format!("no image is in a folder at level {}, which names the groups", self.level);
         let hint = "count levels from the dataset folder, without train, val and test: in CLASS/GROUP/image.jpg the groups \
                     are at level 2; dataset.groups = 0 reads no groups";
-        DataError::new(root, FormatProblem::Content(problem)).hint(hint)
+        DataError::content(root, problem).hint(hint)
     }
 }
 

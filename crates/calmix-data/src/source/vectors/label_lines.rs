@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use calmix_formats::csv_lines::{LineCount, blank_lines};
 use calmix_formats::error::FormatProblem;
-use calmix_io::counted::counted;
 use calmix_io::shown::shown;
+use calmix_io::text::counted;
 use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::error::DataError;
@@ -42,8 +42,7 @@ impl<'a> LabelLines<'a> {
         let blank = blank_lines(self.text, place);
         let number = self.lines.line_at(place);
         let has_record = self.reader.read_record(record).map_err(|error| {
-            let problem = FormatProblem::Format(error.to_string());
-            DataError::new(&self.path, problem)
+            DataError::format(&self.path, error.to_string())
                 .at(format!("line {number}"))
                 .hint("save the list as \"CSV UTF-8\"")
         })?;

@@ -13,7 +13,7 @@ use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_formats::labels::columns::{
     LabelColumns, check_separator, group_column, id_column, label_column, simplified,
 };
-use calmix_formats::labels::text::{group_of, label_of};
+use calmix_formats::labels::text::{parse_group, parse_label};
 use calmix_formats::vectors::{LabelStream, NpyFile, VectorPlace};
 use csv::StringRecord;
 
@@ -22,7 +22,7 @@ use super::label_lines::{LabelLines, Line, LinesInOrder};
 use crate::error::DataError;
 
 /// Bytes of the longest list: ten million rows.
-const LONGEST: u64 = 1 << 30;
+const MAX_LIST_BYTES: u64 = 1 << 30;
 
 /// The subsets, in the order of their ids.
 pub(super) const SUBSETS: [&str; 4] = [TRAIN, UNLABELLED, "val", "test"];
@@ -71,7 +71,7 @@ impl ListedRow {
 impl LabelList {
     /// Reads the labels of `rows` rows.
     pub(super) fn read(path: &Path, columns: &LabelColumns, rows: u64) -> Result<Self, DataError> {
-        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
             let place = VectorPlace::find(path)?;
             let name = place.file.clone().unwrap_or_default();
             let labels = NpyFile::open(&place, &name)?.labels(rows)?.stream(0)?;
@@ -79,10 +79,10 @@ impl LabelList {
             return Ok(Self { path: path.to_owned(), lines, has_groups: false });
         }
         let mut text = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
-        if read.map_err(|error| DataError::new(path, error))? as u64 == LONGEST {
-            let problem = FormatProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
-            return Err(DataError::new(path, problem).hint("save the labels as a .npy of whole numbers"));
+        let read = File::open(path).and_then(|file| file.take(MAX_LIST_BYTES).read_to_end(&mut text));
+        if read.map_err(|error| DataError::new(path, error))? as u64 == MAX_LIST_BYTES {
+            let problem = format!("the list is larger than {MAX_LIST_BYTES} bytes");
+            return Err(DataError::limit(path, problem).hint("save the labels as a .npy of whole numbers"));
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
         let (lines, has_groups) = read_csv(path, text, columns, rows)?;
@@ -103,8 +103,8 @@ impl LabelList {
                 let id = id.unwrap_or(&number);
                 let Some((line, is_taken)) = lines.get_mut(id) else { return Ok(ListedRow::UNLISTED) };
                 if std::mem::replace(is_taken, true) {
-                    let problem = FormatProblem::Content(format!("two rows of vectors have the id {id:?}"));
-                    let error = DataError::new(&self.path, problem).at(format!("line {}", line.number));
+                    let problem = format!("two rows of vectors have the id {id:?}");
+                    let error = DataError::content(&self.path, problem).at(format!("line {}", line.number));
                     return Err(error.hint("give every row its own id, or leave the ids out of this file"));
                 }
                 Ok(ListedRow { label: line.label.take(), subset: line.subset, group: line.group.take() })
@@ -120,8 +120,7 @@ impl LabelList {
         let Some((id, (line, _))) = unused().min_by_key(|(_, (line, _))| line.number) else { return Ok(()) };
         let count = unused().count();
         let problem = format!("no row of vectors has the id {id:?}; {count} of {all} lines have no row");
-        let error =
-            DataError::new(&self.path, FormatProblem::Content(problem)).at(format!("line {}", line.number));
+        let error = DataError::content(&self.path, problem).at(format!("line {}", line.number));
         Err(error.hint(
             "write the ids as in the file of vectors, or row numbers from 0 if it has none; without a column of \
              ids, lines are matched to rows in order",
@@ -143,7 +142,7 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         |line: u64, problem: FormatProblem| FormatError::new(path, problem).at(format!("line {line}"));
     let first = lines.read(&mut record)?;
     if !first.has_record {
-        return Err(DataError::new(path, FormatProblem::Content("the list is empty".into())));
+        return Err(DataError::content(path, "the list is empty"));
     }
     let in_header = |problem| wrong(first.number, problem);
     check_separator(&record, &in_header)?;
@@ -180,9 +179,9 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         let subset = splits.map_or(Ok(0), |column| subset_of(field(column))).map_err(|problem| {
             wrong(number, problem).hint("the splits are train, val, test and unlabelled")
         })?;
-        let label = label_of(field(label)).map_err(|problem| wrong(number, problem))?;
+        let label = parse_label(field(label)).map_err(|problem| wrong(number, problem))?;
         let group = group.map_or("", field);
-        let group = group_of(group).map_err(|problem| wrong(number, problem))?.map(str::to_owned);
+        let group = parse_group(group).map_err(|problem| wrong(number, problem))?.map(str::to_owned);
         let line = Line { number, label, subset, group };
         let Some(id) = id else {
             in_order.add(line);

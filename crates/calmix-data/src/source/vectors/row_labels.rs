@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use calmix_formats::error::FormatProblem;
 use calmix_formats::vectors::{VectorBlock, VectorSource};
 
 use super::label_list::{LabelList, ListedRow, SUBSETS};
@@ -11,7 +10,7 @@ use crate::groups::NO_GROUP;
 use crate::manifest::NO_LABEL;
 
 /// The most labels: a class for each of them is held in memory.
-const MOST_CLASSES: usize = calmix_io::class_names::MOST;
+const MAX_CLASSES: usize = calmix_io::class_names::MAX_CLASSES;
 
 /// Labels and subsets, five bytes per row, and groups, four more if there are any.
 #[derive(Debug)]
@@ -79,10 +78,10 @@ impl RowLabels {
                 continue;
             };
             let next = self.numbers.len();
-            if next == MOST_CLASSES && !self.numbers.contains_key(&label) {
+            if next == MAX_CLASSES && !self.numbers.contains_key(&label) {
                 let (path, row) = source.location(row);
-                let problem = format!("more than {MOST_CLASSES} different labels");
-                let error = DataError::new(path, FormatProblem::Limit(problem)).at(format!("row {row}"));
+                let problem = format!("more than {MAX_CLASSES} different labels");
+                let error = DataError::limit(path, problem).at(format!("row {row}"));
                 return Err(error.hint("name the column of the labels with --label-column"));
             }
             let number = *self.numbers.entry(label).or_insert(next as u32);

@@ -19,7 +19,7 @@ use crate::manifest::{NO_LABEL, SampleDigest};
 use crate::source::Check;
 
 /// Bytes of the longest file: of a shard of a hundred million images.
-const LONGEST: u64 = 6 << 30;
+const MAX_SCAN_BYTES: u64 = 6 << 30;
 /// The format of these files; another one is not used.
 const FORMAT: u32 = 1;
 /// Keys of the metadata.
@@ -39,7 +39,8 @@ impl<'a> KeptScans<'a> {
     /// Those in `folder`, which is made if it does not exist. Without one, or if it cannot be used, none are kept.
     pub(super) fn new(folder: Option<&'a Path>, options: &WebdatasetOptions) -> Self {
         let own = |folder: &&Path| {
-            safe_open::make_folder(*folder).is_ok() && safe_open::check_own_folder(folder).is_ok()
+            safe_open::create_folder_if_missing(*folder).is_ok()
+                && safe_open::check_owned_folder(folder).is_ok()
         };
         let check = options.inspection.check.unwrap_or(Check::Header);
         let limits = &options.inspection.limits;
@@ -63,7 +64,7 @@ impl<'a> KeptScans<'a> {
 
     /// The scan of a shard that was kept, if the shard is still the same.
     pub(super) fn read(&self, shard: &TarShard) -> Option<ShardScan> {
-        let bytes = safe_open::read_own(&*self.path(shard)?, LONGEST).ok()?;
+        let bytes = safe_open::read_owned(&*self.path(shard)?, MAX_SCAN_BYTES).ok()?;
         let (length, _) = shard.version()?;
         let scan = from_bytes(&bytes, &self.stamp(shard, length)?)?;
         Some(ShardScan { length, ..scan })

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::DataError;
 
 /// A label is a few digits, and metadata a few kilobytes.
-const LONGEST_LABEL: u64 = 1 << 20;
+const MAX_LABEL_BYTES: u64 = 1 << 20;
 
 /// A class as a shard gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct Sample {
 pub(super) struct TarSamples<R> {
     path: PathBuf,
     members: TarMembers<R>,
-    /// The first member of the next sample, by key and ending.
+    /// The first member of the next sample, by key and extension.
     waiting: Option<(String, String, TarMember)>,
     /// Hashes of the keys so far, used for membership tests only; 64 bits are enough for a shard.
     seen: HashSet<u64>,
@@ -52,25 +52,25 @@ impl<R: Read + Seek> TarSamples<R> {
     /// The next sample that has an image or a class.
     pub(super) fn next(&mut self) -> Result<Option<Sample>, DataError> {
         loop {
-            let Some((key, ending, member)) = self.next_member()? else { return Ok(None) };
+            let Some((key, extension, member)) = self.next_member()? else { return Ok(None) };
             let hash = blake3::hash(key.as_bytes());
             let hash = hash.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes);
             if !self.seen.insert(hash) {
                 return Err(self.wrong(&key, "its members are not adjacent, or its key is not unique"));
             }
             let mut sample = Sample { key, image: None, label: None };
-            let mut endings = vec![ending.clone()];
-            self.take(&mut sample, &ending, member)?;
-            while let Some((key, ending, member)) = self.next_member()? {
+            let mut extensions = vec![extension.clone()];
+            self.take(&mut sample, &extension, member)?;
+            while let Some((key, extension, member)) = self.next_member()? {
                 if key != sample.key {
-                    self.waiting = Some((key, ending, member));
+                    self.waiting = Some((key, extension, member));
                     break;
                 }
-                if endings.contains(&ending) {
-                    return Err(self.wrong(&key, &format!("it has two .{ending} members")));
+                if extensions.contains(&extension) {
+                    return Err(self.wrong(&key, &format!("it has two .{extension} members")));
                 }
-                self.take(&mut sample, &ending, member)?;
-                endings.push(ending);
+                self.take(&mut sample, &extension, member)?;
+                extensions.push(extension);
             }
             if sample.image.is_some() || sample.label.is_some() {
                 return Ok(Some(sample));
@@ -85,14 +85,14 @@ impl<R: Read + Seek> TarSamples<R> {
         loop {
             let Some(member) = self.members.next() else { return Ok(None) };
             let member = member.map_err(|error| refused(&self.path, error))?;
-            if let Some((key, ending)) = split_name(&member.name) {
-                return Ok(Some((key.to_owned(), ending.to_ascii_lowercase(), member)));
+            if let Some((key, extension)) = split_name(&member.name) {
+                return Ok(Some((key.to_owned(), extension.to_ascii_lowercase(), member)));
             }
         }
     }
 
-    fn take(&mut self, sample: &mut Sample, ending: &str, member: TarMember) -> Result<(), DataError> {
-        let label = match ending {
+    fn take(&mut self, sample: &mut Sample, extension: &str, member: TarMember) -> Result<(), DataError> {
+        let label = match extension {
             "jpg" | "jpeg" | "png" | "webp" => {
                 if sample.image.replace(member).is_some() {
                     return Err(self.wrong(&sample.key, "it has two images"));
@@ -100,11 +100,11 @@ impl<R: Read + Seek> TarSamples<R> {
                 return Ok(());
             }
             "cls" | "json" => {
-                if member.length > LONGEST_LABEL {
+                if member.length > MAX_LABEL_BYTES {
                     return Err(self.wrong(&member.name, "the label is larger than 1 MiB"));
                 }
                 let bytes = self.read(&member)?;
-                if ending == "cls" { Some(read_cls(&bytes)) } else { read_json(&bytes).transpose() }
+                if extension == "cls" { Some(read_cls(&bytes)) } else { read_json(&bytes).transpose() }
             }
             _ => None,
         };
@@ -117,8 +117,7 @@ impl<R: Read + Seek> TarSamples<R> {
     }
 
     fn wrong(&self, place: &str, what: &str) -> DataError {
-        let problem = FormatProblem::Content(what.to_owned());
-        DataError::new(&self.path, problem).at(place).hint("create the shard again")
+        DataError::content(&self.path, what).at(place).hint("create the shard again")
     }
 }
 

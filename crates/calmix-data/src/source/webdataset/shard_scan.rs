@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use calmix_cloud::RemoteFolder;
 use calmix_formats::error::FormatProblem;
-use calmix_formats::labels::text::MOST_CLASSES;
+use calmix_formats::labels::text::MAX_CLASSES;
 
 use super::sample::{Label, Sample, TarSamples};
 use crate::error::DataError;
@@ -150,8 +150,8 @@ impl TarShard {
             |label: String| error(FormatProblem::Content(format!("the label {label} is not a class")));
         match (label, classes) {
             (None, _) => Ok(None),
-            (Some(Label::Number(label)), None) if label >= MOST_CLASSES => Err(error(FormatProblem::Limit(
-                format!("the label {label}, expected less than {MOST_CLASSES}"),
+            (Some(Label::Number(label)), None) if label >= MAX_CLASSES => Err(error(FormatProblem::Limit(
+                format!("the label {label}, expected less than {MAX_CLASSES}"),
             ))),
             (Some(Label::Number(label)), None) => Ok(Some(label as u32)),
             (Some(Label::Name(label)), None) => {

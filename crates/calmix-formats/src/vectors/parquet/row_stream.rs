@@ -2,13 +2,13 @@
 
 use parquet::errors::{ParquetError, Result};
 
-use super::super::rows::{RowStream, VectorBlock};
 use super::super::shape::VectorShape;
+use super::super::vector_source::{RowStream, VectorBlock};
 use super::schema::TablePart;
 use super::vector_column::{VectorColumn, VectorColumnProblem};
 use crate::error::{FormatError, FormatProblem};
-use crate::labels::text::{group_of, label_of};
-use crate::parquet_file::{Leaf, ParquetFile, TextColumn, changed_type, guarded};
+use crate::labels::text::{parse_group, parse_label};
+use crate::parquet_file::{Leaf, ParquetFile, TextColumn, catch_panics, changed_type};
 
 /// Rows from some row group on.
 pub(super) struct ParquetStream<'a> {
@@ -64,8 +64,8 @@ impl<'a> ParquetStream<'a> {
                 self.row = 0;
                 continue;
             }
-            let group = guarded(|| RowGroup::open(part, self.next_group, self.shape.numbers() as u64));
-            self.group = Some(group.map_err(|error| in_group(&part.file, self.next_group, &error))?);
+            let group = catch_panics(|| RowGroup::open(part, self.next_group, self.shape.numbers() as u64));
+            self.group = Some(group.map_err(|error| row_group_error(&part.file, self.next_group, &error))?);
             self.next_group += 1;
         }
         Ok(self.group.as_mut())
@@ -79,12 +79,12 @@ impl RowStream for ParquetStream<'_> {
         while left > 0 {
             let Some(group) = self.opened()? else { break };
             let rows = left.min(group.rows_left) as usize;
-            let read = guarded(|| group.read(rows, views, width, into));
+            let read = catch_panics(|| group.read(rows, views, width, into));
             group.rows_left -= rows as u64;
             let Some(TablePart { file, .. }) = self.parts.first() else { break };
             read.map_err(|problem| match problem {
                 VectorColumnProblem::Parquet(error) => {
-                    in_group(file, self.next_group.saturating_sub(1), &error)
+                    row_group_error(file, self.next_group.saturating_sub(1), &error)
                 }
                 VectorColumnProblem::Row(row, problem) => FormatError::new(&file.path, problem)
                     .at(format!("row {}", self.row + row))
@@ -131,30 +131,24 @@ impl RowGroup {
             vector.read(rows, views, width, &mut into.vectors)?;
         }
         if let Some(id) = &mut self.id {
-            let mut ids = Vec::new();
-            id.read(rows, &mut ids)?;
             let into = into.ids.get_or_insert_default();
-            for (row, id) in (0..).zip(ids) {
+            for (row, id) in (0..).zip(id.read(rows)?) {
                 let problem =
                     || VectorColumnProblem::Row(row, FormatProblem::Content("the row has no id".into()));
                 into.push(id.ok_or_else(problem)?);
             }
         }
         if let Some(label) = &mut self.label {
-            let mut labels = Vec::new();
-            label.read(rows, &mut labels)?;
             let into = into.labels.get_or_insert_default();
-            for (row, label) in (0..).zip(labels) {
-                let label = label_of(label.as_deref().unwrap_or_default());
+            for (row, label) in (0..).zip(label.read(rows)?) {
+                let label = parse_label(label.as_deref().unwrap_or_default());
                 into.push(label.map_err(|problem| VectorColumnProblem::Label(row, problem))?);
             }
         }
         if let Some(group) = &mut self.group {
-            let mut groups = Vec::new();
-            group.read(rows, &mut groups)?;
             let into = into.groups.get_or_insert_default();
-            for (row, group) in (0..).zip(groups) {
-                let group = group_of(group.as_deref().unwrap_or_default());
+            for (row, group) in (0..).zip(group.read(rows)?) {
+                let group = parse_group(group.as_deref().unwrap_or_default());
                 let group = group.map_err(|problem| VectorColumnProblem::Label(row, problem))?;
                 into.push(group.map(str::to_owned));
             }
@@ -170,11 +164,11 @@ pub(super) fn first_vector(part: &TablePart) -> std::result::Result<(u64, u64), 
     // Until the length of a vector is known, a file may have as many numbers as its bytes can plausibly expand to.
     let rows = file.metadata.row_group(index).num_rows().unsigned_abs().max(1);
     let numbers = file.length().saturating_mul(250) / rows;
-    let mut group =
-        guarded(|| RowGroup::open(part, index, numbers)).map_err(|error| in_group(file, index, &error))?;
-    let size = guarded(|| group.vector.as_mut().map(VectorColumn::first).transpose());
+    let mut group = catch_panics(|| RowGroup::open(part, index, numbers))
+        .map_err(|error| row_group_error(file, index, &error))?;
+    let size = catch_panics(|| group.vector.as_mut().map(VectorColumn::first).transpose());
     let size = size.map_err(|problem| match problem {
-        VectorColumnProblem::Parquet(error) => in_group(file, index, &error),
+        VectorColumnProblem::Parquet(error) => row_group_error(file, index, &error),
         VectorColumnProblem::Row(row, problem) | VectorColumnProblem::Label(row, problem) => {
             FormatError::new(&file.path, problem).at(format!("row {row}"))
         }
@@ -183,6 +177,6 @@ pub(super) fn first_vector(part: &TablePart) -> std::result::Result<(u64, u64), 
     Ok((views as u64, width as u64))
 }
 
-pub(super) fn in_group(file: &ParquetFile, group: usize, error: &ParquetError) -> FormatError {
+pub(super) fn row_group_error(file: &ParquetFile, group: usize, error: &ParquetError) -> FormatError {
     file.damaged(error).at(format!("row group {group}"))
 }

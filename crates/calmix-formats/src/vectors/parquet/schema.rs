@@ -12,7 +12,7 @@ use super::super::place::VectorPlace;
 use crate::error::{FormatError, FormatProblem};
 use crate::labels::columns::{group_column, id_column, label_column};
 use crate::listing::contents;
-use crate::parquet_file::{Leaf, ParquetFile, check_group_column, holds_texts};
+use crate::parquet_file::{Leaf, ParquetFile, can_hold_text, check_group_column};
 
 /// A file of a table.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct TablePart {
 /// The names of the parts of a folder, in order.
 pub(in super::super) fn parts(place: &VectorPlace) -> Result<Vec<String>, FormatError> {
     let mut files = contents(&place.folder, "")?.files;
-    files.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "parquet"));
+    files.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "parquet"));
     Ok(files)
 }
 
@@ -59,7 +59,7 @@ impl Columns {
         options: &VectorOptions,
     ) -> Result<Self, FormatProblem> {
         check_group_column(metadata)?;
-        let texts: Vec<Leaf> = Leaf::all(metadata).filter(|leaf| holds_texts(&leaf.description)).collect();
+        let texts: Vec<Leaf> = Leaf::all(metadata).filter(|leaf| can_hold_text(&leaf.description)).collect();
         let header: StringRecord = texts.iter().map(|leaf| leaf.description.name()).collect();
         let id = id_column(&header, &options.columns)?;
         let label = label_column(&header, &options.columns)?;
@@ -88,7 +88,7 @@ impl Columns {
 
 /// A column of texts, by its name.
 pub(super) fn text_leaf(metadata: &ParquetMetaData, name: &str) -> Result<Leaf, FormatProblem> {
-    let mut texts = Leaf::all(metadata).filter(|leaf| holds_texts(&leaf.description));
+    let mut texts = Leaf::all(metadata).filter(|leaf| can_hold_text(&leaf.description));
     texts.find(|leaf| leaf.description.name() == name).ok_or_else(|| {
         let columns: Vec<String> = Leaf::all(metadata).map(|leaf| leaf.root().to_owned()).collect();
         let columns = columns.join(", ");

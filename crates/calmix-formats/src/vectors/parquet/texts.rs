@@ -3,21 +3,21 @@
 use std::path::Path;
 
 use super::super::place::VectorPlace;
-use super::row_stream::in_group;
+use super::row_stream::row_group_error;
 use super::schema::{parts, text_leaf};
 use crate::error::FormatError;
-use crate::parquet_file::{Leaf, ParquetFile, guarded};
+use crate::parquet_file::{Leaf, ParquetFile, catch_panics};
 
 /// Texts that are read at once.
-const AT_ONCE: u64 = 4096;
+const CHUNK_ROWS: u64 = 4096;
 
 /// A column of texts.
 #[derive(Debug)]
-pub struct ParquetTexts {
+pub struct ParquetTextColumn {
     files: Vec<(ParquetFile, Leaf)>,
 }
 
-impl ParquetTexts {
+impl ParquetTextColumn {
     /// Opens the column `name` of a file, or of the `.parquet` files of a folder.
     ///
     /// # Errors
@@ -54,13 +54,12 @@ impl ParquetTexts {
         let mut row = 0;
         for (file, leaf) in &self.files {
             for (index, group) in file.metadata.row_groups().iter().enumerate() {
-                let damaged = |error| in_group(file, index, &error);
-                let mut column = guarded(|| file.text_column(index, leaf)).map_err(damaged)?;
+                let damaged = |error| row_group_error(file, index, &error);
+                let mut column = catch_panics(|| file.text_column(index, leaf)).map_err(damaged)?;
                 let mut left = group.num_rows().unsigned_abs();
                 while left > 0 {
-                    let count = left.min(AT_ONCE);
-                    let mut texts = Vec::new();
-                    guarded(|| column.read(count as usize, &mut texts)).map_err(damaged)?;
+                    let count = left.min(CHUNK_ROWS);
+                    let texts = catch_panics(|| column.read(count as usize)).map_err(damaged)?;
                     left -= count;
                     for text in texts {
                         visit(row, text)?;

@@ -2,8 +2,7 @@
 //!
 //! Its lists of hosts (`node[01-04,7]`) are read by hand: the crate for them was last released in 2020.
 
-use super::launch_info::{LaunchInfo, Launcher, StoreHost};
-use super::variables::{LaunchError, LaunchVariables};
+use super::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 
 /// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but
 /// is not a step.
@@ -14,18 +13,18 @@ pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchIn
     let Some(rank) = variables.number("SLURM_PROCID")? else { return Ok(None) };
     let tasks = match variables.number("SLURM_STEP_NUM_TASKS")? {
         Some(tasks) => tasks,
-        None => variables.needed("SLURM_NTASKS", "SLURM_PROCID")?,
+        None => variables.required("SLURM_NTASKS", "SLURM_PROCID")?,
     };
     if tasks == 1 {
         return Ok(None);
     }
-    let local_rank = variables.needed("SLURM_LOCALID", "SLURM_PROCID")?;
-    let job: u64 = variables.needed("SLURM_JOB_ID", "SLURM_PROCID")?;
+    let local_rank = variables.required("SLURM_LOCALID", "SLURM_PROCID")?;
+    let job: u64 = variables.required("SLURM_JOB_ID", "SLURM_PROCID")?;
     let launch = LaunchInfo {
         rank,
         world: tasks,
         local_rank,
-        local_world: tasks_here(variables)?.unwrap_or(local_rank + 1),
+        local_world: local_tasks(variables)?.unwrap_or(local_rank + 1),
         master: (
             match variables.text("MASTER_ADDR") {
                 Some(host) => host,
@@ -52,11 +51,11 @@ fn first_host(variables: &LaunchVariables) -> Result<String, LaunchError> {
         return Err(LaunchError::Missing { missing: "SLURM_STEP_NODELIST", set: "SLURM_PROCID" });
     };
     let why = "it does not begin with a host, such as node03 or node[03-05,9]; set MASTER_ADDR to name one";
-    first_of(&list).ok_or_else(|| LaunchError::Value { name, value: list, why: why.into() })
+    first_host_in(&list).ok_or_else(|| LaunchError::Value { name, value: list, why: why.into() })
 }
 
 /// The first host of a list: `node[03-05,9]` → `node03`, `a1,b[1-2]` → `a1`, `r[1-2]n[3-4]` → `r1n3`.
-fn first_of(list: &str) -> Option<String> {
+fn first_host_in(list: &str) -> Option<String> {
     let (mut host, mut rest) = (String::new(), list.trim());
     loop {
         let end = rest.find(['[', ',']).unwrap_or(rest.len());
@@ -71,18 +70,18 @@ fn first_of(list: &str) -> Option<String> {
 }
 
 /// The number of tasks on this node: entry `SLURM_NODEID` of a list such as `4(x2),3`.
-fn tasks_here(variables: &LaunchVariables) -> Result<Option<usize>, LaunchError> {
+fn local_tasks(variables: &LaunchVariables) -> Result<Option<usize>, LaunchError> {
     let names = ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"];
     let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {
         return Ok(None);
     };
     let Some(node) = variables.number::<usize>("SLURM_NODEID")? else { return Ok(None) };
     let why = || format!("it does not contain the number of tasks on node {node}, as in 4(x2),3");
-    let tasks = tasks_of(&list, node);
+    let tasks = tasks_on_node(&list, node);
     tasks.map(Some).ok_or_else(|| LaunchError::Value { name, why: why(), value: list })
 }
 
-fn tasks_of(list: &str, node: usize) -> Option<usize> {
+fn tasks_on_node(list: &str, node: usize) -> Option<usize> {
     let mut before = 0_usize;
     for entry in list.split(',') {
         let (tasks, times) = match entry.split_once("(x") {
@@ -112,16 +111,16 @@ mod tests {
             ("gpu-a.cluster[10,12].local", "gpu-a.cluster10.local"),
         ];
         for (list, host) in cases {
-            assert_eq!(first_of(list).as_deref(), Some(host), "{list}");
+            assert_eq!(first_host_in(list).as_deref(), Some(host), "{list}");
         }
         for broken in ["", ",a", "node[", "node[]", "node]", "node[1-2"] {
-            assert_eq!(first_of(broken), None, "{broken}");
+            assert_eq!(first_host_in(broken), None, "{broken}");
         }
     }
 
     #[test]
     fn the_tasks_of_a_node() {
-        let of = |list| (0..4).map(|node| tasks_of(list, node)).collect::<Vec<_>>();
+        let of = |list| (0..4).map(|node| tasks_on_node(list, node)).collect::<Vec<_>>();
         assert_eq!(of("4(x2),3"), [Some(4), Some(4), Some(3), None]);
         assert_eq!(of("2"), [Some(2), None, None, None]);
         assert_eq!(of("2(x2),x"), [Some(2), Some(2), None, None]);

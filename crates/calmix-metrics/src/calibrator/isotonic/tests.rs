@@ -21,24 +21,27 @@ fn ties_are_averaged_before_pooling() {
 
 #[test]
 fn predictions_are_linear_between_knots_and_flat_beyond() {
-    let map = Isotonic::fit(&[0.0, 1.0], &[0.0, 1.0], None).unwrap();
-    assert_eq!([-1.0, 0.0, 0.25, 1.0, f64::INFINITY].map(|x| map.predict(x)), [0.0, 0.0, 0.25, 1.0, 1.0]);
-    assert!(map.predict(f64::NAN).is_nan());
+    let isotonic = Isotonic::fit(&[0.0, 1.0], &[0.0, 1.0], None).unwrap();
+    assert_eq!(
+        [-1.0, 0.0, 0.25, 1.0, f64::INFINITY].map(|x| isotonic.predict(x)),
+        [0.0, 0.0, 0.25, 1.0, 1.0]
+    );
+    assert!(isotonic.predict(f64::NAN).is_nan());
     let one = Isotonic::fit(&[0.3], &[0.8], None).unwrap();
     assert_eq!((one.predict(0.0), one.predict(1.0), one.n()), (0.8, 0.8, 1));
 }
 
 #[test]
-fn top_label_confidence_becomes_the_frequency_of_being_right() {
+fn top_label_confidence_becomes_accuracy() {
     // The same confidence four times, three times right.
     let logits = [5.0_f32, 0.0].repeat(4);
-    let map = Isotonic::fit_top_label(Matrix::new(&logits, 4, 2).unwrap(), &[0, 0, 1, 0]).unwrap();
-    assert_eq!(map.confidence(&[5.0, 0.0]), 0.75);
-    assert_eq!(map.confidence(&[-9.0, 40.0]), 0.75);
+    let isotonic = Isotonic::fit_top_label(Matrix::new(&logits, 4, 2).unwrap(), &[0, 0, 1, 0]).unwrap();
+    assert_eq!(isotonic.confidence(&[5.0, 0.0]), 0.75);
+    assert_eq!(isotonic.confidence(&[-9.0, 40.0]), 0.75);
 }
 
 #[test]
-fn bad_tables_are_errors() {
+fn invalid_samples_are_errors() {
     assert_eq!(Isotonic::fit(&[], &[], None), Err(MetricsError::NoSamples));
     assert_eq!(Isotonic::fit(&[1.0], &[1.0], Some(&[0.0])), Err(MetricsError::NoSamples));
     assert!(Isotonic::fit(&[1.0], &[], None).is_err());

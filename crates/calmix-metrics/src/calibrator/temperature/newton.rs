@@ -1,7 +1,28 @@
-//! The minimum of a convex function of β = 1/T in few passes over the rows.
+//! The most likely temperature: Newton's method on a convex function of β = 1/T, in few passes over the rows.
 
-use super::{COLDEST, HOTTEST, LabelledLogits, Number, Temperature};
+use calmix_core::matrix::{MatrixOf, Scalar};
+
+use super::{LabelledRow, MAX_TEMPERATURE, MIN_TEMPERATURE, Temperature, nll_sum, pairs};
+use crate::checked;
+use crate::error::MetricsError;
 use crate::exponential::RelativeRow;
+
+impl Temperature {
+    /// Fits the temperature between [`MIN_TEMPERATURE`] and [`MAX_TEMPERATURE`] with the smallest NLL on these rows.
+    ///
+    /// Never worse in NLL than [`Temperature::IDENTITY`], which is also the result if the rows carry no information:
+    /// a single class, or equal logits in every row.
+    ///
+    /// # Errors
+    /// If there are no rows, labels and rows do not match, or a logit is not finite.
+    pub fn fit<T: Scalar>(logits: MatrixOf<'_, T>, labels: &[u32]) -> Result<Self, MetricsError> {
+        checked::fit_rows(logits, labels)?;
+        let rows = pairs(logits, labels);
+        let start = Objective::nll(rows.clone(), 1.0);
+        let best = minimise(start, |beta| Objective::nll(rows.clone(), beta));
+        Ok(no_worse(best, start, |temperature| nll_sum(rows.clone(), temperature)))
+    }
+}
 
 /// A function of β at one β, with its first two derivatives.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,7 +32,7 @@ pub(super) struct Objective {
     pub(super) curvature: f64,
 }
 
-/// Where a minimisation ended.
+/// The result of a minimisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Minimum {
     pub(super) temperature: Temperature,
@@ -27,17 +48,14 @@ const CLEAR_GAIN: f64 = 1e-9;
 
 impl Objective {
     /// Computes the summed NLL of checked rows, Σ (E z − z of the label) and Σ Var z under softmax(β·z), in one pass.
-    pub(super) fn nll<'a, T: Number + 'a>(
-        rows: impl Iterator<Item = LabelledLogits<'a, T>>,
-        beta: f64,
-    ) -> Self {
+    pub(super) fn nll<'a, T: Scalar + 'a>(rows: impl Iterator<Item = LabelledRow<'a, T>>, beta: f64) -> Self {
         let mut sum = Self { value: 0.0, slope: 0.0, curvature: 0.0 };
         for (row, label) in rows {
             let row = RelativeRow::new(row);
-            let own = row.below_top(label as usize);
+            let label_logit = row.below_top(label as usize);
             let moments = row.moments(beta);
-            sum.value += libm::log(moments.mass) - beta * own;
-            sum.slope += moments.mean - own;
+            sum.value += libm::log(moments.mass) - beta * label_logit;
+            sum.slope += moments.mean - label_logit;
             sum.curvature += moments.variance;
         }
         sum
@@ -46,7 +64,7 @@ impl Objective {
 
 /// Finds the temperature within the bounds at which a convex function of β is smallest, from its value at β = 1.
 pub(super) fn minimise(start: Objective, objective: impl Fn(f64) -> Objective) -> Minimum {
-    minimise_between([1.0 / HOTTEST, 1.0 / COLDEST], 1.0, start, objective)
+    minimise_between([1.0 / MAX_TEMPERATURE, 1.0 / MIN_TEMPERATURE], 1.0, start, objective)
 }
 
 /// Finds the temperature at which a convex function of β is smallest, for β between two bounds, from its value at a β
@@ -58,7 +76,7 @@ pub(super) fn minimise_between(
     objective: impl Fn(f64) -> Objective,
 ) -> Minimum {
     let mut at = start;
-    // Whether the minimum is known to be between `low` and `high`: one of them may still be a bound.
+    // Whether the minimum has been shown to lie between `low` and `high`: one of them may still be a bound.
     let mut bracketed = false;
     let mut last_step = f64::INFINITY;
     // At least every second step halves the bracket or the step: 200 are more than two roundings apart.
@@ -75,9 +93,9 @@ pub(super) fn minimise_between(
         if !(newton > low && newton < high && (newton - beta).abs() <= 0.5 * last_step) {
             if !bracketed {
                 let bound = if at.slope < 0.0 { high } else { low };
-                let there = objective(bound);
-                if there.slope == 0.0 || (there.slope < 0.0) == (at.slope < 0.0) {
-                    return Minimum { temperature: Temperature(1.0 / bound), value: there.value };
+                let at_bound = objective(bound);
+                if at_bound.slope == 0.0 || (at_bound.slope < 0.0) == (at.slope < 0.0) {
+                    return Minimum { temperature: Temperature(1.0 / bound), value: at_bound.value };
                 }
                 bracketed = true;
             }

@@ -5,7 +5,7 @@
 //! slightly above one dominates until there are enough labels.
 
 use super::newton::{Objective, minimise_between};
-use super::{LabelledLogits, Matrix, MetricsError, Temperature, checked, pairs};
+use super::{Matrix, MetricsError, Temperature, checked, pairs};
 
 /// A log-normal distribution of temperatures.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,31 +37,21 @@ impl TemperaturePrior {
 
 impl Temperature {
     /// Fits the most probable temperature: the one with the smallest summed NLL − ln of the prior.
-    ///
-    /// # Errors
-    /// As [`Temperature::fit`].
     pub fn fit_with_prior(
         logits: Matrix,
         labels: &[u32],
         prior: TemperaturePrior,
     ) -> Result<Self, MetricsError> {
-        checked::logits(logits, labels)?;
-        checked::not_empty(labels)?;
+        checked::fit_rows(logits, labels)?;
         let rows = pairs(logits, labels);
-        Ok(most_probable(&rows, prior))
+        // Both the NLL and the penalty are convex in β = 1/T where T is above the median divided by e, which is almost as cold
+        // as is tried; below, the bracket still ends at a minimum.
+        let start = 1.0 / prior.median;
+        let reach = libm::exp(REACH * prior.sigma);
+        let objective = |beta: f64| prior.penalised(Objective::nll(rows.clone(), beta), beta);
+        let bounds = [start / reach, start * reach];
+        Ok(minimise_between(bounds, start, objective(start), objective).temperature)
     }
-}
-
-/// Minimises by Newton's method in β = 1/T. Both the NLL and the penalty are convex in β where T is above the median
-/// divided by e, which is almost as cold as is tried; below, the bracket still ends at a minimum.
-fn most_probable<'a>(
-    rows: &(impl Iterator<Item = LabelledLogits<'a, f32>> + Clone),
-    prior: TemperaturePrior,
-) -> Temperature {
-    let start = 1.0 / prior.median;
-    let reach = libm::exp(REACH * prior.sigma);
-    let objective = |beta: f64| prior.penalised(Objective::nll(rows.clone(), beta), beta);
-    minimise_between([start / reach, start * reach], start, objective(start), objective).temperature
 }
 
 #[cfg(test)]
@@ -77,8 +67,8 @@ mod tests {
     }
 
     #[test]
-    fn the_prior_decides_until_the_labels_do() {
-        // A margin of zero says nothing.
+    fn prior_dominates_with_few_labels() {
+        // A margin of zero is no evidence.
         assert!((fit(0.0, 40, 20) - 1.1).abs() < 1e-6);
         // A quarter wrong at a margin of 3: the likeliest temperature is 3 / ln 3 = 2.73.
         let likeliest = 3.0 / 3.0_f64.ln();
@@ -86,15 +76,15 @@ mod tests {
         let many = fit(3.0, 40_000, 10_000);
         assert!(few > 1.1 && few < 1.5, "{few}");
         assert!((many / likeliest - 1.0).abs() < 0.01, "{many}");
-        // Never as cold as five right of five ask for.
+        // Five right of five alone would give a much lower temperature.
         assert!(fit(1.0, 5, 0) > 0.9);
     }
 
     #[test]
-    fn a_search_finds_no_better_one() {
+    fn fit_is_the_global_minimum() {
         let TemperaturePrior { median, sigma } = TemperaturePrior::HEADS;
         let penalty = |t: f64| 0.5 * (libm::log(t / median) / sigma).powi(2);
-        // Unsure, about right, and far too sure; with few labels, and with so many that the prior has no say.
+        // Under-confident, about right, and over-confident; with few labels, and with so many that the prior has no influence.
         for (margin, n, wrong) in
             [(2.0, 30, 9), (0.3, 40, 0), (1.0, 4_000, 5), (6.0, 20, 8), (6.0, 2_000, 600)]
         {
@@ -103,9 +93,9 @@ mod tests {
             let matrix = Matrix::new(&logits, n, 2).unwrap();
             let objective = |t: f64| nll_sum(pairs(matrix, &labels), Temperature(t)) + penalty(t);
             let all = (-110..=129).map(|x| libm::exp(f64::from(x) * 1e-2));
-            let wanted = all.min_by(|a, b| objective(*a).total_cmp(&objective(*b))).unwrap();
+            let best = all.min_by(|a, b| objective(*a).total_cmp(&objective(*b))).unwrap();
             let found = fit(margin, n, wrong);
-            assert!(objective(found) <= objective(wanted) + 1e-9, "{margin} {n} {wrong}: {found} {wanted}");
+            assert!(objective(found) <= objective(best) + 1e-9, "{margin} {n} {wrong}: {found} {best}");
         }
     }
 }

@@ -7,7 +7,7 @@ fn fit(logits: &[f32], width: usize, labels: &[u32]) -> f64 {
 }
 
 #[test]
-fn a_known_optimum() {
+fn fit_finds_the_optimum() {
     // Three of four right at margin m: the optimum has m/T = ln 3.
     for m in [0.1_f32, 1.0, 5.0, 20.0] {
         let t = fit(&[m, 0.0, m, 0.0, m, 0.0, m, 0.0], 2, &[0, 0, 0, 1]);
@@ -23,20 +23,20 @@ fn f64_logits_have_the_same_optimum() {
     let matrix = MatrixOf::new(&wide, 4, 2).unwrap();
     assert_eq!(Temperature::fit(matrix, &labels).unwrap().value(), fit(&narrow, 2, &labels));
     let far = MatrixOf::new(&[f64::MAX, f64::MIN, f64::MIN, f64::MAX], 2, 2).unwrap();
-    assert_eq!(Temperature::fit(far, &[0, 0]).unwrap().value(), HOTTEST);
+    assert_eq!(Temperature::fit(far, &[0, 0]).unwrap().value(), MAX_TEMPERATURE);
     assert_eq!(Temperature::fit(far, &[0, 1]).unwrap().value(), 1.0);
 }
 
 #[test]
 fn separable_data_stop_at_the_bounds() {
-    assert_eq!(fit(&[1.0, 0.0], 2, &[0]), COLDEST);
-    assert_eq!(fit(&[1.0, 0.0], 2, &[1]), HOTTEST);
-    assert_eq!(fit(&[1e38, -1e38, 3e38], 3, &[0]), HOTTEST);
-    assert!(Temperature(COLDEST).is_at_bound() && !Temperature::IDENTITY.is_at_bound());
+    assert_eq!(fit(&[1.0, 0.0], 2, &[0]), MIN_TEMPERATURE);
+    assert_eq!(fit(&[1.0, 0.0], 2, &[1]), MAX_TEMPERATURE);
+    assert_eq!(fit(&[1e38, -1e38, 3e38], 3, &[0]), MAX_TEMPERATURE);
+    assert!(Temperature(MIN_TEMPERATURE).is_at_bound() && !Temperature::IDENTITY.is_at_bound());
 }
 
 #[test]
-fn where_nothing_is_said_nothing_changes() {
+fn no_evidence_gives_the_identity() {
     assert_eq!(fit(&[3.0, 3.0, -1.0, -1.0], 2, &[0, 1]), 1.0);
     assert_eq!(fit(&[7.0, -7.0], 1, &[0, 0]), 1.0);
     // So sure and right that no temperature makes a difference in f64.
@@ -82,7 +82,7 @@ fn hostile_temperatures_are_refused() {
 }
 
 #[test]
-fn bad_tables_are_errors() {
+fn invalid_rows_are_errors() {
     let empty = Matrix::new(&[], 0, 3).unwrap();
     assert_eq!(Temperature::fit(empty, &[]), Err(MetricsError::NoSamples));
     let one = Matrix::new(&[0.0, f32::NAN], 1, 2).unwrap();

@@ -1,20 +1,21 @@
-//! Which bin every row falls in.
+//! The assignment of rows to bins.
 
 use std::borrow::Cow;
 use std::num::NonZeroU16;
 
-use crate::measure::{Binning, Counts, Edges, ties::Ties};
+use crate::measure::top_label::Ties;
+use crate::measure::{Binning, Counts, Edges};
 
-/// Which bin every row falls in.
+/// The bin of every row.
 #[derive(Debug, Clone)]
 pub(in crate::measure) struct Assignment {
-    /// Where each bin begins and ends.
+    /// The ends of each bin.
     pub(in crate::measure) ranges: Vec<(f64, f64)>,
     /// The bin of every row; any, where a row does not count.
     pub(in crate::measure) bin: Vec<usize>,
 }
 
-/// What assigns rows to bins, for any counts.
+/// Assigns rows to bins, for any counts.
 #[derive(Debug, Clone)]
 pub(in crate::measure) enum Assigner {
     /// Bins of equal width do not depend on the counts.
@@ -23,7 +24,6 @@ pub(in crate::measure) enum Assigner {
     EqualMass {
         /// The rows in the order of confidence.
         ties: Ties,
-        /// How many bins.
         bins: NonZeroU16,
     },
 }
@@ -51,7 +51,7 @@ impl Assigner {
 /// Bins of equal width between 0 and 1.
 #[derive(Debug, Clone)]
 pub(in crate::measure) struct EqualWidth {
-    /// Where each bin begins and ends.
+    /// The ends of each bin.
     pub(in crate::measure) ranges: Vec<(f64, f64)>,
     /// The edges between two bins.
     inner: Vec<f64>,
@@ -70,7 +70,7 @@ impl EqualWidth {
         Self { ranges, inner: (1..bins.get()).map(edge).collect(), edges }
     }
 
-    /// The number below which every confidence is in the lowest bin, and no other is.
+    /// Returns the end of the lowest bin: exactly the confidences below it are in that bin.
     pub(in crate::measure) fn end_of_lowest(&self) -> f64 {
         match (self.inner.first(), self.edges) {
             (Some(edge), Edges::RightClosed) => edge.next_up(),
@@ -80,7 +80,6 @@ impl EqualWidth {
         }
     }
 
-    /// The bin of one confidence.
     pub(in crate::measure) fn bin(&self, confidence: f64) -> usize {
         match self.edges {
             Edges::RightClosed => self.inner.partition_point(|&edge| edge < confidence),
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn mass_is_what_counts() {
+    fn equal_mass_follows_the_counts() {
         let confidence = [0.4, 0.1, 0.3, 0.2];
         let assigner =
             Assigner::new(&confidence, Binning::EqualMass { bins: NonZeroU16::MIN.saturating_add(1) });

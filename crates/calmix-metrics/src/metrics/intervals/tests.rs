@@ -2,7 +2,7 @@ use calmix_core::rng::Domain;
 
 use super::*;
 use crate::measure::{Binning, ClassWise, nll_of_rows};
-use crate::metrics::Metrics;
+use crate::metrics::METRICS;
 
 /// Logits that are right more often than not; every third row repeats the one before, for ties.
 fn made(n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
@@ -29,7 +29,7 @@ fn without_smooth(metrics: &Metrics) -> [f64; COUNT] {
 }
 
 #[test]
-fn counts_give_the_metrics_of_the_rows_they_stand_for() {
+fn counts_give_the_metrics_of_resampled_rows() {
     let mut worst = 0.0_f64;
     for (n, classes, temperature) in [(1, 2, 1.0), (40, 2, 1.0), (97, 7, 0.5), (300, 20, 3.0)] {
         let (logits, labels) = made(n, classes);
@@ -45,8 +45,8 @@ fn counts_give_the_metrics_of_the_rows_they_stand_for() {
             let y: Vec<u32> = drawn.iter().map(|&i| labels[i]).collect();
             let direct = Metrics::of(Matrix::new(&z, n, classes).unwrap(), &y, temperature).unwrap();
             counts.draw(&drawn);
-            for (found, wanted) in rows.metrics(&counts).into_iter().zip(without_smooth(&direct)) {
-                worst = worst.max((found - wanted).abs());
+            for (found, expected) in rows.metrics(&counts).into_iter().zip(without_smooth(&direct)) {
+                worst = worst.max((found - expected).abs());
             }
         }
     }
@@ -67,7 +67,7 @@ fn intervals_are_a_function_of_the_seed() {
 }
 
 #[test]
-fn what_cannot_be_said_is_not_said() {
+fn too_few_rows_have_no_intervals() {
     let (logits, labels) = made(2, 3);
     let of = |n: usize, how| {
         let z = Matrix::new(&logits[..3 * n], n, 3).unwrap();
@@ -106,7 +106,7 @@ fn copies_do_not_narrow_the_intervals() {
         let labels: Vec<u32> = labels.iter().flat_map(|&label| vec![label; copies]).collect();
         let rows = Matrix::new(&logits, 60 * copies, 3).unwrap();
         let rows = PreparedRows::new(rows, &labels, Temperature::IDENTITY).unwrap();
-        let intervals = Intervals::of_rows(&rows, groups, Resampling::default(), Seed(1), &mut || false);
+        let intervals = Intervals::of_rows(&rows, groups, Resampling::default(), Seed(1), &|| false);
         let intervals = intervals.unwrap().unwrap();
         [intervals.error, intervals.nll].map(|interval| interval.high - interval.low)
     };
@@ -117,4 +117,17 @@ fn copies_do_not_narrow_the_intervals() {
     for ((alone, grouped), copied) in alone.into_iter().zip(grouped).zip(copied) {
         assert!((alone - grouped).abs() < 1e-9 && copied < 0.5 * alone, "{alone} {grouped} {copied}");
     }
+}
+
+#[test]
+fn four_samples_have_wide_intervals() {
+    let mut metrics = Metrics::from_values([0.0; METRICS]);
+    (metrics.mean_confidence, metrics.confidence_gap) = (0.9, -0.1);
+    let interval = ExactIntervals::of(&metrics, 4, LEVEL).unwrap();
+    assert!(interval.error.low == 0.0 && (interval.error.high - 0.602).abs() < 1e-3);
+    // Right between 40 and 100% of the time.
+    let gap = interval.confidence_gap;
+    assert!((gap.low + 0.1).abs() < 1e-12 && (gap.high - 0.502).abs() < 1e-3, "{gap:?}");
+    assert_eq!(ExactIntervals::of(&metrics, 0, LEVEL), None);
+    assert_eq!(ExactIntervals::of(&metrics, 4, 1.0), None);
 }

@@ -1,10 +1,8 @@
 //! Fits the progress line into the width of a terminal: the least important parts are left out first.
 
-/// The most cells of the bar.
-const CELLS: usize = 20;
+const MAX_BAR_CELLS: usize = 20;
 /// The fewest cells of the bar; a shorter one shows too little.
-const FEWEST: usize = 5;
-/// The space between two parts.
+const MIN_BAR_CELLS: usize = 5;
 const GAP: &str = "  ";
 
 /// The importance of a part, the least first.
@@ -21,21 +19,20 @@ pub(super) enum Priority {
     /// Error and ECE.
     Metrics,
     /// Step and time left.
-    Most,
+    Always,
 }
 
-/// A part of the line.
 pub(super) type Segment = (Priority, String);
 
 /// Joins all parts, however long the line becomes.
-pub(super) fn whole(parts: &[Segment]) -> String {
+pub(super) fn joined(parts: &[Segment]) -> String {
     parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(GAP)
 }
 
 /// Joins the parts that fit into `room` columns, after a bar if there is room for one; `done` of `all` of it is filled.
 pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usize) -> String {
-    let needs = |parts: &[Segment]| whole(parts).chars().count();
-    let bar = FEWEST + GAP.len();
+    let needs = |parts: &[Segment]| joined(parts).chars().count();
+    let bar = MIN_BAR_CELLS + GAP.len();
     for priority in [Priority::Waiting, Priority::Used, Priority::Loss] {
         if needs(&parts) + bar > room {
             parts.retain(|part| part.0 != priority);
@@ -46,10 +43,10 @@ pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usi
             parts.retain(|part| part.0 != priority);
         }
     }
-    let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(CELLS);
-    let line = whole(&parts);
+    let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(MAX_BAR_CELLS);
+    let line = joined(&parts);
     // What is not counted has no bar.
-    if cells < FEWEST || all == 0 {
+    if cells < MIN_BAR_CELLS || all == 0 {
         return line.chars().take(room).collect();
     }
     let full = (cells as u64).saturating_mul(done.min(all)) / all.max(1);
@@ -68,25 +65,25 @@ mod tests {
     /// The longest of everything: a month on the paper's number of steps.
     fn longest() -> Vec<Segment> {
         parts(&[
-            (Priority::Most, "step 1,048,575/1,048,576"),
+            (Priority::Always, "step 1,048,575/1,048,576"),
             (Priority::Loss, "loss 12.345"),
             (Priority::Used, "used 100%"),
             (Priority::Metrics, "test error 38.3%  ECE 20.4%"),
             (Priority::Rate, "12,345 img/s"),
             (Priority::Waiting, "wait 100%"),
-            (Priority::Most, "left 47 h 59 min"),
+            (Priority::Always, "left 47 h 59 min"),
         ])
     }
 
     fn usual() -> Vec<Segment> {
         parts(&[
-            (Priority::Most, "step 1,200/2,000"),
+            (Priority::Always, "step 1,200/2,000"),
             (Priority::Loss, "loss  0.269"),
             (Priority::Used, "used  63%"),
             (Priority::Metrics, "val error 38.3%  ECE 20.4%"),
             (Priority::Rate, "  412 img/s"),
             (Priority::Waiting, "wait   1%"),
-            (Priority::Most, "left 3 min"),
+            (Priority::Always, "left 3 min"),
         ])
     }
 
@@ -108,7 +105,7 @@ mod tests {
 
     #[test]
     fn least_important_parts_go_first() {
-        let all = whole(&longest()).chars().count();
+        let all = joined(&longest()).chars().count();
         let seen = |room| {
             let line = fitted(longest(), (1, 2), room);
             assert!(line.chars().count() <= room, "{room}: {line}");

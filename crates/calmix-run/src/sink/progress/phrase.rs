@@ -1,7 +1,7 @@
 //! Numbers and metrics as text for terminals and reports.
 
-use calmix_io::counted::counted;
-use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Interval, LEVEL, Metrics};
+use calmix_io::text::counted;
+use calmix_metrics::metrics::{ExactIntervals, Interval, LEVEL, MIN_SAMPLES_FOR_ECE, Metrics};
 
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 
@@ -40,9 +40,13 @@ pub fn signed_gap(metrics: &Metrics, samples: u64) -> String {
     format!("{}{}", points(metrics.confidence_gap), interval.unwrap_or_default())
 }
 
-/// Formats the ECE in brackets; empty with fewer than [`ENOUGH_FOR_ECE`] images.
+/// Formats the ECE in brackets; empty with fewer than [`MIN_SAMPLES_FOR_ECE`] images.
 pub fn ece_in_words(ece: f64, samples: u64) -> String {
-    if samples >= ENOUGH_FOR_ECE { format!(" (ECE {}, 15 bins)", measured(ece, None)) } else { String::new() }
+    if samples >= MIN_SAMPLES_FOR_ECE {
+        format!(" (ECE {}, 15 bins)", measured(ece, None))
+    } else {
+        String::new()
+    }
 }
 
 /// Describes the calibration of a model: its confidence gap, mean confidence, accuracy and ECE.

@@ -1,6 +1,6 @@
 //! The line about work besides the training steps: its name, its count, its rate and the time left.
 
-use calmix_io::counted::grouped;
+use calmix_io::text::grouped;
 
 use super::line::{Priority, Segment};
 use super::phrase::rough_time;
@@ -14,7 +14,7 @@ pub(super) fn work_line(progress: &WorkProgress, sample: &str) -> Vec<Segment> {
         Work::HeadSteps => ("heads", "steps".to_owned()),
         Work::Heads => ("heads", "trainings".to_owned()),
         Work::Calibrators => ("calibrating the heads", String::new()),
-        Work::Evaluation(split) => ("evaluating", format!("{} {sample}s", split.name())),
+        Work::Evaluation(split) => ("evaluating", format!("{} {sample}s", split.word())),
         Work::Intervals => ("confidence intervals", "resamples".to_owned()),
         Work::PseudoLabels => ("pseudo-labels", format!("unlabelled {sample}s")),
     };
@@ -22,11 +22,11 @@ pub(super) fn work_line(progress: &WorkProgress, sample: &str) -> Vec<Segment> {
         0 => name.to_owned(),
         _ => format!("{name}: {} of {} {units}", grouped(done), grouped(total)),
     };
-    let mut parts = vec![(Priority::Most, count)];
+    let mut parts = vec![(Priority::Always, count)];
     if done == 0 {
         // The line moves, though nothing is done yet.
         if seconds >= 1.0 {
-            parts.push((Priority::Most, format!("{} so far", rough_time(seconds))));
+            parts.push((Priority::Always, format!("{} so far", rough_time(seconds))));
         }
         return parts;
     }
@@ -34,7 +34,7 @@ pub(super) fn work_line(progress: &WorkProgress, sample: &str) -> Vec<Segment> {
     parts.extend(rate_in_words(rate).map(|rate| (Priority::Rate, format!("{rate} per second"))));
     if done < total {
         let left = total.saturating_sub(done) as f64 / rate;
-        parts.push((Priority::Most, format!("left {}", rough_time(left))));
+        parts.push((Priority::Always, format!("left {}", rough_time(left))));
     }
     parts
 }
@@ -53,10 +53,10 @@ mod tests {
     use calmix_metrics::predictions::EvalSet;
 
     use super::*;
-    use crate::sink::progress::line::whole;
+    use crate::sink::progress::line::joined;
 
     fn line(work: Work, done: u64, total: u64, seconds: f64) -> String {
-        whole(&work_line(&WorkProgress { work, done, total, seconds }, "vector"))
+        joined(&work_line(&WorkProgress { work, done, total, seconds }, "vector"))
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! One message of an event file: protocol buffers inside a TFRecord.
+//! The messages of an event file: protocol buffers inside TFRecords. Those of the page HPARAMS are of
+//! `tensorboard/plugins/hparams/plugin_data.proto`.
 //!
 //! The fields are those of `tensorboard/compat/proto/event.proto` and `summary.proto`. The frame around a message is its
 //! length, and two checksums.
@@ -31,49 +32,40 @@ impl EventRecord {
 
     /// `session_log` with status `START`: readers drop this step and later ones of earlier files.
     pub(super) fn session_start(&mut self) {
-        let mut log = Message::default();
-        log.integer(1, 1);
-        self.0.message(7, &log);
+        self.0.nested(7, |log| log.integer(1, 1));
     }
 
     /// `summary` with a `value` for each scalar: `tag` and `simple_value`.
-    pub(super) fn scalars(&mut self, scalars: &[(String, f32)]) {
-        let mut summary = Message::default();
-        for (tag, number) in scalars {
-            let mut value = Message::default();
-            value.text(1, tag);
-            value.float(2, *number);
-            summary.message(1, &value);
-        }
-        self.0.message(5, &summary);
+    pub(super) fn scalars(&mut self, scalars: &[(String, f64)]) {
+        self.0.nested(5, |summary| {
+            for (tag, number) in scalars {
+                summary.nested(1, |value| {
+                    value.text(1, tag);
+                    value.float(2, *number as f32);
+                });
+            }
+        });
     }
 
     /// `summary` with a `value` for a plugin: `tag`, an empty `tensor`, and `metadata` that names it and has its content.
     pub(super) fn plugin(&mut self, (plugin, tag): (&str, &str), content: &Message) {
-        let mut data = Message::default();
-        data.text(1, plugin);
-        data.message(2, content);
-        let mut metadata = Message::default();
-        metadata.message(1, &data);
-        // One float, zero: readers drop a value that has no tensor.
-        let mut dimension = Message::default();
-        dimension.integer(1, 1);
-        let mut shape = Message::default();
-        shape.message(2, &dimension);
-        let mut tensor = Message::default();
-        tensor.integer(1, 1);
-        tensor.message(2, &shape);
-        tensor.bytes(5, &0_f32.to_le_bytes());
         let mut value = Message::default();
         value.text(1, tag);
-        value.message(8, &tensor);
-        value.message(9, &metadata);
-        let mut summary = Message::default();
-        summary.message(1, &value);
-        self.0.message(5, &summary);
+        // One float, zero: readers drop a value that has no tensor.
+        value.nested(8, |tensor| {
+            tensor.integer(1, 1);
+            tensor.nested(2, |shape| shape.nested(2, |dimension| dimension.integer(1, 1)));
+            tensor.bytes(5, &0_f32.to_le_bytes());
+        });
+        value.nested(9, |metadata| {
+            metadata.nested(1, |data| {
+                data.text(1, plugin);
+                data.message(2, content);
+            });
+        });
+        self.0.nested(5, |summary| summary.message(1, &value));
     }
 
-    /// The message in its frame.
     pub(super) fn framed(self) -> Vec<u8> {
         let message = self.0.into_bytes();
         let length = (message.len() as u64).to_le_bytes();
@@ -84,6 +76,51 @@ impl EventRecord {
 /// CRC-32C, turned and shifted, so that the checksum of data that holds checksums is not weak.
 fn masked_crc(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+}
+
+/// The plugin, and the tags of its two messages.
+pub(super) const HPARAMS_START: (&str, &str) = ("hparams", "_hparams_/session_start_info");
+pub(super) const HPARAMS_END: (&str, &str) = ("hparams", "_hparams_/session_end_info");
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Hyperparameter {
+    /// A number.
+    Number(f64),
+    /// A word or a list.
+    Text(String),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// `HParamsPluginData` with a `session_start_info`: the settings, and when it began.
+pub(super) fn hparams_start(settings: &[(String, Hyperparameter)], started: Duration) -> Message {
+    let mut data = Message::default();
+    data.nested(3, |info| {
+        for (name, setting) in settings {
+            // An entry of a map; its value is a `google.protobuf.Value`.
+            info.nested(1, |entry| {
+                entry.text(1, name);
+                entry.nested(2, |value| match setting {
+                    Hyperparameter::Number(number) => value.double(2, *number),
+                    Hyperparameter::Text(text) => value.text(3, text),
+                    Hyperparameter::Flag(flag) => value.integer(4, i64::from(*flag)),
+                });
+            });
+        }
+        info.double(5, started.as_secs_f64());
+    });
+    data
+}
+
+/// `HParamsPluginData` with a `session_end_info`: success, and when.
+pub(super) fn hparams_end(ended: Duration) -> Message {
+    let mut data = Message::default();
+    data.nested(4, |info| {
+        info.integer(1, 1);
+        info.double(2, ended.as_secs_f64());
+    });
+    data
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::tracking_server::{Received, TrackingServer, respond};
 use super::{in_lines, push, trained};
-use crate::signals::Running;
+use crate::cli::signals::Running;
 use crate::workspace::Workspace;
 
 fn left_to_server(_: &Received, _: &mut dyn Write) -> bool {

@@ -9,13 +9,11 @@ use calmix_data::loader::Warn;
 use calmix_dist::ProcessGroup;
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, EngineSnapshot};
-use calmix_engine::loss_scale::LossScale;
-use calmix_heads::reevaluate::evaluate_head_run;
-use calmix_lifecycle::changes::same_run;
-use calmix_lifecycle::evaluation::EvalOutput;
-use calmix_lifecycle::evaluation::work_count::ignore_progress;
-use calmix_lifecycle::run_samples::BeganWith;
-use calmix_lifecycle::stored_model::model_of;
+use calmix_engine::optimiser::LossScale;
+use calmix_heads::evaluate_head::evaluate_head_run;
+use calmix_lifecycle::changes::{RunInputs, changed_recipe};
+use calmix_lifecycle::evaluation::{EvalOutput, ignore_progress};
+use calmix_lifecycle::run_files::read_model;
 use calmix_metrics::fitted_calibrator::{Fitted, FittedOn};
 use calmix_metrics::predictions::EvalModel;
 use calmix_recipe::Resolved;
@@ -27,14 +25,12 @@ use calmix_run::read;
 use calmix_run::read::inspect;
 use calmix_run::run::Paths;
 
-use super::evaluate::{EvalMode, evaluate_model};
-use crate::trainer::data::train_data::TrainData;
+use super::{EvalMode, evaluate_model};
+use crate::trainer::data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::eval_stop::EvalStop;
-use crate::trainer::ranks::step_phase::Watch;
-use crate::trainer::step::checkpoint_weights::{check_network, read_weights};
-use crate::trainer::step::engine_settings::settings;
-use crate::trainer::step::memory::MemoryNeed;
+use crate::trainer::step::Watch;
+use crate::trainer::step::engine_setup::{MemoryNeed, check_network, read_weights, settings};
 use crate::trainer::threads;
 
 /// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
@@ -56,30 +52,30 @@ pub fn evaluate_run(
         return Ok(evaluate_head_run(folder, recipe, &AtomicBool::new(false))?);
     }
     if let Some(changed) = recipe {
-        resolved = same_run(&resolved, changed, folder)?;
+        resolved = changed_recipe(&resolved, changed, folder)?;
     }
     let paths = Paths::new(folder);
-    let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints().to_path_buf() });
+    let none = || RunError::NoRun { path: paths.checkpoints().to_path_buf() };
     let FoundCheckpoint { checkpoint, .. } = newest(paths.checkpoints())?.ok_or_else(none)?;
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
-    let data = TrainData::open(recipe, &paths, Some(&BeganWith::from(&checkpoint.manifest().identity)), 1)?;
+    let data = TrainData::open(recipe, &paths, Some(&RunInputs::from(&checkpoint.manifest().identity)), 1)?;
     let settings = settings(recipe, data.samples.classes.len())?;
     MemoryNeed::of_network(&settings).check(1)?;
     check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
     // An evaluation takes no gradient, so no loss is scaled.
-    let mut weights = read_weights(&checkpoint, engine.longest_weights(), LossScale::ONE)?;
+    let mut weights = read_weights(&checkpoint, engine.max_weights_bytes(), LossScale::ONE)?;
     let mut step = checkpoint.step();
     let mut fitted = None;
     if let Some(result) = read::result(folder)? {
-        let longest = engine.longest_weights();
-        let (model, info) = model_of(folder, longest, recipe, &data.samples, None)?;
+        let max_bytes = engine.max_weights_bytes();
+        let (model, info) = read_model(folder, max_bytes, recipe, &data.samples, None)?;
         step = result.step;
         // It was refitted on new labels; the labels of the run evaluate it.
         let kept = info.calibration.filter(|map| map.fitted_on == FittedOn::Later);
-        fitted = kept.map(|map| Fitted::Map(Box::new(map)));
-        weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
+        fitted = kept.map(|map| Fitted::Calibrator(Box::new(map)));
+        weights = EngineSnapshot { weights: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
     let mode = fitted.as_ref().map_or(EvalMode::Final, EvalMode::With);
@@ -91,8 +87,8 @@ fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainEr
     let train = &resolved.recipe.train;
     let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
     let precision = train.precision.or_else(|| Precision::F32);
-    let (threads, shards) = (threads(train.threads, 1), train.shards.max(1));
-    resolved.decide(device, precision, threads, shards)?;
+    let (threads, micro_batches) = (threads(train.threads, 1), train.micro_batches.max(1));
+    resolved.decide(device, precision, threads, micro_batches)?;
     set_threads(resolved.recipe.train.threads as usize);
     Ok(())
 }

@@ -3,14 +3,14 @@
 use calmix_engine::device::{self, set_threads};
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
-use calmix_lifecycle::pretrained::backbone_file::BackboneFile;
+use calmix_lifecycle::pretrained::BackboneFile;
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
 use calmix_run::event_writer::EventWriter;
 use calmix_run::events::Note;
 use calmix_run::run::Mark;
 
+use super::OpenedRun;
 use super::checkpoint_files::{self, RunProgress};
-use super::opened_run::OpenedRun;
 use super::run_log::RunLog;
 use super::save::CheckpointSaver;
 use super::train_loop::TrainLoop;
@@ -19,9 +19,7 @@ use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::ranks::step_signals::StepSignals;
 use crate::trainer::ranks::sync::RunFingerprint;
-use crate::trainer::step::checkpoint_weights::check_network;
-use crate::trainer::step::engine_settings::settings;
-use crate::trainer::step::memory::MemoryNeed;
+use crate::trainer::step::engine_setup::{MemoryNeed, check_network, settings};
 use crate::trainer::step::stepper::Stepper;
 
 impl<'a> Trainer<'a> {
@@ -39,7 +37,7 @@ impl<'a> Trainer<'a> {
             settings.device = settings.device.of_local_rank(self.local.rank, device::visible_gpus());
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
-        let samples = data.shard_lengths(recipe, &layout).iter().sum();
+        let samples = data.samples_per_micro_batch(recipe, &layout).iter().sum();
         MemoryNeed::new(&recipe.method, &settings, samples).check(self.local.processes)?;
         if let Some(found) = &found {
             check_network(&found.checkpoint, &settings)?;
@@ -65,16 +63,16 @@ impl<'a> Trainer<'a> {
             dataset: stepper.data.samples.fingerprint.clone(),
             split: stepper.data.samples.split_hash.clone(),
             groups: recipe.train.groups,
-            shards: recipe.train.shards,
+            micro_batches: recipe.train.micro_batches,
         };
         let checkpoints = run.as_ref().map(|run| run.checkpoints(recipe.checkpoint.keep as usize));
         let mut events = match run {
             Some(run) => EventWriter::new(run, &mark, step, recipe, request.sinks)?,
             None => EventWriter::silent(recipe),
         };
-        events.begins(step);
+        events.started(step);
         for note in notes {
-            events.aside(note)?;
+            events.notify_sinks_only(note)?;
         }
         let log = RunLog::new(events, progress, recipe);
         let saver = CheckpointSaver {

@@ -4,28 +4,29 @@
 //! |---|---|
 //! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | weights, their average, momentum, as the engine encodes them |
 //! | `labelled.safetensors` | margins of the labelled samples |
-//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each shard |
+//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each micro-batch |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
 //! | `best.safetensors` | the best model so far, if the recipe selects the best |
 //! | `recipe.toml` | the recipe, so that a resumed run can name each key that changed |
 
 use calmix_core::method::MethodState;
 use calmix_data::loader::Tally;
-use calmix_engine::loss_scale::LossScale;
+use calmix_engine::optimiser::LossScale;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_run::checkpoint::Checkpoint;
 use calmix_run::events::{Finished, Starvation};
 
 use calmix_run::error::RunError;
 use calmix_run::tensor_files::sample_files::{
-    longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
+    max_labelled_bytes, max_micro_batch_bytes, read_labelled, read_unlabelled, write_labelled,
+    write_unlabelled,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::trainer::error::{StateProblem, TrainError};
 use crate::trainer::ranks::find_checkpoint::samples_of;
 use crate::trainer::ranks::layout::ParallelLayout;
-use crate::trainer::step::checkpoint_weights::{read_weights, weights_files};
+use crate::trainer::step::engine_setup::{read_weights, weights_files};
 use crate::trainer::step::step_stats::LogWindow;
 use crate::trainer::step::stepper::TrainState;
 
@@ -34,8 +35,8 @@ const STATE: &str = "state.json";
 const BEST: &str = "best.safetensors";
 const RECIPE: &str = "recipe.toml";
 
-/// Bytes of the longest `state.json`: the statistics of a million classes, or some thousand evaluations.
-const LONGEST_STATE: u64 = 16 << 20;
+/// The size limit of `state.json`: the statistics of a million classes, or some thousand evaluations.
+const MAX_STATE_BYTES: u64 = 16 << 20;
 
 /// The state of a run besides its network and its samples.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +49,6 @@ pub(crate) struct RunProgress {
     pub(crate) finished: Option<Finished>,
 }
 
-/// The best model so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Best {
     pub(crate) step: u64,
@@ -74,7 +74,7 @@ struct StateFile {
 /// The files of a checkpoint by name.
 pub(crate) type NamedFiles = Vec<(String, Vec<u8>)>;
 
-/// The state of the samples of this process's shards: every process saves its own. A file is encoded when it is written,
+/// The state of the samples of this process's micro-batches: every process saves its own. A file is encoded when it is written,
 /// since each is as large as the state itself.
 pub(crate) fn sample_files(
     step: u64,
@@ -82,9 +82,9 @@ pub(crate) fn sample_files(
     state: &TrainState,
 ) -> impl Iterator<Item = Result<(String, Vec<u8>), TrainError>> {
     let bad = move |problem: StateProblem| TrainError::State { step, problem };
-    let shards = layout.local().zip(&state.samples.shards);
-    shards.map(move |(shard, samples)| {
-        Ok((samples_of(shard), write_shard(samples).map_err(|error| bad(error.into()))?))
+    let micro_batches = layout.local().zip(&state.samples.micro_batches);
+    micro_batches.map(move |(micro_batch, samples)| {
+        Ok((samples_of(micro_batch), write_unlabelled(samples).map_err(|error| bad(error.into()))?))
     })
 }
 
@@ -126,20 +126,20 @@ pub(crate) fn restore(
     let step = checkpoint.step();
     let bad = |error: RunError| TrainError::State { step, problem: error.into() };
     let state = state(checkpoint)?;
-    let longest = train.engine.longest_weights();
-    train.engine.restore(&read_weights(checkpoint, longest, state.loss_scale)?)?;
+    let max_bytes = train.engine.max_weights_bytes();
+    train.engine.restore(&read_weights(checkpoint, max_bytes, state.loss_scale)?)?;
     let fresh = train.labelled.margins.take();
-    let labelled = checkpoint.bytes_up_to(LABELLED, longest_labelled(fresh.as_ref()))?;
+    let labelled = checkpoint.bytes_up_to(LABELLED, max_labelled_bytes(fresh.as_ref()))?;
     train.labelled.margins = read_labelled(&labelled, fresh).map_err(bad)?;
-    for (shard, samples) in layout.local().zip(&mut train.samples.shards) {
+    for (micro_batch, samples) in layout.local().zip(&mut train.samples.micro_batches) {
         let fresh = std::mem::take(samples);
-        let file = checkpoint.bytes_up_to(&samples_of(shard), longest_shard(&fresh))?;
-        *samples = read_shard(&file, fresh).map_err(bad)?;
+        let file = checkpoint.bytes_up_to(&samples_of(micro_batch), max_micro_batch_bytes(&fresh))?;
+        *samples = read_unlabelled(&file, fresh).map_err(bad)?;
     }
     train.method = state.method;
     train.skips = state.non_finite_skips;
     let best = state.best_step.map(|step| -> Result<_, TrainError> {
-        Ok(Best { step, weights: checkpoint.bytes_up_to(BEST, longest)? })
+        Ok(Best { step, weights: checkpoint.bytes_up_to(BEST, max_bytes)? })
     });
     Ok(RunProgress {
         starvation: state.starvation,
@@ -158,11 +158,12 @@ pub(crate) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, Trai
 
 /// The recipe of a checkpoint, as text.
 pub(crate) fn recipe(checkpoint: &Checkpoint) -> Result<String, TrainError> {
-    Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, calmix_recipe::LONGEST_RECIPE)?).into_owned())
+    Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, calmix_recipe::MAX_RECIPE_BYTES)?)
+        .into_owned())
 }
 
 fn state(checkpoint: &Checkpoint) -> Result<StateFile, TrainError> {
     let step = checkpoint.step();
-    serde_json::from_slice(&checkpoint.bytes_up_to(STATE, LONGEST_STATE)?)
+    serde_json::from_slice(&checkpoint.bytes_up_to(STATE, MAX_STATE_BYTES)?)
         .map_err(|error| TrainError::State { step, problem: error.into() })
 }

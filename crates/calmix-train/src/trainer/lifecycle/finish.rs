@@ -1,48 +1,38 @@
-//! The end of a run: the last evaluation, the model and its metrics.
+//! The end of a run: the last evaluation, the model, its metrics, and the files for its report.
 
 use std::cell::RefCell;
-use std::sync::atomic::AtomicBool;
 
-use calmix_data::loader::Warn;
+use calmix_data::error::DataError;
 use calmix_engine::engine::EngineSnapshot;
-use calmix_lifecycle::evaluation::final_evaluation::FinalEvaluation;
-use calmix_lifecycle::result_files::{ResultFiles, ResultingModel, selected};
+use calmix_lifecycle::evaluation::FinalEvaluation;
+use calmix_lifecycle::run_files::{ResultFiles, ResultingModel, selected};
+use calmix_metrics::margins::SampleMargins;
 use calmix_metrics::predictions::EvalModel;
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
+use calmix_recipe::Recipe;
 use calmix_run::events::{Event, Finished};
 use calmix_run::sink::WorkProgress;
+use calmix_run::tensor_files::examples::Thumbnails;
 
 use super::checkpoint_files::Best;
-use super::evaluation::{evaluate_network, keeps_best};
-use super::run_log::RunLog;
-use super::save::CheckpointSaver;
+use super::train_loop::TrainLoop;
 use crate::trainer::Outcome;
+use crate::trainer::data::TrainData;
 use crate::trainer::error::TrainError;
-use crate::trainer::eval::evaluate::{EvalMode, evaluate_model, evaluate_pseudo_labels};
-use crate::trainer::eval::report_files::{sample_margins, thumbnails};
-use crate::trainer::ranks::collect_results::broadcast_result;
+use crate::trainer::eval::{EvalMode, evaluate_model, evaluate_network, evaluate_pseudo_labels, keeps_best};
+use crate::trainer::ranks::collect_results::{broadcast_result, unreadable};
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
 
-/// A run after its last step.
-pub(crate) struct RunEnd<'a> {
-    pub(crate) stepper: Stepper,
-    pub(crate) log: RunLog<'a>,
-    pub(crate) saver: CheckpointSaver,
-    pub(crate) stop: &'a AtomicBool,
-    pub(crate) warn: Warn,
-    /// The number of steps: all of them.
-    pub(crate) step: u64,
-}
-
-impl RunEnd<'_> {
-    /// Makes the last evaluation and writes the resulting model and its metrics; or nothing, if the run has to stop before.
+impl TrainLoop<'_> {
+    /// Ends a run after its last step: makes the last evaluation and writes the resulting model and its metrics; or nothing, if
+    /// the run has to stop before.
     pub(crate) fn finish(mut self) -> Result<Outcome, TrainError> {
         // The evaluation takes long and may be abandoned or killed. The checkpoint of the end takes the place of this one.
         self.saver.try_save(self.step, &self.stepper, &mut self.log)?;
         match self.conclude() {
             // What was written since the checkpoint is cut or written again.
-            Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step: self.saver.saved.unwrap_or(0) }),
+            Err(error) if error.is_stopped() => Ok(Outcome::Stopped { step: self.saver.saved.unwrap_or(0) }),
             finished => finished.map(Outcome::Finished),
         }
     }
@@ -54,7 +44,7 @@ impl RunEnd<'_> {
             let Stepper { recipe, data, state, .. } = &self.stepper;
             let shown = RefCell::new(&mut self.log.events);
             let work = |progress: &WorkProgress| shown.borrow_mut().work(progress);
-            let stop = self.stepper.eval_stop(self.step, self.stop, &self.warn);
+            let stop = self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn);
             let stop = EvalStop { work: &work, ..stop };
             pseudo = evaluate_pseudo_labels(&state.engine, recipe, data, stop)?;
         }
@@ -70,22 +60,22 @@ impl RunEnd<'_> {
         // Where the best model is the result, this evaluation only decides which one that is.
         let is_result = !keeps_best(self.stepper.recipe.selection);
         let mode = if is_result { EvalMode::Final } else { EvalMode::MetricsOnly };
-        let stop = self.stepper.eval_stop(self.step, self.stop, &self.warn);
+        let stop = self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn);
         let evaluation = evaluate_network(&self.stepper, mode, stop, &mut self.log)?;
         let weights = self.stepper.state.engine.snapshot()?.ema;
-        Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, below: None })
+        Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, head: None })
     }
 
     /// The best model so far, if the recipe selects it; rank 0 has it.
     fn best_of_all(&self) -> Result<Option<Best>, TrainError> {
         let processes = &self.stepper.layout.processes;
-        let own = self.log.progress.best.as_ref();
+        let best = self.log.progress.best.as_ref();
         if processes.size() == 1 || !keeps_best(self.stepper.recipe.selection) {
-            return Ok(own.cloned());
+            return Ok(best.cloned());
         }
-        let step = (processes.rank() == 0).then(|| Ok::<_, TrainError>(own.map(|best| best.step)));
+        let step = (processes.rank() == 0).then(|| Ok::<_, TrainError>(best.map(|best| best.step)));
         let step = broadcast_result(processes, step)?;
-        let weights = processes.broadcast_bytes(0, own.map_or(&[][..], |best| &best.weights))?;
+        let weights = processes.broadcast_bytes(0, best.map_or(&[][..], |best| &best.weights))?;
         Ok(step.map(|step| Best { step, weights }))
     }
 
@@ -94,7 +84,7 @@ impl RunEnd<'_> {
         let engine = &mut self.stepper.state.engine;
         let last = engine.snapshot()?;
         engine.restore(&EngineSnapshot {
-            live: best.weights.clone(),
+            weights: best.weights.clone(),
             ema: best.weights.clone(),
             momentum: last.momentum.clone(),
             loss_scale: last.loss_scale,
@@ -103,7 +93,7 @@ impl RunEnd<'_> {
         let model = (best.step, EvalModel::Ema);
         let shown = RefCell::new(&mut self.log.events);
         let work = |progress: &WorkProgress| shown.borrow_mut().work(progress);
-        let stop = self.stepper.eval_stop(self.step, self.stop, &self.warn);
+        let stop = self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn);
         let stop = EvalStop { work: &work, ..stop };
         let output = evaluate_model(&state.engine, recipe, data, model, EvalMode::Final, stop);
         self.stepper.state.engine.restore(&last)?;
@@ -116,7 +106,7 @@ impl RunEnd<'_> {
             self.log.events.event(&Event::Evaluation(Box::new(evaluation)))?;
         }
         let Best { step, weights } = best;
-        Ok(ResultingModel { step, weights, evaluation, heads: None, below: None })
+        Ok(ResultingModel { step, weights, evaluation, heads: None, head: None })
     }
 
     /// Writes the files of a finished run, then its last event, then the checkpoint that marks it as finished.
@@ -138,8 +128,8 @@ impl RunEnd<'_> {
             events.event(&Event::Finished(finished.clone()))?;
             Ok(finished)
         };
-        let own = self.stepper.layout.leads().then(write);
-        let finished = broadcast_result(&self.stepper.layout.processes, own)?;
+        let finished = self.stepper.layout.leads().then(write);
+        let finished = broadcast_result(&self.stepper.layout.processes, finished)?;
         self.log.progress.finished = Some(finished.clone());
         self.saver.save(self.step, &self.stepper, &mut self.log)?;
         self.log.events.flush()?;
@@ -148,6 +138,46 @@ impl RunEnd<'_> {
 
     /// The signal by which an evaluation learns that the run has to stop.
     fn eval_stop(&self) -> EvalStop<'_> {
-        self.stepper.eval_stop(self.step, self.stop, &self.warn)
+        self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn)
     }
+}
+
+/// The margins of all samples on rank 0; on the other ranks, those of their own samples.
+pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainError> {
+    let mut margins = SampleMargins::of(&stepper.state.labelled, &stepper.state.samples);
+    let processes = &stepper.layout.processes;
+    if processes.size() > 1 {
+        let message = serde_json::to_vec(&margins).map_err(unreadable)?;
+        for other in processes.gather_bytes(0, message)?.iter().skip(1) {
+            // Every process has all labelled samples.
+            let other: SampleMargins = serde_json::from_slice(other).map_err(unreadable)?;
+            margins.unlabelled.merge(&other.unlabelled);
+        }
+    }
+    Ok(margins)
+}
+
+/// Thumbnails of samples as evaluation sees them; rank 0 makes them while the others wait.
+///
+/// # Errors
+/// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) if `stop` requests it, on all processes alike.
+pub(crate) fn thumbnails(
+    ids: &[u64],
+    recipe: &Recipe,
+    data: &TrainData,
+    stop: EvalStop<'_>,
+) -> Result<Thumbnails, TrainError> {
+    if stop.processes.rank() > 0 {
+        stop.wait_for_first()?;
+        return Ok(Thumbnails::default());
+    }
+    let thumbnails = match data.images.thumbnails(ids, recipe, stop.warn, stop.requested) {
+        Err(DataError::Interrupted) => {
+            stop.check()?;
+            return Err(TrainError::stopped());
+        }
+        thumbnails => thumbnails?,
+    };
+    stop.done()?;
+    Ok(thumbnails)
 }

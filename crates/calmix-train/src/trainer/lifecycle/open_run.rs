@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
-use calmix_engine::precision;
+use calmix_engine::{device, precision};
 use calmix_lifecycle::LifecycleError;
-use calmix_lifecycle::changes::refuse_changes;
-use calmix_lifecycle::first_files::write_first_files;
-use calmix_lifecycle::pretrained::backbone_file::BackboneFile;
-use calmix_lifecycle::run_samples::{BeganWith, RunSamples};
-use calmix_lifecycle::storage_wait::open_when_available;
-use calmix_lifecycle::table::prepared_table::prepare_missing;
+use calmix_lifecycle::changes::{RunInputs, check_unchanged};
+use calmix_lifecycle::prepared_dataset::prepare_missing;
+use calmix_lifecycle::pretrained::BackboneFile;
+use calmix_lifecycle::run_files::write_first_files;
+use calmix_lifecycle::run_samples::RunSamples;
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, uneven_rows};
@@ -20,13 +18,11 @@ use calmix_run::events::Note;
 use calmix_run::read::inspect;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunFile};
 
-use super::checkpoint_files;
-use super::opened_run::{NewRun, OpenedRun, RankZeroRun};
-use crate::trainer::Trainer;
-use crate::trainer::data::train_data::TrainData;
+use super::{NewRun, OpenedRun, RankZeroRun, checkpoint_files};
+use crate::trainer::data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::sync::RunFingerprint;
-use crate::trainer::threads;
+use crate::trainer::{Trainer, threads};
 
 impl Trainer<'_> {
     /// Starts a run: its folder, its dataset, its split, its recipe.
@@ -41,12 +37,12 @@ impl Trainer<'_> {
         let device = train.device.or_else(device::fastest);
         let precision = train.precision.or_else(|| precision::best(device));
         let threads = threads(train.threads, self.local.processes);
-        let shards = match train.shards {
+        let micro_batches = match train.micro_batches {
             0 => u32::try_from(processes).unwrap_or(u32::MAX).div_ceil(train.groups),
-            shards => shards,
+            micro_batches => micro_batches,
         };
-        let automatic = train.shards == 0;
-        recipe.decide(device, precision, threads, shards)?;
+        let is_automatic = train.micro_batches == 0;
+        recipe.decide(device, precision, threads, micro_batches)?;
         supported(&recipe, processes)?;
         BackboneFile::read(&recipe.recipe.network)?;
         let (run, table) = match from {
@@ -54,7 +50,7 @@ impl Trainer<'_> {
             NewRun::Prepared { run, table } => (run, Some(table)),
         };
         let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
-        notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
+        notes.extend(is_automatic.then(|| micro_batch_note(&recipe.recipe)).flatten());
         let data = match table {
             Some(table) => {
                 let (dataset, split) = *table;
@@ -62,7 +58,7 @@ impl Trainer<'_> {
             }
             None => self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?,
         };
-        let environment = RunEnvironment::here(
+        let environment = RunEnvironment::current(
             self.request.build.clone(),
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
@@ -98,9 +94,9 @@ impl Trainer<'_> {
         let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
         let precision = train.precision.or_else(|| was.precision.or_else(|| Precision::F32));
         let threads = if train.threads == 0 { was.threads } else { train.threads };
-        let shards = if train.shards == 0 { was.shards } else { train.shards };
-        recipe.decide(device, precision, threads, shards)?;
-        refuse_changes(&before, &recipe, folder)?;
+        let micro_batches = if train.micro_batches == 0 { was.micro_batches } else { train.micro_batches };
+        recipe.decide(device, precision, threads, micro_batches)?;
+        check_unchanged(&before, &recipe, folder)?;
         supported(&recipe, self.processes.size())?;
         let finished = match &found {
             Some(found) => checkpoint_files::finished(&found.checkpoint)?,
@@ -111,13 +107,12 @@ impl Trainer<'_> {
         }
         let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
         notes.extend(other_bits(&before, &recipe));
-        let began_with = match &found {
-            Some(found) => BeganWith::from(&found.checkpoint.manifest().identity),
-            None => BeganWith::of(folder)?,
+        let inputs = match &found {
+            Some(found) => RunInputs::from(&found.checkpoint.manifest().identity),
+            None => RunInputs::of(folder)?,
         };
         let local = self.local.processes;
-        let data =
-            self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), Some(&began_with), local))?;
+        let data = self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), Some(&inputs), local))?;
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
     }
@@ -127,31 +122,34 @@ impl Trainer<'_> {
         &self,
         text: &str,
         found: Option<FoundCheckpoint>,
-        asked: Option<&Resolved>,
+        request: Option<&Resolved>,
         folder: &Path,
     ) -> Result<OpenedRun, TrainError> {
         let paths = Paths::new(folder);
         let mut recipe = Layers::new().text(&paths.file(RunFile::Recipe)?, text).resolve()?;
-        let mut own = recipe.clone();
-        if let Some(asked) = asked {
-            own = asked.clone();
+        let mut requested = recipe.clone();
+        if let Some(request) = request {
+            requested = request.clone();
             let train = &recipe.recipe.train;
             let (device, precision) =
                 (train.device.or_else(|| Device::Cpu), train.precision.or_else(|| Precision::F32));
-            let shards = if own.recipe.train.shards == 0 { train.shards } else { own.recipe.train.shards };
-            own.decide(device, precision, train.threads, shards)?;
-            let place = &own.recipe.dataset;
+            let micro_batches = if requested.recipe.train.micro_batches == 0 {
+                train.micro_batches
+            } else {
+                requested.recipe.train.micro_batches
+            };
+            requested.decide(device, precision, train.threads, micro_batches)?;
+            let place = &requested.recipe.dataset;
             recipe.recipe.dataset.path.clone_from(&place.path);
             if !place.prepared.is_empty() {
                 recipe.recipe.dataset.prepared.clone_from(&place.prepared);
             }
-            recipe.recipe.loader = own.recipe.loader.clone();
+            recipe.recipe.loader = requested.recipe.loader.clone();
         }
         let local = self.local.processes;
         let opened = self.open_data(|| TrainData::open(&recipe.recipe, &paths, None, local));
-        let own = opened.as_ref().map(|data| self.fingerprint(&own, data));
-        let own = own.map_err(TrainError::as_text);
-        let checked = RunFingerprint::check(own, &self.processes);
+        let fingerprint = opened.as_ref().map(|data| self.fingerprint(&requested, data));
+        let checked = RunFingerprint::check(fingerprint.map_err(TrainError::as_text), &self.processes);
         let data = opened?;
         checked?;
         Ok(OpenedRun { recipe, data, found, run: None, notes: Vec::new() })
@@ -162,31 +160,31 @@ impl Trainer<'_> {
         &self,
         open: impl Fn() -> Result<TrainData, LifecycleError>,
     ) -> Result<TrainData, TrainError> {
-        Ok(open_when_available(self.request.stop, &self.request.warn, open)?)
+        Ok(self.request.open_when_available(open)?)
     }
 
     pub(crate) fn fingerprint(&self, recipe: &Resolved, data: &TrainData) -> RunFingerprint {
         RunFingerprint {
             version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
-            recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
+            recipe: self.recipe_hash.clone().unwrap_or_else(|| recipe.hash()),
             dataset: data.samples.fingerprint.clone(),
             labels: data.samples.split_hash.clone(),
         }
     }
 }
 
-/// Warns if the number of processes decides the number of shards: the result then differs from that of one process.
-fn shard_note(recipe: &Recipe) -> Option<Note> {
-    let (shards, train) = (recipe.train.shards, &recipe.train);
+/// Warns if the number of processes decides the number of micro-batches: the result then differs from that of one process.
+fn micro_batch_note(recipe: &Recipe) -> Option<Note> {
+    let (micro_batches, train) = (recipe.train.micro_batches, &recipe.train);
     let rows = train.batch + 2 * recipe.unlabelled();
-    (shards > 1).then(|| Note {
+    (micro_batches > 1).then(|| Note {
         step: 0,
         text: format!(
-            "{shards} processes split each batch into {shards} shards: batch normalisation sees {} of {rows} rows at a time, \
+            "{micro_batches} processes split each batch into {micro_batches} micro-batches: batch normalisation sees {} of {rows} rows at a time, \
              so the result differs from that of one process",
-            rows / shards
+            rows / micro_batches
         ),
-        hint: format!("to compare runs on different numbers of processes, start all of them with train.shards={shards}"),
+        hint: format!("to compare runs on different numbers of processes, start all of them with train.micro_batches={micro_batches}"),
     })
 }
 
@@ -204,27 +202,27 @@ fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
 /// Refuses settings that recipes can express but this version cannot run.
 fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
     let train = &recipe.recipe.train;
-    let (groups, shards) = (train.groups, train.shards);
+    let (groups, micro_batches) = (train.groups, train.micro_batches);
     if recipe.recipe.has_vectors() {
         let sentence = "dataset.source = \"vectors\" is trained by `calmix train --features VECTORS`";
-        return Err(TrainError::Unsupported(sentence.to_owned()));
+        return Err(TrainError::unsupported(sentence));
     }
     if recipe.recipe.has_head() {
         let sentence = "network.train = \"head\" is trained by `calmix`, in one process and without libtorch: `calmix train` \
                         or `calmix resume`, without --processes and without a launcher; several processes can only compute \
                         its features: calmix train --features-only";
-        return Err(TrainError::Unsupported(sentence.to_owned()));
+        return Err(TrainError::unsupported(sentence));
     }
-    if u64::from(groups) * u64::from(shards) < processes as u64 {
-        return Err(TrainError::TooManyProcesses { processes, groups, shards });
+    if u64::from(groups) * u64::from(micro_batches) < processes as u64 {
+        return Err(TrainError::TooManyProcesses { processes, groups, micro_batches });
     }
-    if let Some(sentence) = uneven_rows(&recipe.recipe, shards) {
-        return Err(TrainError::Unsupported(format!("train.shards = {shards}: {sentence}")));
+    if let Some(sentence) = uneven_rows(&recipe.recipe, micro_batches) {
+        return Err(TrainError::unsupported(format!("train.micro_batches = {micro_batches}: {sentence}")));
     }
-    if shards > 1 && train.batch_norm == BatchNorm::Sync {
-        let sentence = "train.batch_norm = \"sync\" is not supported with several shards per group: use \"shard\", or \
-                        one shard per group (train.shards = 1, with train.groups for a larger batch)";
-        return Err(TrainError::Unsupported(sentence.to_owned()));
+    if micro_batches > 1 && train.batch_norm == BatchNorm::Sync {
+        let sentence = "train.batch_norm = \"sync\" is not supported with several micro-batches per group: use \"micro-batch\", or \
+                        one micro-batch per group (train.micro_batches = 1, with train.groups for a larger batch)";
+        return Err(TrainError::unsupported(sentence));
     }
     Ok(())
 }
@@ -234,13 +232,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn automatic_shards_are_told() {
+    fn automatic_micro_batches_are_reported() {
         let mut recipe = Recipe::default();
-        recipe.train.shards = 1;
-        assert!(shard_note(&recipe).is_none());
-        recipe.train.shards = 8;
-        let note = shard_note(&recipe).unwrap();
+        recipe.train.micro_batches = 1;
+        assert!(micro_batch_note(&recipe).is_none());
+        recipe.train.micro_batches = 8;
+        let note = micro_batch_note(&recipe).unwrap();
         assert!(note.text.contains("batch normalisation sees 120 of 960 rows at a time"), "{}", note.text);
-        assert!(note.hint.ends_with("train.shards=8"), "{}", note.hint);
+        assert!(note.hint.ends_with("train.micro_batches=8"), "{}", note.hint);
     }
 }

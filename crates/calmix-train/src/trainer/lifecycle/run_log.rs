@@ -1,15 +1,18 @@
-//! Decides what a run logs of its steps and evaluations, and when.
+//! What a run logs of its steps and evaluations, when, and its pace.
 
-use calmix_data::loader::SkippedSample;
+use std::time::{Duration, Instant};
+
+use calmix_data::loader::{Counters, SkippedSample};
 use calmix_engine::learn::StepOutput;
-use calmix_lifecycle::evaluation::EvalOutput;
-use calmix_lifecycle::evaluation::evaluation_log::EvaluationLog;
+use calmix_lifecycle::evaluation::{EvalOutput, EvaluationLog};
 use calmix_recipe::Recipe;
 use calmix_run::event_writer::EventWriter;
-use calmix_run::events::{Event, Loss, Note, Step};
+use calmix_run::events::Collectives;
+use calmix_run::events::{Event, Loss, Note, Pace, Pacer, Reading, Step};
 
 use super::checkpoint_files::RunProgress;
 use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::step::step_stats::{LogWindow, StepStats};
 use crate::trainer::step::stepper::{StepResult, Stepper};
 
@@ -26,20 +29,19 @@ impl<'a> RunLog<'a> {
         Self { events, progress, evaluations: EvaluationLog::new(recipe) }
     }
 
-    /// Whether a step was evaluated.
     pub(crate) fn has_evaluated(&self, step: u64) -> bool {
         self.progress.history.iter().any(|seen| seen.step == step)
     }
 
-    /// Writes the result of a step; in full if it `logs`.
+    /// Writes the result of a step; in full if it `is_logged`.
     pub(crate) fn step(
         &mut self,
         step: u64,
         result: StepResult,
-        logs: bool,
+        is_logged: bool,
         stepper: &Stepper,
     ) -> Result<(), TrainError> {
-        let (StepResult::Learnt { status, .. } | StepResult::Undone { status, .. }) = &result else {
+        let (StepResult::Trained { status, .. } | StepResult::Skipped { status, .. }) = &result else {
             return Ok(());
         };
         let skip =
@@ -50,22 +52,22 @@ impl<'a> RunLog<'a> {
         let corrupt = stepper.recipe.loader.corrupt();
         self.progress.tally.add(status.seen as usize, &skipped, corrupt)?;
         match result {
-            StepResult::Lost => {}
-            StepResult::Undone { problem, .. } => {
+            StepResult::NoBatch => {}
+            StepResult::Skipped { problem, .. } => {
                 let hint = "if it happens again, lower the learning rate, clip the gradient or use f32";
                 let note = Note { step, text: problem, hint: hint.to_owned() };
                 self.events.event(&Event::Note(note))?;
             }
-            StepResult::Learnt { rate, output, stats, .. } => {
-                self.progress.window.add(&stats, output.moved);
+            StepResult::Trained { rate, output, stats, .. } => {
+                self.progress.window.add(&stats, output.updated);
                 let window =
-                    if logs { std::mem::take(&mut self.progress.window) } else { LogWindow::default() };
+                    if is_logged { std::mem::take(&mut self.progress.window) } else { LogWindow::default() };
                 let event = Step {
                     skipped: Some(skipped.len() as u64).filter(|&count| count > 0),
                     ..step_event(step, rate, &output, (&stats, &window), stepper)
                 };
-                let note = self.progress.starvation.see(&event);
-                if logs {
+                let note = self.progress.starvation.update(&event);
+                if is_logged {
                     self.events.event(&Event::Step(Box::new(event)))?;
                 }
                 if let Some(note) = note {
@@ -101,7 +103,7 @@ fn step_event(
     Step {
         learning_rate: rate,
         gradient_norm: Some(output.gradient_norm as f32),
-        utilisation: stats.feedback.in_use.mean().filter(|_| stepper.method.base.weighs_unlabelled()),
+        utilisation: stats.feedback.utilisation.mean().filter(|_| stepper.method.base.has_unlabelled_loss()),
         impurity: window.pseudo.impurity(),
         impurity_of: window.pseudo.impurity_of(),
         pseudo: window.pseudo.metrics(),
@@ -119,4 +121,69 @@ fn corrupt_note(step: u64, first: &SkippedSample) -> Note {
         text: format!("sample {} is corrupt ({}); another sample replaces it", first.id, first.problem),
         hint: "repair the dataset; `calmix prepare` shows how many samples are corrupt".to_owned(),
     }
+}
+
+/// Reads the clocks and counters of a run.
+pub(crate) struct Timer {
+    began: Instant,
+    pacer: Pacer,
+    exchanged: (u64, Duration, Collectives),
+    first_step: u64,
+    /// When the pace between two intervals is due next.
+    next_estimate: Duration,
+}
+
+/// The time between two paces within an interval.
+const ESTIMATE_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Timer {
+    pub(crate) fn new(layout: &ParallelLayout, first_step: u64, last_step: u64) -> Self {
+        let pacer = Pacer::new(first_step, last_step);
+        let (began, exchanged) = (Instant::now(), exchanged(layout));
+        Self { began, pacer, exchanged, first_step, next_estimate: ESTIMATE_INTERVAL }
+    }
+
+    /// The pace since the last interval.
+    pub(crate) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
+        let reading = self.reading(step, layout, counters);
+        self.next_estimate = reading.elapsed + ESTIMATE_INTERVAL;
+        self.pacer.step(reading.elapsed);
+        self.pacer.pace(reading)
+    }
+
+    /// The pace since the last interval, from time to time. The first step alone is not representative, since libtorch warms
+    /// up in it.
+    pub(crate) fn current_pace(
+        &mut self,
+        step: u64,
+        layout: &ParallelLayout,
+        counters: Counters,
+    ) -> Option<Pace> {
+        let reading = self.reading(step, layout, counters);
+        self.pacer.step(reading.elapsed);
+        if step < self.first_step + 2 || reading.elapsed < self.next_estimate {
+            return None;
+        }
+        self.next_estimate = reading.elapsed + ESTIMATE_INTERVAL;
+        // A copy: the interval still begins where the last one ended.
+        Some(self.pacer.clone().pace(reading))
+    }
+
+    fn reading(&self, step: u64, layout: &ParallelLayout, counters: Counters) -> Reading {
+        let (now, before) = (exchanged(layout), self.exchanged);
+        let since = (now.0 - before.0, now.1.saturating_sub(before.1), now.2.since(before.2));
+        Reading {
+            step,
+            // Of all processes: a micro-batch has as many images whoever runs it.
+            images: counters.images * layout.all() as u64 / layout.local().len().max(1) as u64,
+            elapsed: self.began.elapsed(),
+            waited: counters.waited,
+            exchanged: (layout.processes.size() > 1).then_some(since),
+        }
+    }
+}
+
+/// The communication of this process with the others: bytes sent, time, collectives.
+fn exchanged(layout: &ParallelLayout) -> (u64, Duration, Collectives) {
+    (layout.processes.sent(), layout.processes.waited(), layout.collectives())
 }

@@ -11,7 +11,7 @@ use super::checkpoint_files;
 use super::run_log::RunLog;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::collect_results::{all_gather_results, broadcast_result};
-use crate::trainer::ranks::step_phase::StepPhase;
+use crate::trainer::step::StepPhase;
 use crate::trainer::step::stepper::Stepper;
 
 /// Saves the checkpoints of a run.
@@ -37,11 +37,11 @@ impl CheckpointSaver {
     ) -> Result<(), TrainError> {
         match self.save(step, stepper, log) {
             Ok(()) => {
-                log.events.recovered();
+                log.events.clear_failure();
                 Ok(())
             }
             Err(error @ TrainError::Processes(_)) => Err(error),
-            Err(error) => log.events.failed(error),
+            Err(error) => log.events.handle_failure(error),
         }
     }
 
@@ -62,7 +62,7 @@ impl CheckpointSaver {
         let journal = log.events.mark();
         let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
             let journal = journal?;
-            let writer = if is_saved { checkpoints.begin_in_place(step) } else { checkpoints.begin(step) };
+            let writer = if is_saved { checkpoints.begin_replacement(step) } else { checkpoints.begin(step) };
             Ok((writer?, journal))
         });
         let folder = |begun: &Result<(Writer<'_>, Mark), TrainError>| match begun {
@@ -89,19 +89,20 @@ impl CheckpointSaver {
             }
             Ok(written)
         };
-        let own = write();
+        let written = write();
         stepper.watch.enter(StepPhase::Save, step);
-        let written = all_gather_results(processes, own)?.concat();
+        let written = all_gather_results(processes, written)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));
-        let trouble = committed
-            .map(|committed| committed.map(|committed| committed.trouble.map(|error| error.to_string())));
-        let trouble = broadcast_result(processes, trouble)?;
+        let cleanup_error = committed.map(|committed| {
+            committed.map(|committed| committed.cleanup_error.map(|error| error.to_string()))
+        });
+        let cleanup_error = broadcast_result(processes, cleanup_error)?;
         self.saved = Some(step);
-        if let Some(trouble) = trouble {
-            let text = format!("an old checkpoint could not be deleted: {trouble}");
+        if let Some(cleanup_error) = cleanup_error {
+            let text = format!("an old checkpoint could not be deleted: {cleanup_error}");
             let hint = "the new one is complete; delete the old one by hand".to_owned();
-            log.events.aside(Note { step, text, hint })?;
+            log.events.notify_sinks_only(Note { step, text, hint })?;
         }
         Ok(())
     }

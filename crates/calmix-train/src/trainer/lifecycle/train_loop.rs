@@ -13,15 +13,12 @@ use calmix_data::error::DataError;
 use calmix_data::loader::Warn;
 use calmix_run::events::Note;
 
-use super::evaluation::evaluate_network;
-use super::finish::RunEnd;
-use super::run_log::RunLog;
+use super::run_log::{RunLog, Timer};
 use super::save::CheckpointSaver;
-use super::timer::Timer;
 use crate::trainer::Outcome;
-use crate::trainer::data::next_batch::next_batch;
+use crate::trainer::data::next_batch;
 use crate::trainer::error::TrainError;
-use crate::trainer::eval::evaluate::EvalMode;
+use crate::trainer::eval::{EvalMode, evaluate_network};
 use crate::trainer::ranks::collect_results::all_gather_results;
 use crate::trainer::ranks::step_signals::StepSignals;
 use crate::trainer::ranks::sync::Heartbeat;
@@ -38,7 +35,7 @@ pub(crate) struct TrainLoop<'a> {
     pub(crate) step: u64,
 }
 
-impl<'a> TrainLoop<'a> {
+impl TrainLoop<'_> {
     /// Trains to the end, or until a request to stop.
     pub(crate) fn run(mut self) -> Result<Outcome, TrainError> {
         let recipe = self.stepper.recipe.clone();
@@ -50,7 +47,7 @@ impl<'a> TrainLoop<'a> {
         while self.step < total {
             if std::mem::take(&mut evaluates) {
                 match self.evaluate() {
-                    Err(TrainError::Abandoned) => return self.stopped(),
+                    Err(error) if error.is_stopped() => return self.stopped(),
                     evaluated => evaluated?,
                 }
             }
@@ -64,21 +61,21 @@ impl<'a> TrainLoop<'a> {
                 Ok(batch) => batch,
                 Err(error) => return self.end_without_batch(Some(error)),
             };
-            let logs = (batch.step + 1).is_multiple_of(recipe.log.every) || batch.step + 1 == total;
+            let is_logged = (batch.step + 1).is_multiple_of(recipe.log.every) || batch.step + 1 == total;
             let report = self.stepper.step(&batch, self.signals.heartbeat())?;
             if let Some(straggler) =
-                self.signals.read(&report.heartbeats, &self.stepper.layout.shards_by_rank())
+                self.signals.read(&report.heartbeats, &self.stepper.layout.micro_batches_by_rank())
             {
-                self.log.events.aside(straggler)?;
+                self.log.events.notify_sinks_only(straggler)?;
             }
-            if let StepResult::Lost = report.result {
+            if let StepResult::NoBatch = report.result {
                 return self.end_without_batch(None);
             }
             self.step = batch.step + 1;
-            self.log.step(self.step, report.result, logs, &self.stepper)?;
+            self.log.step(self.step, report.result, is_logged, &self.stepper)?;
             let waited = self.stepper.layout.processes.waited().saturating_sub(waited);
-            self.signals.worked(start.elapsed().saturating_sub(waited));
-            if logs {
+            self.signals.set_busy(start.elapsed().saturating_sub(waited));
+            if is_logged {
                 self.log.events.pace(&timer.pace(self.step, &self.stepper.layout, batches.counters()))?;
             } else if let Some(pace) = timer.current_pace(self.step, &self.stepper.layout, batches.counters())
             {
@@ -91,14 +88,7 @@ impl<'a> TrainLoop<'a> {
             }
         }
         drop(batches);
-        self.end().finish()
-    }
-
-    /// Does what is left to do after the last step.
-    fn end(self) -> RunEnd<'a> {
-        let stop = self.signals.stop();
-        let Self { stepper, log, saver, warn, step, .. } = self;
-        RunEnd { stepper, log, saver, stop, warn, step }
+        self.finish()
     }
 
     fn evaluate(&mut self) -> Result<(), TrainError> {
@@ -114,25 +104,25 @@ impl<'a> TrainLoop<'a> {
     }
 
     /// Ends a run at the boundary between two steps, since a process has no batch for the next one: this process, for the
-    /// reason in `own`, or another.
+    /// reason in `error`, or another.
     ///
     /// # Errors
     /// Why there is no batch, unless the run has to stop; the state is saved in any case, if possible.
-    fn end_without_batch(mut self, own: Option<DataError>) -> Result<Outcome, TrainError> {
-        if own.is_some() && self.stepper.layout.processes.size() > 1 {
+    fn end_without_batch(mut self, error: Option<DataError>) -> Result<Outcome, TrainError> {
+        if error.is_some() && self.stepper.layout.processes.size() > 1 {
             // The other ranks are about to gather the status of the step: this one must take part, or they would wait in vain.
             let blank = self.stepper.data.blank_batch(self.step, &self.stepper.partition);
-            self.stepper.step(&blank, Heartbeat { lost: true, ..self.signals.heartbeat() })?;
+            self.stepper.step(&blank, Heartbeat { no_batch: true, ..self.signals.heartbeat() })?;
         }
-        let own = own.filter(|error| !matches!(error, DataError::Interrupted)).map_or(Ok(()), Err);
-        match all_gather_results(&self.stepper.layout.processes, own) {
+        let result = error.filter(|error| !matches!(error, DataError::Interrupted)).map_or(Ok(()), Err);
+        match all_gather_results(&self.stepper.layout.processes, result) {
             Ok(_) => self.stopped(),
             Err(error @ TrainError::Processes(_)) => Err(error),
             Err(error) => {
                 if let Err(problem) = self.saver.save(self.step, &self.stepper, &mut self.log) {
                     let text = format!("the checkpoint could not be saved either: {problem}");
                     let hint = "the last checkpoint is intact".to_owned();
-                    self.log.events.aside(Note { step: self.step, text, hint })?;
+                    self.log.events.notify_sinks_only(Note { step: self.step, text, hint })?;
                 }
                 self.log.events.flush()?;
                 Err(error)

@@ -25,20 +25,20 @@ impl ErrorMessage {
 
 /// Broadcasts rank 0's result; the other ranks receive its error as text.
 ///
-/// `own` is used on rank 0 only.
+/// `local` is used on rank 0 only.
 pub(crate) fn broadcast_result<T: Serialize + DeserializeOwned, E: Into<TrainError>>(
     processes: &ProcessGroup,
-    own: Option<Result<T, E>>,
+    local: Option<Result<T, E>>,
 ) -> Result<T, TrainError> {
-    let own = own.map(|own| own.map_err(Into::into));
+    let local = local.map(|local| local.map_err(Into::into));
     if processes.size() == 1 {
-        return own.unwrap_or_else(|| unreachable!("rank 0 has a result"));
+        return local.unwrap_or_else(|| unreachable!("rank 0 has a result"));
     }
-    let message = own.as_ref().map(|own| own.as_ref().map_err(ErrorMessage::of));
+    let message = local.as_ref().map(|local| local.as_ref().map_err(ErrorMessage::of));
     let message = serde_json::to_vec(&message).map_err(unreadable)?;
     let received = processes.broadcast_bytes(0, &message)?;
-    if let Some(own) = own {
-        return own;
+    if let Some(local) = local {
+        return local;
     }
     let received: Option<Result<T, ErrorMessage>> = serde_json::from_slice(&received).map_err(unreadable)?;
     let nothing = || Err(ErrorMessage { text: "it has no result".to_owned(), mistake: false });
@@ -49,12 +49,12 @@ pub(crate) fn broadcast_result<T: Serialize + DeserializeOwned, E: Into<TrainErr
 /// text.
 pub(crate) fn all_gather_results<T: Serialize + DeserializeOwned, E: Into<TrainError>>(
     processes: &ProcessGroup,
-    own: Result<T, E>,
+    local: Result<T, E>,
 ) -> Result<Vec<T>, TrainError> {
-    let own = own.map_err(Into::into);
-    let message = serde_json::to_vec(&own.as_ref().map_err(ErrorMessage::of)).map_err(unreadable)?;
+    let local = local.map_err(Into::into);
+    let message = serde_json::to_vec(&local.as_ref().map_err(ErrorMessage::of)).map_err(unreadable)?;
     let received = processes.all_gather_bytes(&message)?;
-    own?;
+    local?;
     let read = |(process, message): (usize, Vec<u8>)| {
         let result: Result<T, ErrorMessage> = serde_json::from_slice(&message).map_err(unreadable)?;
         result.map_err(|error| error.into_error(process))

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_data::loader::Warn;
 use calmix_dist::ProcessGroup;
-use calmix_lifecycle::evaluation::work_count::TellWork;
+use calmix_lifecycle::evaluation::ProgressFn;
 
-use super::step_phase::{StepPhase, Watch};
 use crate::trainer::error::TrainError;
+use crate::trainer::step::{StepPhase, Watch};
 
 /// Whether this process has received a request to stop, and how it learns of requests to the others.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) struct EvalStop<'a> {
     pub(crate) watch: &'a Watch,
     pub(crate) warn: &'a Warn,
     /// Receives the progress of the evaluation.
-    pub(crate) work: TellWork<'a>,
+    pub(crate) work: ProgressFn<'a>,
     /// The number of steps so far.
     pub(crate) step: u64,
 }
@@ -30,11 +30,11 @@ impl EvalStop<'_> {
     /// Fails if a process received a request to stop. All processes have to call it the same number of times.
     ///
     /// # Errors
-    /// [`TrainError::Abandoned`] with all processes alike, or a lost process.
+    /// [`LifecycleError::Stopped`](calmix_lifecycle::LifecycleError::Stopped) with all processes alike, or a lost process.
     pub(crate) fn check(&self) -> Result<(), TrainError> {
         self.watch.enter(StepPhase::Evaluate, self.step);
         match self.gather(false)? {
-            (true, _) => Err(TrainError::Abandoned),
+            (true, _) => Err(TrainError::stopped()),
             _ => Ok(()),
         }
     }
@@ -53,16 +53,13 @@ impl EvalStop<'_> {
         loop {
             match self.gather(false)? {
                 (_, true) => return Ok(()),
-                (true, _) => return Err(TrainError::Abandoned),
+                (true, _) => return Err(TrainError::stopped()),
                 _ => {}
             }
         }
     }
 
     /// On rank 0: tells the ranks that wait for it to continue.
-    ///
-    /// # Errors
-    /// A lost process.
     pub(crate) fn done(&self) -> Result<(), TrainError> {
         self.gather(true).map(drop)
     }
@@ -73,8 +70,8 @@ impl EvalStop<'_> {
         if self.processes.size() == 1 {
             return Ok((stop, done));
         }
-        let own = if stop { STOP } else { 0 } | if done { DONE } else { 0 };
-        let all = self.processes.all_gather_bytes(&[own])?;
+        let flags = if stop { STOP } else { 0 } | if done { DONE } else { 0 };
+        let all = self.processes.all_gather_bytes(&[flags])?;
         let says = |bytes: &Vec<u8>, what| bytes.iter().any(|byte| byte & what != 0);
         Ok((all.iter().any(|bytes| says(bytes, STOP)), all.first().is_some_and(|bytes| says(bytes, DONE))))
     }

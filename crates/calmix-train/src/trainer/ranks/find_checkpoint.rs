@@ -24,11 +24,11 @@ pub(crate) fn find_checkpoint(
     let listed = (rank == 0).then(|| steps(folder).map(|steps| steps.into_iter().collect::<Vec<u64>>()));
     let mut skipped = Vec::new();
     for step in broadcast_result(processes, listed)?.into_iter().rev() {
-        let own = Checkpoint::of_files(folder, step, |name, identity| {
-            let shards = identity.groups as usize * identity.shards as usize;
-            is_read_by(name, shards, rank, size)
+        let local = Checkpoint::of_files(folder, step, |name, identity| {
+            let micro_batches = identity.groups as usize * identity.micro_batches as usize;
+            is_read_by(name, micro_batches, rank, size)
         });
-        let said = match &own {
+        let damage = match &local {
             Ok(_) => Ok(None),
             Err(Fault::Damaged(reason)) => Ok(Some(reason.to_string())),
             Err(Fault::Unreadable(error)) => Err(TrainError::RemoteError {
@@ -40,8 +40,8 @@ pub(crate) fn find_checkpoint(
                 Err(RunError::OtherFormat { path: path.clone(), format: *format }.into())
             }
         };
-        let damage = all_gather_results(processes, said)?.into_iter().flatten().next();
-        match (own, damage) {
+        let damage = all_gather_results(processes, damage)?.into_iter().flatten().next();
+        match (local, damage) {
             (Ok(checkpoint), None) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
             (Err(Fault::Damaged(reason)), _) => skipped.push(SkippedCheckpoint { step, reason }),
             (_, damage) => {
@@ -56,14 +56,14 @@ pub(crate) fn find_checkpoint(
     Err(RunError::NoneUsable { folder: folder.to_owned(), skipped }.into())
 }
 
-/// The file with the samples of a shard.
-pub(crate) fn samples_of(shard: usize) -> String {
-    format!("samples-{shard}.safetensors")
+/// The file with the samples of a micro-batch.
+pub(crate) fn samples_of(micro_batch: usize) -> String {
+    format!("samples-{micro_batch}.safetensors")
 }
 
-/// Whether a rank has to read a file of a checkpoint of a run with `shards` shards in all: every file, except the samples
-/// of shards that other ranks run.
-fn is_read_by(name: &str, shards: usize, rank: usize, size: usize) -> bool {
-    let own = held(shards, rank, size);
-    !name.starts_with("samples-") || own.into_iter().any(|shard| samples_of(shard) == name)
+/// Whether a rank has to read a file of a checkpoint of a run with `micro_batches` micro-batches in all: every file, except the
+/// samples of micro-batches that other ranks run.
+fn is_read_by(name: &str, micro_batches: usize, rank: usize, size: usize) -> bool {
+    !name.starts_with("samples-")
+        || held(micro_batches, rank, size).any(|micro_batch| samples_of(micro_batch) == name)
 }

@@ -12,10 +12,8 @@ pub(crate) struct Decoder<'a>(&'a [u8]);
 
 /// A number of a fixed length.
 pub(crate) trait WireNumber: Copy {
-    /// Appends its bytes.
     fn write(self, to: &mut Vec<u8>);
 
-    /// Reads whole numbers.
     fn read(bytes: &[u8], to: &mut Vec<Self>);
 
     const BYTES: usize;
@@ -40,7 +38,6 @@ macro_rules! numbers {
 numbers!(u8, u32, u64, f32, f64);
 
 impl Encoder {
-    /// Adds a list.
     pub(crate) fn add<T: WireNumber>(&mut self, list: &[T]) {
         self.0.extend_from_slice(&(list.len() as u64).to_le_bytes());
         for number in list {
@@ -52,7 +49,6 @@ impl Encoder {
         self.0
     }
 
-    /// Bytes so far.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -74,7 +70,6 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The next list.
     pub(crate) fn list<T: WireNumber>(&mut self) -> Result<Vec<T>, TrainError> {
         let mut list = Vec::new();
         self.read(&mut list)?;

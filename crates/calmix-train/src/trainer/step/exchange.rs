@@ -1,4 +1,4 @@
-//! What the processes of a run exchange between the two halves of a step.
+//! Gathers what the plan needs from all processes, between the two halves of a step.
 //!
 //! One all-gather over all processes: heartbeat, status of the batch, labelled margins of all groups, sums that the
 //! plan needs. One all-gather in each group: ids, logits, features and APM of its rows. With one group the two are one.
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use calmix_core::matrix::Matrix;
-use calmix_core::observation::{Known, Observation, RowMargins, Rows};
+use calmix_core::micro_batching::MicroBatchRows;
+use calmix_core::observation::{Observation, PlanInput, RowMargins, Rows};
 use calmix_core::pseudo::{Base, BaseState, PseudoLabels, Sums};
-use calmix_core::sharding::ShardRows;
 
-use super::visits::ShardVisits;
+use super::visits::BatchVisits;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::{GroupMembership, ParallelLayout};
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat};
@@ -22,12 +22,12 @@ use crate::trainer::ranks::wire::{Decoder, Encoder};
 pub(crate) struct Gathered<'a> {
     pub(crate) heartbeats: Vec<Heartbeat>,
     pub(crate) status: BatchStatus,
-    /// Labelled rows of all groups, in the order of groups, shards and rows.
+    /// Labelled rows of all groups, in the order of groups, micro-batches and rows.
     pub(crate) labelled_ids: Cow<'a, [u64]>,
     pub(crate) margins: Cow<'a, [f64]>,
-    /// Sums over all shards.
+    /// Sums over all micro-batches.
     pub(crate) sums: Sums,
-    /// The groups that this process runs shards of.
+    /// The groups that this process runs micro-batches of.
     pub(crate) groups: Vec<GroupRows<'a>>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct BatchRows<'a> {
 pub(crate) fn gather<'a>(
     layout: &ParallelLayout,
     seen: Observation<'a>,
-    visits: &'a ShardVisits,
+    visits: &'a BatchVisits,
     heartbeat: Heartbeat,
     status: &BatchStatus,
 ) -> Result<Gathered<'a>, TrainError> {
@@ -66,38 +66,38 @@ pub(crate) fn gather<'a>(
             labelled_ids: seen.labelled.ids.into(),
             margins: visits.margins.as_slice().into(),
             sums: add_up(&visits.sums),
-            groups: groups().map(|group| GroupRows::lent(&seen, visits, group)).collect(),
+            groups: groups().map(|group| GroupRows::borrowed(&seen, visits, group)).collect(),
         });
     }
     let one_group = layout.groups() == 1;
     let mut message = Encoder::default();
     message.add(&heartbeat.bytes());
     message.add(&status.short());
-    // And the lengths of two lists that have no entries without a shard.
+    // And the lengths of two lists that have no entries without a micro-batch.
     let fixed = message.len() + 2 * size_of::<u64>();
     message.add(seen.labelled.ids);
     message.add(&visits.margins);
-    visits.sums.iter().for_each(|sums| message.add(&sums.numbers()));
+    visits.sums.iter().for_each(|sums| message.add(&sums.to_vec()));
     if one_group {
         groups().for_each(|group| encode_rows(&mut message, &seen, visits, group));
     }
     let (mut heartbeats, mut statuses, mut sums) = (Vec::new(), Vec::new(), Vec::new());
     let (mut labelled_ids, mut margins) = (Vec::new(), Vec::new());
-    let mut rows = GroupRows::like(&seen, visits);
-    let shards: Vec<Range<usize>> = (0..layout.processes.size()).map(|rank| layout.shards_of(rank)).collect();
-    let message = padded(message.bytes(), fixed, layout.local().len(), &shards);
-    for (message, shards) in layout.processes.all_gather_fixed(&message)?.iter().zip(shards) {
+    let mut rows = GroupRows::empty_like(&seen, visits);
+    let micro_batches = layout.micro_batches_by_rank();
+    let message = padded(message.bytes(), fixed, layout.local().len(), &micro_batches);
+    for (message, micro_batches) in layout.processes.all_gather_fixed(&message)?.iter().zip(micro_batches) {
         let mut message = Decoder::new(message);
         let unreadable = || TrainError::UnreadableMessage(None);
         heartbeats.push(Heartbeat::read(&message.list::<u8>()?).ok_or_else(unreadable)?);
         statuses.push(<[u64; 3]>::try_from(message.list()?).map_err(|_| unreadable())?);
         message.read(&mut labelled_ids)?;
         message.read(&mut margins)?;
-        for _ in shards.clone() {
-            sums.push(Sums::read(&message.list()?));
+        for _ in micro_batches.clone() {
+            sums.push(Sums::from_slice(&message.list()?));
         }
         if one_group {
-            for _ in shards {
+            for _ in micro_batches {
                 rows.decode(&mut message)?;
             }
         }
@@ -117,50 +117,50 @@ pub(crate) fn gather<'a>(
     })
 }
 
-/// Gathers the rows of a group from the processes that run its shards.
+/// Gathers the rows of a group from the processes that run its micro-batches.
 fn gather_group<'a>(
     group: &GroupMembership,
     seen: &Observation<'a>,
-    visits: &'a ShardVisits,
+    visits: &'a BatchVisits,
 ) -> Result<GroupRows<'a>, TrainError> {
     if group.processes.size() == 1 {
-        return Ok(GroupRows::lent(seen, visits, group));
+        return Ok(GroupRows::borrowed(seen, visits, group));
     }
     let mut message = Encoder::default();
     encode_rows(&mut message, seen, visits, group);
-    let mut rows = GroupRows::like(seen, visits);
-    let message = padded(message.bytes(), 0, group.shards().len(), group.members());
-    for (message, shards) in group.processes.all_gather_fixed(&message)?.iter().zip(group.members()) {
+    let mut rows = GroupRows::empty_like(seen, visits);
+    let message = padded(message.bytes(), 0, group.micro_batches().len(), group.members());
+    for (message, micro_batches) in group.processes.all_gather_fixed(&message)?.iter().zip(group.members()) {
         let mut message = Decoder::new(message);
-        for _ in shards.clone() {
+        for _ in micro_batches.clone() {
             rows.decode(&mut message)?;
         }
     }
     Ok(rows)
 }
 
-/// A message as long as that of the process with the most shards, because all messages of a gather have the same length. It has
-/// `fixed` bytes, and after them as many for each shard.
-fn padded(mut message: Vec<u8>, fixed: usize, own: usize, shards: &[Range<usize>]) -> Vec<u8> {
-    let most = shards.iter().map(Range::len).max().unwrap_or(0);
-    let each = message.len().saturating_sub(fixed) / own.max(1);
-    message.resize(fixed + each * most, 0);
+/// A message as long as that of the process with the most micro-batches, because all messages of a gather have the same length.
+/// It has `fixed` bytes, and after them as many for each micro-batch.
+fn padded(mut message: Vec<u8>, fixed: usize, local: usize, micro_batches: &[Range<usize>]) -> Vec<u8> {
+    let max_count = micro_batches.iter().map(Range::len).max().unwrap_or(0);
+    let each = message.len().saturating_sub(fixed) / local.max(1);
+    message.resize(fixed + each * max_count, 0);
     message
 }
 
-/// The rows of the shards of a group that this process runs, shard by shard.
-fn encode_rows(message: &mut Encoder, seen: &Observation<'_>, visits: &ShardVisits, group: &GroupMembership) {
-    for shard in group.local.clone() {
-        let ShardRows { labelled: x, unlabelled: u } = group.local_shard_rows(shard);
-        encode_side(message, &seen.labelled.range(x.clone()));
+/// The rows of the micro-batches of a group that this process runs, micro-batch by micro-batch.
+fn encode_rows(message: &mut Encoder, seen: &Observation<'_>, visits: &BatchVisits, group: &GroupMembership) {
+    for micro_batch in group.local.clone() {
+        let MicroBatchRows { labelled: x, unlabelled: u } = group.rows(micro_batch);
+        encode_batch_rows(message, &seen.labelled.range(x.clone()));
         message.add(seen.labels.get(x).unwrap_or_default());
-        encode_side(message, &seen.unlabelled.range(u));
-        let apm = visits.shards.get(shard).and_then(|visit| visit.apm.as_deref());
+        encode_batch_rows(message, &seen.unlabelled.range(u));
+        let apm = visits.micro_batches.get(micro_batch).and_then(|visit| visit.apm.as_deref());
         message.add(apm.unwrap_or_default());
     }
 }
 
-fn encode_side(message: &mut Encoder, rows: &Rows<'_>) {
+fn encode_batch_rows(message: &mut Encoder, rows: &Rows<'_>) {
     message.add(rows.ids);
     message.add(rows.logits.data());
     message.add(rows.features.data());
@@ -168,9 +168,9 @@ fn encode_side(message: &mut Encoder, rows: &Rows<'_>) {
 
 impl<'a> GroupRows<'a> {
     /// The rows of a group that this process runs alone.
-    fn lent(seen: &Observation<'a>, visits: &ShardVisits, group: &GroupMembership) -> Self {
-        let ShardRows { labelled: x, unlabelled: u } = group.local_rows();
-        let visits = visits.shards.get(group.local.clone()).unwrap_or_default();
+    fn borrowed(seen: &Observation<'a>, visits: &BatchVisits, group: &GroupMembership) -> Self {
+        let MicroBatchRows { labelled: x, unlabelled: u } = group.local_rows();
+        let visits = visits.micro_batches.get(group.local.clone()).unwrap_or_default();
         let apm: Option<Vec<&[f32]>> = visits.iter().map(|visit| visit.apm.as_deref()).collect();
         let rows = |rows: Rows<'a>| BatchRows {
             ids: rows.ids.into(),
@@ -186,13 +186,12 @@ impl<'a> GroupRows<'a> {
         }
     }
 
-    /// No rows yet, of the same kind as these.
-    fn like(seen: &Observation<'_>, visits: &ShardVisits) -> Self {
-        let averages = visits.shards.first().is_some_and(|visit| visit.apm.is_some());
+    fn empty_like(seen: &Observation<'_>, visits: &BatchVisits) -> Self {
+        let averages = visits.micro_batches.first().is_some_and(|visit| visit.apm.is_some());
         Self { apm: averages.then(Vec::new), widths: widths(seen), ..Self::default() }
     }
 
-    /// Adds the rows of the next shard.
+    /// Adds the rows of the next micro-batch.
     fn decode(&mut self, message: &mut Decoder<'_>) -> Result<(), TrainError> {
         self.labelled.decode(message)?;
         message.read(self.labels.to_mut())?;
@@ -209,14 +208,14 @@ impl<'a> GroupRows<'a> {
         &'b self,
         aum: Option<&'b [f64]>,
         sums: &'b Sums,
-    ) -> Result<Known<'b>, TrainError> {
+    ) -> Result<PlanInput<'b>, TrainError> {
         let margins = aum.zip(self.apm.as_deref()).map(|(aum, apm)| RowMargins { aum, apm });
         let seen = Observation {
             labelled: self.labelled.rows(self.widths)?,
             labels: &self.labels,
             unlabelled: self.unlabelled.rows(self.widths)?,
         };
-        Ok(Known { seen, margins, sums })
+        Ok(PlanInput { observation: seen, margins, sums })
     }
 }
 
@@ -248,17 +247,17 @@ pub(crate) fn gather_again(
     state: &mut BaseState,
 ) -> Result<Option<PseudoLabels>, TrainError> {
     let mut message = Encoder::default();
-    for shard in layout.partition().shards {
-        message.add(seen.labelled.logits.range(shard.labelled).data());
-        message.add(seen.unlabelled.logits.range(shard.unlabelled).data());
+    for micro_batch in layout.partition().micro_batches {
+        message.add(seen.labelled.logits.range(micro_batch.labelled).data());
+        message.add(seen.unlabelled.logits.range(micro_batch.unlabelled).data());
     }
     let (classes, mut sums, mut logits) = (seen.classes(), Vec::new(), Vec::new());
     let mut is_finite = true;
-    let shards: Vec<Range<usize>> = (0..layout.processes.size()).map(|rank| layout.shards_of(rank)).collect();
-    let message = padded(message.bytes(), 0, layout.local().len(), &shards);
-    for (message, shards) in layout.processes.all_gather_fixed(&message)?.iter().zip(shards) {
+    let micro_batches = layout.micro_batches_by_rank();
+    let message = padded(message.bytes(), 0, layout.local().len(), &micro_batches);
+    for (message, micro_batches) in layout.processes.all_gather_fixed(&message)?.iter().zip(micro_batches) {
         let mut message = Decoder::new(message);
-        for _ in shards {
+        for _ in micro_batches {
             let (x, u): (Vec<f32>, Vec<f32>) = (message.list()?, message.list()?);
             is_finite &= x.iter().chain(&u).all(|logit| logit.is_finite());
             sums.push(base.sums(matrix(&x, classes)?, matrix(&u, classes)?));
@@ -279,9 +278,9 @@ fn widths(seen: &Observation<'_>) -> [usize; 2] {
     [seen.labelled.logits.width(), seen.labelled.features.width()]
 }
 
-/// The sums of all shards, added in their order.
-fn add_up(shards: &[Sums]) -> Sums {
-    let mut sums = shards.first().cloned().unwrap_or_default();
-    shards.iter().skip(1).for_each(|next| sums.add(next));
+/// The sums of all micro-batches, added in their order.
+fn add_up(all: &[Sums]) -> Sums {
+    let mut sums = all.first().cloned().unwrap_or_default();
+    all.iter().skip(1).for_each(|next| sums.add(next));
     sums
 }

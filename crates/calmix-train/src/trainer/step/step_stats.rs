@@ -5,12 +5,12 @@ use calmix_core::method::Method;
 use calmix_core::method::feedback::{Feedback, Total};
 use calmix_core::plan::StepPlan;
 use calmix_data::error::DataError;
-use calmix_metrics::mean_margins::{EasyHard, Margins};
+use calmix_metrics::margins::{EasyHard, Margins};
 use calmix_metrics::pseudo_labels::PseudoSums;
 use serde::{Deserialize, Serialize};
 
 use super::exchange::GroupRows;
-use super::visits::ShardVisits;
+use super::visits::BatchVisits;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 
@@ -18,7 +18,6 @@ use crate::trainer::ranks::layout::ParallelLayout;
 /// trained on with its label too.
 pub(crate) type TrueClass<'a> = &'a (dyn Fn(u64) -> Result<Option<u32>, DataError> + 'a);
 
-/// The metrics of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StepStats {
     pub(crate) feedback: Feedback,
@@ -59,29 +58,29 @@ impl GroupSums {
 
     fn numbers(&self) -> Vec<f32> {
         let pseudo = self.pseudo.numbers().into_iter().map(|number| number as f32);
-        self.margins.into_iter().flat_map(Total::numbers).chain([self.mixes]).chain(pseudo).collect()
+        self.margins.into_iter().flat_map(Total::to_array).chain([self.mixes]).chain(pseudo).collect()
     }
 }
 
-/// The tally of each shard of this process. What belongs to a whole group is in the tally of its first shard.
+/// The tally of each micro-batch of this process. What belongs to a whole group is in the tally of its first micro-batch.
 pub(crate) fn tallies(
     layout: &ParallelLayout,
     method: &Method,
-    visits: &ShardVisits,
+    visits: &BatchVisits,
     (plans, groups): (&[StepPlan], &[GroupRows<'_>]),
     classes: usize,
     truth: TrueClass<'_>,
 ) -> Result<Vec<Vec<f32>>, DataError> {
     let mut tallies = Vec::new();
     for (membership, (plan, rows)) in layout.memberships().iter().zip(plans.iter().zip(groups)) {
-        for (shard, local) in membership.shards().zip(membership.local.clone()) {
-            let selected = visits.shards.get(local).map(|visit| visit.selected.clone());
+        for (micro_batch, local) in membership.micro_batches().zip(membership.local.clone()) {
+            let selected = visits.micro_batches.get(local).map(|visit| visit.selected.clone());
             let selected = selected.unwrap_or_default();
-            let tally = if shard == 0 {
+            let tally = if micro_batch == 0 {
                 let feedback = Feedback { selected, ..plan.feedback.clone() };
-                [feedback.numbers(), GroupSums::of(plan, rows, classes, truth)?.numbers()].concat()
+                [feedback.to_vec(), GroupSums::of(plan, rows, classes, truth)?.numbers()].concat()
             } else {
-                let mut tally = Feedback { selected, ..Feedback::default() }.numbers();
+                let mut tally = Feedback { selected, ..Feedback::default() }.to_vec();
                 tally.resize(tally_width(method, classes), 0.0);
                 tally
             };
@@ -109,7 +108,7 @@ impl StepStats {
         let margin = Margins { labelled: half(le, lh), unlabelled: half(ue, uh) };
         let known = |half: EasyHard| half.easy.is_some() || half.hard.is_some();
         Ok(Self {
-            feedback: Feedback::read(feedback).ok_or_else(unreadable)?,
+            feedback: Feedback::from_slice(feedback).ok_or_else(unreadable)?,
             pseudo: {
                 let mut sums = PseudoSums::default();
                 sums.add_numbers(&pseudo.iter().map(|&number| f64::from(number)).collect::<Vec<_>>());
@@ -125,17 +124,16 @@ impl StepStats {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogWindow {
-    /// The sums of the pseudo-labels.
     pub(crate) pseudo: PseudoSums,
     /// Steps that were left out since the scaled gradient of f16 overflowed.
     pub(crate) overflows: u64,
 }
 
 impl LogWindow {
-    /// Adds a step, with whether its weights `moved`.
-    pub(crate) fn add(&mut self, stats: &StepStats, moved: bool) {
+    /// Adds a step, with whether its weights were `updated`.
+    pub(crate) fn add(&mut self, stats: &StepStats, updated: bool) {
         self.pseudo.add_numbers(&stats.pseudo.numbers());
-        self.overflows += u64::from(!moved);
+        self.overflows += u64::from(!updated);
     }
 }
 
@@ -165,9 +163,9 @@ mod tests {
             mixes,
         };
         let feedback = Feedback { selected: vec![1.0, -1.0], ..Feedback::default() };
-        let tally = |sums: GroupSums| [feedback.numbers(), sums.numbers()].concat();
+        let tally = |sums: GroupSums| [feedback.to_vec(), sums.numbers()].concat();
         let (a, b) = (tally(group(Some(true), Some(2.0), 3.0)), tally(group(Some(false), Some(4.0), 5.0)));
-        assert_eq!(a.len(), feedback.numbers().len() + GroupSums::WIDTH);
+        assert_eq!(a.len(), feedback.to_vec().len() + GroupSums::WIDTH);
         let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
         let stats = StepStats::read(&sum).unwrap();
         assert_eq!(stats.feedback.selected, [2.0, -2.0]);

@@ -2,15 +2,16 @@
 
 use calmix_engine::network::Network;
 use calmix_recipe::Recipe;
+use calmix_recipe::model_spec::ModelSpec;
 
 use super::step_stats::tally_width;
 use crate::trainer::ranks::sync::Heartbeat;
 
 /// A step with a guided mixup, as one of W processes sees it that share one group (`train.groups = 1`) in as many
-/// shards.
+/// micro-batches.
 ///
-/// With x labelled and u unlabelled rows in its shard, C classes, D features, N numbers that the base algorithm needs
-/// of each shard and P numbers to be added up (the parameters, two running statistics for each channel of a BatchNorm,
+/// With x labelled and u unlabelled rows in its micro-batch, C classes, D features, N numbers that the base algorithm needs
+/// of each micro-batch and P numbers to be added up (the parameters, two running statistics for each channel of a BatchNorm,
 /// the losses and the tally), it sends
 ///
 /// | what | bytes |
@@ -30,7 +31,7 @@ pub struct StepTraffic {
     rows: [u64; 2],
     classes: u64,
     features: u64,
-    /// Numbers that the base algorithm needs of a shard.
+    /// Numbers that the base algorithm needs of a micro-batch.
     sums: u64,
     /// Numbers that are added up.
     numbers: u64,
@@ -41,7 +42,7 @@ pub struct StepTraffic {
 impl StepTraffic {
     /// The traffic of a recipe on a number of processes.
     pub fn new(recipe: &Recipe, classes: usize, processes: usize) -> Self {
-        let network = Network::new(recipe.network.name, recipe.network.block, classes);
+        let network = Network::new(&ModelSpec::from(recipe), classes);
         let layout = network.layout();
         let channels: usize = layout.statistics.iter().map(|layer| layer.channels).sum();
         // The classifier is the only matrix: a row for each class.

@@ -5,33 +5,33 @@
 use std::sync::atomic::AtomicBool;
 
 use calmix_core::method::{BaseLoss, Method, MethodState};
+use calmix_core::micro_batching::Partition;
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
-use calmix_core::samples::labelled::LabelledSamples;
+use calmix_core::samples::LabelledSamples;
 use calmix_core::schedule::RunStep;
-use calmix_core::sharding::Partition;
 use calmix_data::loader::{TrainBatch, Warn};
 
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
 use calmix_engine::learn::StepOutput;
+use calmix_engine::micro_batch_plan::LocalPlan;
 use calmix_engine::observe::Observed;
-use calmix_engine::shard_plan::LocalPlan;
-use calmix_lifecycle::evaluation::work_count::ignore_progress;
+use calmix_lifecycle::evaluation::ignore_progress;
 use calmix_recipe::{NonFinite, Recipe};
 
 use super::exchange::{Gathered, gather, gather_again};
 use super::partners::local_plan;
 use super::step_stats::{StepStats, tallies};
-use super::visits::ShardVisits;
-use crate::trainer::data::train_data::TrainData;
+use super::visits::BatchVisits;
+use crate::trainer::data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::layout::ParallelLayout;
-use crate::trainer::ranks::step_phase::{StepPhase, Watch};
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat, check_divergence};
+use crate::trainer::step::{StepPhase, Watch};
 
 /// Takes training steps: a network, the data it is trained on, and the processes that share the work.
 pub(crate) struct Stepper {
@@ -54,24 +54,30 @@ pub(crate) struct TrainState {
     pub(crate) skips: u32,
 }
 
-/// The result of a step, and the signals that the processes exchanged in it.
+/// The result of a step, and the heartbeats received from all ranks.
 pub(crate) struct StepReport {
     pub(crate) heartbeats: Vec<Heartbeat>,
     pub(crate) result: StepResult,
 }
 
-/// The outcome of a batch.
 pub(crate) enum StepResult {
-    /// It was trained on.
-    Learnt { rate: f64, output: StepOutput, stats: Box<StepStats>, status: BatchStatus },
-    /// It was not trained on, since something was not finite.
-    Undone { problem: String, status: BatchStatus },
+    Trained {
+        rate: f64,
+        output: StepOutput,
+        stats: Box<StepStats>,
+        status: BatchStatus,
+    },
+    /// Something was not finite.
+    Skipped {
+        problem: String,
+        status: BatchStatus,
+    },
     /// A process has no batch for this step, so the step was not taken.
-    Lost,
+    NoBatch,
 }
 
 /// The number of steps after which processes compare their weights.
-const COMPARE_WEIGHTS: u64 = 100;
+const WEIGHT_CHECK_INTERVAL: u64 = 100;
 
 impl TrainState {
     /// The state of a run before its first step.
@@ -86,7 +92,7 @@ impl TrainState {
             engine: Engine::new(settings, Seed(recipe.train.seed))?,
             method: method.initial_state(classes, data.samples.unlabelled().len()),
             labelled: LabelledSamples::new(&method, data.samples.labelled()),
-            samples: Samples::try_new(&method, classes, &data.shard_lengths(recipe, layout))?,
+            samples: Samples::try_new(&method, classes, &data.samples_per_micro_batch(recipe, layout))?,
             skips: 0,
         })
     }
@@ -106,40 +112,45 @@ impl Stepper {
         Ok(Self { recipe, data, layout, partition, method, state, watch })
     }
 
-    /// Takes one step: observe, visit, gather, plan, learn, commit. `says` is what this process tells the others besides the step
-    /// and its weights.
-    pub(crate) fn step(&mut self, batch: &TrainBatch, says: Heartbeat) -> Result<StepReport, TrainError> {
+    /// Takes one step: observe, visit, gather, plan, learn, commit. The step and the checksum of the weights are added to the
+    /// `heartbeat`.
+    pub(crate) fn step(
+        &mut self,
+        batch: &TrainBatch,
+        heartbeat: Heartbeat,
+    ) -> Result<StepReport, TrainError> {
         let (step, method, classes) = (batch.step, self.method, self.data.samples.classes.len());
         let at = RunStep { step, steps: self.recipe.train.steps };
         let mixing = method.mix_weight(at, &self.state.method) > 0.0;
         self.watch.enter(StepPhase::Observe, step);
-        let observed = self.state.engine.observe(&method, &lent(batch, &self.partition), mixing)?;
+        let mut observed =
+            self.state.engine.observe(&method, &as_engine_batch(batch, &self.partition), mixing)?;
         let TrainState { method: state, samples, .. } = &mut self.state;
-        let visits = ShardVisits::make(samples, &method, state, at, batch, &observed)?;
+        let visits = BatchVisits::make(samples, &method, state, at, batch, &observed)?;
 
         self.watch.enter(StepPhase::Plan, step);
-        let (heartbeat, status) = (self.heartbeat(step, says)?, BatchStatus::of(batch, observed.is_finite()));
-        let known = gather(&self.layout, observed.observation()?, &visits, heartbeat, &status)?;
-        check_divergence(&known.heartbeats)?;
-        let heartbeats = known.heartbeats.clone();
+        let heartbeat = self.heartbeat(step, heartbeat)?;
+        let status = BatchStatus::of(batch, observed.is_finite());
+        let gathered = gather(&self.layout, observed.observation()?, &visits, heartbeat, &status)?;
+        check_divergence(&gathered.heartbeats)?;
+        let heartbeats = gathered.heartbeats.clone();
         let report = |result| Ok(StepReport { heartbeats, result });
-        if known.heartbeats.iter().any(|beat| beat.lost) {
+        if gathered.heartbeats.iter().any(|beat| beat.no_batch) {
             self.state.samples.undo();
-            return report(StepResult::Lost);
+            return report(StepResult::NoBatch);
         }
-        let status = known.status.clone();
+        let status = gathered.status.clone();
         let not_finite = EngineError::NotFinite { step, what: "output of the network" };
         if status.not_finite {
             return report(self.undo(step, status, not_finite)?);
         }
-        self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
-        let (plans, mut state) = self.plan(&known, at)?;
+        self.state.labelled.visit(&gathered.labelled_ids, &gathered.margins)?;
+        let (plans, mut state) = self.plan(&gathered, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
         let truth = |id| self.data.samples.evaluated_class(id);
-        let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth)?;
-        plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
-        drop(known);
-        let mut observed = observed;
+        let tallies = tallies(&self.layout, &method, &visits, (&plans, &gathered.groups), classes, &truth)?;
+        plan.micro_batches.iter_mut().zip(tallies).for_each(|(plan, tally)| plan.tally = tally);
+        drop(gathered);
         let again = method.base_loss == BaseLoss::Twice && plans.iter().any(|plan| !plan.mixes.is_empty());
         if again && !self.label_again(&mut observed, &mut plan, &mut state)? {
             return report(self.undo(step, status, not_finite)?);
@@ -153,22 +164,22 @@ impl Stepper {
             output => output?,
         };
         let stats = Box::new(StepStats::read(&output.tally)?);
-        state.take_in(&method, step, &stats.feedback);
+        state.update(&method, step, &stats.feedback);
         self.state.method = state;
         self.state.labelled.commit();
         self.state.samples.commit();
-        report(StepResult::Learnt { rate, output, stats, status })
+        report(StepResult::Trained { rate, output, stats, status })
     }
 
-    /// The plan of each group that this process runs shards of, and the state of the method after them.
-    fn plan(&self, known: &Gathered<'_>, at: RunStep) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
+    /// Plans each group that this process runs micro-batches of; returns also the state of the method after them.
+    fn plan(&self, gathered: &Gathered<'_>, at: RunStep) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
         let seed = Seed(self.recipe.train.seed);
         let (mut plans, mut after) = (Vec::new(), self.state.method.clone());
-        for (membership, rows) in self.layout.memberships().iter().zip(&known.groups) {
+        for (membership, rows) in self.layout.memberships().iter().zip(&gathered.groups) {
             // Groups start from the same state, and end in the same one: it depends on sums over all groups alone.
             after = self.state.method.clone();
             let aum = self.state.labelled.aum(&rows.labelled.ids)?;
-            let known = rows.known(aum.as_deref(), &known.sums)?;
+            let known = rows.known(aum.as_deref(), &gathered.sums)?;
             let seed = seed.child(membership.group as u64);
             plans.push(plan_step(&self.method, &known, &mut after, seed, at)?);
         }
@@ -189,9 +200,9 @@ impl Stepper {
             return Ok(false);
         };
         for membership in self.layout.memberships() {
-            for (shard, local) in membership.shards().zip(membership.local.clone()) {
-                let rows = membership.rows(shard).unlabelled;
-                if let Some(plan) = plan.shards.get_mut(local) {
+            for (micro_batch, local) in membership.micro_batches().zip(membership.local.clone()) {
+                let rows = membership.rows(micro_batch).unlabelled;
+                if let Some(plan) = plan.micro_batches.get_mut(local) {
                     plan.second = Some(pseudo.of_rows(rows));
                 }
             }
@@ -208,17 +219,18 @@ impl Stepper {
             return Err(error.into());
         }
         self.state.skips += 1;
-        let (skips, most) = (self.state.skips, train.non_finite_skips);
-        if skips > most {
+        let skips = self.state.skips;
+        let max_skips = train.non_finite_skips;
+        if skips > max_skips {
             return Err(TrainError::TooManySkips { step, problem: error.to_string(), skips });
         }
-        Ok(StepResult::Undone {
-            problem: format!("{error}; step skipped ({skips} of at most {most})"),
+        Ok(StepResult::Skipped {
+            problem: format!("{error}; step skipped ({skips} of at most {max_skips})"),
             status,
         })
     }
 
-    /// The signal by which an evaluation after `step` steps learns that the run has to stop.
+    /// Returns the stop signal of an evaluation after `step` steps.
     pub(crate) fn eval_stop<'a>(
         &'a self,
         step: u64,
@@ -229,16 +241,15 @@ impl Stepper {
         EvalStop { requested, processes, watch: &self.watch, warn, work: &ignore_progress, step }
     }
 
-    /// What this process tells the others.
-    fn heartbeat(&self, step: u64, says: Heartbeat) -> Result<Heartbeat, TrainError> {
-        let compares = self.layout.processes.size() > 1 && step.is_multiple_of(COMPARE_WEIGHTS);
+    /// Completes the heartbeat of this process.
+    fn heartbeat(&self, step: u64, heartbeat: Heartbeat) -> Result<Heartbeat, TrainError> {
+        let compares = self.layout.processes.size() > 1 && step.is_multiple_of(WEIGHT_CHECK_INTERVAL);
         let weights = if compares { self.state.engine.digest()? } else { 0 };
-        Ok(Heartbeat { step, weights, ..says })
+        Ok(Heartbeat { step, weights, ..heartbeat })
     }
 }
 
-/// The batch as the engine borrows it.
-fn lent<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> engine_batch::Batch<'a> {
+fn as_engine_batch<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> engine_batch::Batch<'a> {
     engine_batch::Batch {
         step: batch.step,
         labelled: engine_batch::LabelledRows {

@@ -1,11 +1,11 @@
-//! Updates the state of the samples in the rows of this process, shard by shard.
+//! Updates the state of the samples in the rows of this process, micro-batch by micro-batch.
 
 use calmix_core::error::CoreError;
 use calmix_core::method::{Method, MethodState};
+use calmix_core::micro_batching::MicroBatchRows;
 use calmix_core::pseudo::Sums;
-use calmix_core::samples::{Samples, ShardVisit};
+use calmix_core::samples::{Samples, UnlabelledVisit};
 use calmix_core::schedule::RunStep;
-use calmix_core::sharding::ShardRows;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::observe::Observed;
 
@@ -13,16 +13,16 @@ use crate::trainer::error::TrainError;
 
 /// The data of this process's rows before the gather.
 #[derive(Debug)]
-pub(crate) struct ShardVisits {
-    /// The unlabelled rows of each shard.
-    pub(crate) shards: Vec<ShardVisit>,
-    /// Sums over the rows of each shard.
+pub(crate) struct BatchVisits {
+    /// The unlabelled rows of each micro-batch.
+    pub(crate) micro_batches: Vec<UnlabelledVisit>,
+    /// Sums over the rows of each micro-batch.
     pub(crate) sums: Vec<Sums>,
     /// The margin of each labelled row.
     pub(crate) margins: Vec<f64>,
 }
 
-impl ShardVisits {
+impl BatchVisits {
     /// Adds a batch to the state of its unlabelled samples, which is kept by the process that draws them. Labelled samples wait
     /// for the margins of all groups. Numbers that are not finite are not taken in: all processes undo the step then.
     pub(crate) fn make(
@@ -35,16 +35,21 @@ impl ShardVisits {
     ) -> Result<Self, TrainError> {
         let seen = observed.observation()?;
         let (is_finite, averages) = (observed.is_finite(), method.averages_margins(at, state));
-        let mut visits = Self { shards: Vec::new(), sums: Vec::new(), margins: seen.margins() };
-        for (n, ShardRows { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
+        let mut visits = Self { micro_batches: Vec::new(), sums: Vec::new(), margins: seen.margins() };
+        for (n, MicroBatchRows { labelled, unlabelled }) in
+            observed.partition().micro_batches.iter().enumerate()
+        {
             let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));
             let slots = batch.unlabelled.slots.get(unlabelled.clone());
             let slots = slots.ok_or(CoreError::Damaged { what: "a batch without slots" })?;
             visits.sums.push(method.base.sums(x.logits, u.logits));
-            visits.shards.push(if is_finite {
+            visits.micro_batches.push(if is_finite {
                 samples.visit_unlabelled(method, n, slots, u.logits, averages)?
             } else {
-                ShardVisit { apm: averages.then(|| vec![0.0; slots.len()]), ..ShardVisit::default() }
+                UnlabelledVisit {
+                    apm: averages.then(|| vec![0.0; slots.len()]),
+                    ..UnlabelledVisit::default()
+                }
             });
         }
         Ok(visits)

@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::error::CliError;
 use crate::output::format::shell_quoted;
-use crate::predict::input_kind::InputKind;
+use crate::predict::input::InputKind;
 
 /// The location of the dataset.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct DataArgs {
     /// Dataset folder, or the URL of its shards
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Table written by `calmix prepare` [default: the run prepares the dataset itself]
+    /// Dataset prepared by `calmix prepare` [default: the run prepares the dataset itself]
     #[arg(long, value_name = "FOLDER")]
     prepared: Option<PathBuf>,
 }
@@ -36,8 +36,8 @@ impl DataArgs {
         self.data.as_deref()
     }
 
-    /// Whether the user names a table.
-    pub fn names_table(&self) -> bool {
+    /// Whether `--prepared` is given.
+    pub fn has_prepared(&self) -> bool {
         self.prepared.is_some()
     }
 
@@ -72,7 +72,7 @@ pub fn existing_folder(path: &Path) -> Result<&Path> {
 
 /// The path, if it is an existing folder, or a URL without secrets, which the first request shows to exist.
 pub fn existing_data(path: &Path) -> Result<&Path> {
-    if let Some(url) = CloudUrl::of(path) {
+    if let Some(url) = CloudUrl::parse(path) {
         url.check()?;
         return Ok(path);
     }
@@ -86,7 +86,7 @@ pub fn existing_data(path: &Path) -> Result<&Path> {
 
 /// The path, if it is an existing folder, a file of vectors, or a URL.
 pub fn existing_dataset(path: &Path) -> Result<&Path> {
-    if let Some(url) = CloudUrl::of(path) {
+    if let Some(url) = CloudUrl::parse(path) {
         url.check()?;
         return Ok(path);
     }
@@ -123,7 +123,7 @@ fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let message = format!("{}: {what}", shown(path.display()));
     let hint = match similar(path, parent, is_usable) {
-        Some(meant) => format!("did you mean {}?", shell_quoted(&meant)),
+        Some(closest) => format!("did you mean {}?", shell_quoted(&closest)),
         None => format!("`ls {}`", shell_quoted(parent)),
     };
     CliError::invalid(message).hint(hint).into()
@@ -154,9 +154,9 @@ fn similar(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Opt
     // The order in which the system lists a folder must not decide.
     names.sort_unstable();
     let same_letters = |name: &&String| !letters(wanted).is_empty() && letters(name) == letters(wanted);
-    let meant = names.iter().find(same_letters).map(String::as_str);
-    let meant = meant.or_else(|| nearest(wanted, names.iter().map(String::as_str)))?;
-    Some(path.with_file_name(meant))
+    let closest = names.iter().find(same_letters).map(String::as_str);
+    let closest = closest.or_else(|| nearest(wanted, names.iter().map(String::as_str)))?;
+    Some(path.with_file_name(closest))
 }
 
 /// A name without case, spaces and punctuation.
@@ -166,7 +166,7 @@ fn letters(name: &str) -> String {
 
 /// The absolute path, so that a run can be resumed from another folder; a URL as it is.
 pub fn absolute(path: &Path) -> Result<String> {
-    let absolute = if CloudUrl::is_in(path) { path.to_owned() } else { std::path::absolute(path)? };
+    let absolute = if CloudUrl::is_url(path) { path.to_owned() } else { std::path::absolute(path)? };
     let text = absolute.to_str().ok_or_else(|| {
         CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", shown(absolute.display())))
     })?;

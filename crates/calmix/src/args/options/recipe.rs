@@ -1,6 +1,4 @@
-//! Options that override keys of a recipe.
-
-use std::path::Path;
+//! Options that override keys of a recipe, and those for the processes that train it.
 
 use anyhow::Result;
 use calmix_recipe::Layers;
@@ -13,7 +11,7 @@ use crate::args::options::data::DataArgs;
 #[derive(Debug, Args)]
 pub struct RecipeArgs {
     #[command(flatten)]
-    data: DataArgs,
+    pub data: DataArgs,
     /// Set a recipe key, such as checkpoint.every=100; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -32,16 +30,6 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
-    /// Returns the dataset folder, if given; it must exist.
-    pub fn data_folder(&self) -> Result<Option<&Path>> {
-        self.data.folder()
-    }
-
-    /// Returns the dataset folder as the user named it.
-    pub fn named_data(&self) -> Option<&Path> {
-        self.data.named()
-    }
-
     /// Whether no key is overridden.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
@@ -61,7 +49,7 @@ impl RecipeArgs {
         let settings = self.set_keys().map(|key| (format!("--set {key}"), key));
         let options = [
             ("--data", "dataset.path", self.data.named().is_some()),
-            ("--prepared", "dataset.prepared", self.data.names_table()),
+            ("--prepared", "dataset.prepared", self.data.has_prepared()),
             ("--device", "train.device", self.device.is_some()),
             ("--threads", "train.threads", self.threads.is_some()),
             ("--tensorboard", "log.tensorboard", self.tensorboard),
@@ -91,4 +79,15 @@ impl RecipeArgs {
         let given = options.into_iter().filter_map(|(option, key, value)| Some((option, key, value?)));
         given.fold(layers, |layers, (option, key, value)| layers.option(option, key, &value))
     }
+}
+
+/// Options for the processes that train a run.
+#[derive(Debug, Args)]
+pub struct ProcessArgs {
+    /// Number of local processes; on several machines, use torchrun or srun
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub processes: Option<u16>,
+    /// Continue a run that a process on another machine has not closed; only if you know that it has ended
+    #[arg(long)]
+    pub take_over: bool,
 }

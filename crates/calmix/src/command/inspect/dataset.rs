@@ -7,21 +7,19 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::prepare::{ClassCount, Report, SubsetReport};
 use calmix_io::shown::shown;
-use calmix_recipe::Data;
-use calmix_recipe::detect_source;
+use calmix_recipe::{Data, detect_source};
 use serde_json::Value;
 
-use super::inspect_output::InspectOutput;
 use crate::output::format::shell_quoted;
-use crate::preparation::prepare_or_stop;
+use crate::output::preparation::prepare_or_stop;
 use crate::process::stop::Stop;
-use crate::terminal::status;
+use crate::terminal::{Output, status};
 
 /// The most classes that are listed.
-const LISTED: usize = 20;
+const MAX_LISTED_CLASSES: usize = 20;
 
 /// Inspects a table that `calmix prepare` wrote; the dataset itself need not exist.
-pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
+pub(super) fn prepared(folder: &Path) -> Result<Output> {
     let dataset = Dataset::open(folder, folder)?;
     let report = Report::of_table(&dataset)?;
     let next = format!("next: calmix train RECIPE --data FOLDER --prepared {}", shell_quoted(folder));
@@ -31,11 +29,11 @@ pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
     for key in ["left_out", "unreadable"] {
         json[key] = Value::Null;
     }
-    Ok(InspectOutput { text, json })
+    Ok(Output { text, json })
 }
 
 /// Inspects an unprepared dataset: scans it and discards the table.
-pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
+pub(super) fn raw(folder: &Path) -> Result<Output> {
     let source = detect_source(folder, false);
     status(&format!("reading {} as {source} …", shown(folder.display())));
     let temp = tempfile::tempdir().map_err(|error| DataError::new(std::env::temp_dir(), error))?;
@@ -46,7 +44,7 @@ pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
     let text = format!("dataset, {source}\n{report}\n\n{}\n{next}\n", classes(&report));
     let mut json = document(folder, &report)?;
     json["source"] = source.word().into();
-    Ok(InspectOutput { text, json })
+    Ok(Output { text, json })
 }
 
 pub(in crate::command) fn document(folder: &Path, report: &Report) -> Result<Value> {
@@ -67,11 +65,11 @@ fn classes(report: &Report) -> String {
         report.subsets.iter().filter_map(count).collect::<Vec<_>>().join(", ")
     };
     let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", shown(&class.name), counts(class));
-    let more = classes.len().saturating_sub(LISTED);
+    let more = classes.len().saturating_sub(MAX_LISTED_CLASSES);
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
     let samples = report.samples_word();
     format!(
         "labelled {samples} per class:\n{}{more}",
-        classes.iter().take(LISTED).map(line).collect::<String>()
+        classes.iter().take(MAX_LISTED_CLASSES).map(line).collect::<String>()
     )
 }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_metrics::fitted_calibrator::FittedCalibrator;
-use calmix_metrics::fitted_calibrator::FittedOn;
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_recipe::{Difference, Resolved};
 use calmix_run::checkpoint::SkippedCheckpoint;
 use calmix_run::read::inspect::{self, Inspected};
@@ -13,16 +12,16 @@ use calmix_run::read::{has_begun, latest_evaluations, model_info};
 use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use serde_json::json;
 
-use super::inspect_output::InspectOutput;
 use crate::error::CliError;
-use crate::output::format::{counted, grouped};
+use crate::output::format::{counted, grouped, short_hash};
 use crate::output::head_table::heads;
 use crate::output::metric_table::{self, CalibratorState};
 use crate::output::run_files;
-use crate::predict::input_kind::InputKind;
+use crate::predict::input::InputKind;
+use crate::terminal::Output;
 
 /// Shows the run in `folder`.
-pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
+pub(super) fn inspect(folder: &Path) -> Result<Output> {
     if !has_begun(folder) {
         let folder = shown(folder.display());
         let message =
@@ -32,7 +31,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let Inspected { recipe, summary, changes, environment, step, skipped, result } =
         inspect::inspect(folder)?;
     let of_result = |step| result.as_ref().is_none_or(|result| result.step == step);
-    let events = latest_evaluations(folder, |seen| of_result(seen.step))?;
+    let events = latest_evaluations(folder, |evaluation| of_result(evaluation.step))?;
     let steps = recipe.recipe.steps();
     let state = state(result.is_some(), step, steps);
     let goes_on = if result.is_some() { String::new() } else { resumes(step, steps) };
@@ -50,12 +49,12 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         shown(folder.display()),
         name.unwrap_or_default(),
         shown(&recipe.recipe.description),
-        short(&recipe.hash()),
+        short_hash(&recipe.hash()),
         changed(changes.as_deref()),
         method(&recipe, result.as_ref()),
         shown(summary.network_in_words()),
         shown(&recipe.recipe.dataset.path),
-        short(&environment.dataset),
+        short_hash(&environment.dataset),
         counted(summary.classes as u64, "class"),
         grouped(summary.labelled as u64),
         grouped(summary.unlabelled),
@@ -72,7 +71,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         .iter()
         .map(|bad| format!("warning: the checkpoint of step {} cannot be used: {}\n", bad.step, bad.reason));
     let damaged = damaged.collect::<Vec<_>>().concat();
-    let seen = match &result {
+    let evaluations = match &result {
         Some(result) => metric_table::of_result(result, &events),
         None => metric_table::latest(&events, |_| true),
     };
@@ -80,10 +79,11 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         .as_ref()
         .map_or(CalibratorState::NotYet, |result| CalibratorState::Ended(result.uncalibrated.as_ref()));
     let kind = if recipe.recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
-    let metrics = seen.first().zip(metric_table::table(&seen, map, kind)).map(|(first, table)| {
-        let more = result.as_ref().map(after_table).unwrap_or_default();
-        format!("{}\n\n{table}\n{more}", metric_table::model_title(first.step))
-    });
+    let metrics =
+        evaluations.first().zip(metric_table::table(&evaluations, map, kind)).map(|(first, table)| {
+            let more = result.as_ref().map(after_table).unwrap_or_default();
+            format!("{}\n\n{table}\n{more}", metric_table::model_title(first.step))
+        });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
     let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
@@ -91,8 +91,8 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     if !guarantees.is_empty() {
         guarantees.push('\n');
     }
-    let later = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
-    let again = later.as_ref().map(|map| calibrated_again(map, kind));
+    let recalibration = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
+    let again = recalibration.as_ref().map(|map| calibrated_again(map, kind));
     let files = format!("files:\n{}", run_files::list(folder));
     let next = match &result {
         Some(_) => run_files::next_with_model(folder),
@@ -111,14 +111,14 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         "recipe": recipe.to_json(),
         "recipe_hash": recipe.hash(),
         "environment": environment,
-        "evaluations": seen,
+        "evaluations": evaluations,
         "result": result,
-        "calibrated_again": later,
+        "calibrated_again": recalibration,
         "damaged": skipped.iter().map(damage).collect::<Vec<_>>(),
     });
     let metrics = metrics.unwrap_or_default();
     let text = [about, damaged, metrics, again.unwrap_or_default(), guarantees, files, next].concat();
-    Ok(InspectOutput { text, json })
+    Ok(Output { text, json })
 }
 
 /// How far a run is, of so many steps; 0 if its heads are trained at once.
@@ -144,7 +144,10 @@ fn resumes(step: Option<u64>, steps: u64) -> String {
 /// Describes a calibration that was refitted on new labels.
 fn calibrated_again(map: &FittedCalibrator, kind: InputKind) -> String {
     let folder = map.origin.as_ref().map(|origin| shown(&origin.folder)).unwrap_or_default();
-    format!("calibration refitted on the labels of {folder}\n\n{}\n", metric_table::of_map(map, kind))
+    format!(
+        "calibration refitted on the labels of {folder}\n\n{}\n",
+        metric_table::calibration_table(map, kind)
+    )
 }
 
 /// The rest of a result: its heads, other selection rules, pseudo-labels; each followed by an empty line.
@@ -154,16 +157,11 @@ fn after_table(result: &RunResult) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 
-/// The first letters of a hash.
-fn short(hash: &str) -> String {
-    hash.chars().take(12).collect()
-}
-
 /// The first letters of a commit's hash, and whether the tree was dirty.
 fn short_commit(commit: &str) -> String {
     match commit.strip_suffix("-dirty") {
-        Some(hash) => short(hash) + "-dirty",
-        None => short(commit),
+        Some(hash) => short_hash(hash) + "-dirty",
+        None => short_hash(commit),
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
 use calmix_run::read::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
-use super::inspect_output::InspectOutput;
 use crate::output::format::{counted, grouped, percent, shell_quoted};
+use crate::terminal::Output;
 
 /// A column of the table: its title, whether it holds numbers, and its cells.
 struct Column {
@@ -20,10 +20,10 @@ struct Column {
 }
 
 /// Columns that are dropped on a narrow terminal, the least needed first.
-const LEFT_OUT: [&str; 5] = ["on", "recipe", "seeds", "method", "ECE"];
+const DROP_ORDER: [&str; 5] = ["on", "recipe", "seeds", "method", "ECE"];
 
 /// Inspects the runs in `folder`; `None` if there are none.
-pub(super) fn inspect(folder: &Path) -> Result<Option<InspectOutput>> {
+pub(super) fn inspect(folder: &Path) -> Result<Option<Output>> {
     let runs: Vec<RunOverview> = runs_in(folder)?.iter().map(|run| overview(run)).collect();
     if runs.is_empty() {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Option<InspectOutput>> {
         "folder": folder.display().to_string(),
         "runs": runs.iter().map(document).collect::<Vec<_>>(),
     });
-    Ok(Some(InspectOutput { text, json }))
+    Ok(Some(Output { text, json }))
 }
 
 /// Whether every subfolder is a run.
@@ -102,11 +102,11 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
             "ECE",
             true,
             &metric(|run| {
-                let metrics = run.metrics.filter(|metrics| metrics.samples >= ENOUGH_FOR_ECE)?;
+                let metrics = run.metrics.filter(|metrics| metrics.samples >= MIN_SAMPLES_FOR_ECE)?;
                 Some(metrics.ece_15)
             }),
         ),
-        column("on", false, &|run| run.metrics.map(|metrics| metrics.split.name().to_owned())),
+        column("on", false, &|run| run.metrics.map(|metrics| metrics.split.word().to_owned())),
         column("state", false, &|run| Some(run.state.word().to_owned())),
     ]
 }
@@ -124,7 +124,7 @@ fn table(mut columns: Vec<Column>, room: usize) -> String {
         cells.chain([column.title.len()]).max().unwrap_or(0)
     };
     let needs = |columns: &[Column]| columns.iter().map(|column| widest(column) + 2).sum::<usize>() - 2;
-    for title in LEFT_OUT {
+    for title in DROP_ORDER {
         if needs(&columns) > room {
             columns.retain(|column| column.title != title);
         }

@@ -19,8 +19,8 @@ pub(crate) fn proxy_for(
     if set("no_proxy").is_some_and(|list| is_listed(host, &list)) {
         return Ok(None);
     }
-    let own = if uri.scheme_str() == Some("https") { "https_proxy" } else { "http_proxy" };
-    let found = [own, "all_proxy"].into_iter().find_map(|name| Some((name, set(name)?)));
+    let specific = if uri.scheme_str() == Some("https") { "https_proxy" } else { "http_proxy" };
+    let found = [specific, "all_proxy"].into_iter().find_map(|name| Some((name, set(name)?)));
     let Some((name, address)) = found else { return Ok(None) };
     let proxy = Proxy::new(&address).ok();
     let is_http = |proxy: &Proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);

@@ -1,5 +1,5 @@
-//! The cache of the Hub's Python client: `models--OWNER--NAME` has `refs/REVISION` with a commit, and `snapshots/COMMIT` with the
-//! files, as links to `blobs/HASH`.
+//! The cache of the Hub's Python client: `models--OWNER--NAME` has `refs/REVISION` with a commit, and `snapshots/COMMIT` with
+//! the files, as links to `blobs/HASH`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-use calmix_lifecycle::pretrained::encoder_file::MAX_BYTES;
+use calmix_lifecycle::pretrained::MAX_ENCODER_BYTES;
 use calmix_recipe::network::Architecture;
 use calmix_run::pretrained::config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 use calmix_run::pretrained::encoder_config::PREPROCESSOR;
@@ -24,7 +24,7 @@ const ONNX: &str = "model.onnx";
 const ONNX_PLACES: [&str; 3] = ["onnx/vision_model.onnx", "onnx/model.onnx", "model.onnx"];
 
 /// How files with weights of an ONNX model continue its name: `model.onnx_data` of optimum, `model.onnx.data` of PyTorch.
-const DATA: [&str; 2] = ["_data", ".data"];
+const DATA_SUFFIXES: [&str; 2] = ["_data", ".data"];
 
 /// Files with weights of one model.
 const MAX_DATA_FILES: usize = 100;
@@ -84,7 +84,7 @@ impl ChosenFiles {
             let start = beside(name);
             for file in &listing.files {
                 let rest = file.path.strip_prefix(&start).unwrap_or_default();
-                if DATA.iter().any(|data| rest.starts_with(data)) && !rest.contains('/') {
+                if DATA_SUFFIXES.iter().any(|data| rest.starts_with(data)) && !rest.contains('/') {
                     files.push(ChosenFile { file: file.clone(), stored: format!("{name}{rest}") });
                 }
             }
@@ -94,7 +94,7 @@ impl ChosenFiles {
                 format!("{repository}: {} has weights in {} files", shown(&model.path), files.len() - 1);
             return Err(CliError::invalid(message).hint(named_models(listing)));
         }
-        check_size(repository, &files, MAX_BYTES)?;
+        check_size(repository, &files, MAX_ENCODER_BYTES)?;
         let configs = match kind {
             ModelKind::Safetensors => &[CONFIG][..],
             ModelKind::Onnx => &[PREPROCESSOR, CONFIG],
@@ -110,7 +110,7 @@ impl ChosenFiles {
             let limit = match file.stored.as_str() {
                 CONFIG | PREPROCESSOR => MAX_CONFIG_BYTES,
                 "LICENSE" => MAX_LICENCE_BYTES,
-                _ => MAX_BYTES,
+                _ => MAX_ENCODER_BYTES,
             };
             check_size(repository, std::slice::from_ref(file), limit)?;
         }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn models_above_the_limit_are_refused() {
         let repository = Repository::parse("owner/name").unwrap();
-        for (name, size) in [("model.onnx_data", MAX_BYTES), ("config.json", u64::MAX), ("LICENSE", 1 << 30)]
+        for (name, size) in [("model.onnx_data", MAX_ENCODER_BYTES), ("config.json", u64::MAX), ("LICENSE", 1 << 30)]
         {
             let mut listing = listing(&["model.onnx", name]);
             listing.files[1].bytes = size;

@@ -7,13 +7,10 @@ use ureq::http::header::{AUTHORIZATION, RANGE};
 use ureq::http::{Response, StatusCode, Uri};
 use ureq::{Agent, Body};
 
-use super::failure::Failure;
+use super::failure::{Failure, Refused, Retries, refusal};
 use super::listing::Listing;
-use super::refusal::{Refused, refusal};
 use super::repository::Repository;
-use super::retries::Retries;
-use super::token::Token;
-use super::variables::{HubVariables, OFFLINE, TIMEOUT};
+use super::variables::{HubVariables, OFFLINE, TIMEOUT, Token};
 use crate::error::CliError;
 use crate::remote::https::{
     MAX_REDIRECTS, agent_config, is_same_server, location, proxy_for, redirected, tls_failure, variable,
@@ -25,8 +22,8 @@ const CERTIFICATES: &str = "SSL_CERT_FILE";
 /// Bytes of the longest list of files.
 const MAX_LISTING: u64 = 32 << 20;
 
-/// How many times the patience a whole list of files may take.
-const LISTING_TIMES: u32 = 4;
+/// The list of files may take this many timeouts in total.
+const LISTING_TIMEOUT_FACTOR: u32 = 4;
 
 /// The Hub.
 pub(super) struct HubClient<'a> {
@@ -37,16 +34,16 @@ pub(super) struct HubClient<'a> {
 impl<'a> HubClient<'a> {
     /// Prepares requests; connects to nothing yet.
     pub(super) fn new(variables: &'a HubVariables) -> Result<Self, CliError> {
-        let patience = Some(variables.patience);
+        let timeout = Some(variables.timeout);
         let config = agent_config(CERTIFICATES)?
             // Sizes and hashes are of the files themselves.
             .accept_encoding("identity")
-            .timeout_resolve(patience)
-            .timeout_connect(patience)
-            .timeout_recv_response(patience)
+            .timeout_resolve(timeout)
+            .timeout_connect(timeout)
+            .timeout_recv_response(timeout)
             // A large file may take hours, but not a single read of it.
-            .timeout_per_read(patience)
-            .timeout_per_write(patience);
+            .timeout_per_read(timeout)
+            .timeout_per_write(timeout);
         Ok(Self { variables, agent: config.build().into() })
     }
 
@@ -62,7 +59,7 @@ impl<'a> HubClient<'a> {
     }
 
     fn try_listing(&self, repository: &Repository) -> Result<Listing, Failure> {
-        let within = self.variables.patience * LISTING_TIMES;
+        let within = self.variables.timeout * LISTING_TIMEOUT_FACTOR;
         let mut response = self.get(repository, &repository.listing_path(), 0, Some(within))?;
         let body = response.body_mut().with_config().limit(MAX_LISTING).read_to_vec();
         let body = body.map_err(|error| self.failure(&error))?;
@@ -76,8 +73,8 @@ impl<'a> HubClient<'a> {
 
     /// Requests a path of the Hub, from the byte `offset` on, and follows redirects. `within` limits the whole answer.
     ///
-    /// The token goes to the Hub alone. A redirect to another server drops it for good, so that no other server can ask for it by
-    /// redirecting back.
+    /// The token goes to the Hub alone. A redirect to another server drops it for good, so that no other server can ask for it
+    /// by redirecting back.
     pub(super) fn get(
         &self,
         repository: &Repository,
@@ -130,39 +127,40 @@ impl<'a> HubClient<'a> {
         }
         match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                failed("cannot connect: no answer", NO_NETWORK).into()
+                failed("cannot connect: no answer", NO_NETWORK_HINT).into()
             }
             ureq::Error::Timeout(_) => {
-                let what = format!("no answer within {} s", self.variables.patience.as_secs());
+                let what = format!("no answer within {} s", self.variables.timeout.as_secs());
                 Failure::passing(failed(&what, &format!("for a slow network, set {TIMEOUT} to more seconds")))
             }
             ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                failed("cannot connect: connection refused", NO_NETWORK).into()
+                failed("cannot connect: connection refused", NO_NETWORK_HINT).into()
             }
-            ureq::Error::HostNotFound => failed("cannot connect: no such host", NO_NETWORK).into(),
+            ureq::Error::HostNotFound => failed("cannot connect: no such host", NO_NETWORK_HINT).into(),
             ureq::Error::Io(error) => {
-                Failure::passing(failed(&format!("the connection broke: {error}"), BROKEN))
+                Failure::passing(failed(&format!("the connection broke: {error}"), BROKEN_CONNECTION_HINT))
             }
             ureq::Error::ConnectProxyFailed(why) => {
-                failed(&format!("the proxy refused: {why}"), NO_NETWORK).into()
+                failed(&format!("the proxy refused: {why}"), NO_NETWORK_HINT).into()
             }
             ureq::Error::Protocol(error) => {
                 failed(&format!("not an answer of HTTP: {error}"), "is HF_ENDPOINT the address of a Hub?")
                     .into()
             }
-            error => failed(&error.to_string(), NO_NETWORK).into(),
+            error => failed(&error.to_string(), NO_NETWORK_HINT).into(),
         }
     }
 }
 
 /// What to do without a network.
-const NO_NETWORK: &str = "behind a proxy, set https_proxy; without a network, copy the model here from another machine: \
+const NO_NETWORK_HINT: &str = "behind a proxy, set https_proxy; without a network, copy the model here from another machine: \
                           `calmix weights add FILE` takes safetensors, network.weights also the folder of an ONNX model";
 
 /// What to do if a connection breaks again and again.
-const BROKEN: &str = "try again later; the same command continues. Behind a proxy, set https_proxy";
+const BROKEN_CONNECTION_HINT: &str =
+    "try again later; the same command continues. Behind a proxy, set https_proxy";
 
 /// The hint for a model that the cache does not have.
 pub(super) fn offline_hint() -> String {
-    format!("without {OFFLINE} calmix downloads it; or {NO_NETWORK}")
+    format!("without {OFFLINE} calmix downloads it; or {NO_NETWORK_HINT}")
 }

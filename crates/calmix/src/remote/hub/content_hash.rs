@@ -9,7 +9,8 @@ use ring::digest::{Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 pub(super) enum ContentHash {
     /// Of a large file, which is outside git: the SHA-256 of its bytes.
     Sha256(String),
-    /// Of a small file: the SHA-1 of git's object. Only a defence against damage, where the attacker is not the repository itself.
+    /// Of a small file: the SHA-1 of git's object. Only a defence against damage, where the attacker is not the repository
+    /// itself.
     GitBlob(String),
 }
 

@@ -16,11 +16,9 @@ use ureq::http::{Response, StatusCode};
 
 use super::client::HubClient;
 use super::content_hash::{ContentHasher, ContentHashes};
-use super::failure::Failure;
+use super::failure::{Failure, Retries};
 use super::listing::HubFile;
-use super::repository::Repository;
-use super::retries::Retries;
-use super::url_path::encoded_path;
+use super::repository::{Repository, encoded_path};
 use crate::error::CliError;
 use crate::output::format::bytes;
 

@@ -15,8 +15,7 @@ use calmix_io::safe_open;
 
 use super::chosen_files::ChosenFile;
 use super::listing::HubFile;
-use super::repository::Repository;
-use super::url_path::encoded;
+use super::repository::{Repository, encoded};
 
 /// Begins the names of these folders; the weights folder shows no hidden folder as weights.
 const PREFIX: &str = ".get-";
@@ -42,7 +41,7 @@ impl PartFolder {
         fs::create_dir_all(weights).map_err(|error| FileError::new(weights, error))?;
         let path = place(weights, repository);
         let was_there = safe_open::exists(&path);
-        safe_open::make_folder(&path)?;
+        safe_open::create_folder_if_missing(&path)?;
         let lock = match Lock::take(&path.join(LOCK)) {
             Ok(lock) => Some(lock),
             Err(FileError { problem: FileProblem::NoLocks(_), .. }) => None,
@@ -56,8 +55,8 @@ impl PartFolder {
         Ok(folder)
     }
 
-    /// Removes what [`assemble`](Self::assemble) made in a process that was killed, and parts that are also the files of weights
-    /// in their place: writing to them would change the weights.
+    /// Removes what [`assemble`](Self::assemble) made in a process that was killed, and parts that are also the files of
+    /// weights in their place: writing to them would change the weights.
     fn remove_links(&self) -> io::Result<()> {
         let complete = self.path.join(COMPLETE);
         if safe_open::exists(&complete) {
@@ -95,7 +94,7 @@ impl PartFolder {
     /// Puts files that have arrived into a folder with their final names, and returns it.
     pub(crate) fn assemble(&self, files: &[ChosenFile]) -> Result<PathBuf, FileError> {
         let complete = self.path.join(COMPLETE);
-        safe_open::make_folder(&complete)?;
+        safe_open::create_folder_if_missing(&complete)?;
         for ChosenFile { file, stored } in files {
             let part = self.part(file);
             let target = complete.join(stored);

@@ -1,10 +1,9 @@
-//! The name of a repository on the Hub, with a revision.
+//! The name of a repository on the Hub with a revision, and names as parts of the path of a URL.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use calmix_io::shown::shown;
 
-use super::url_path::encoded;
 use crate::error::CliError;
 
 /// The revision of a repository if none is named.
@@ -85,6 +84,25 @@ fn is_revision(revision: &str) -> bool {
         && !revision.contains("..")
 }
 
+/// Percent-encodes a name, slashes included.
+pub(super) fn encoded(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(byte.into());
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// Percent-encodes the names of a path and leaves the slashes between them.
+pub(super) fn encoded_path(path: &str) -> String {
+    path.split('/').map(encoded).collect::<Vec<_>>().join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +151,12 @@ mod tests {
         ] {
             assert!(Repository::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_plain_characters_stay() {
+        assert_eq!(encoded("refs/pr/1"), "refs%2Fpr%2F1");
+        assert_eq!(encoded_path("onnx/model v1?.onnx"), "onnx/model%20v1%3F.onnx");
+        assert_eq!(encoded("ä#%"), "%C3%A4%23%25");
     }
 }

@@ -1,15 +1,17 @@
-//! What the environment says of the Hub: the variables of `huggingface_hub`, so that a shell that is set up for the Hub's Python
-//! client is set up for calmix.
+//! What the environment says of the Hub: the variables of `huggingface_hub`, so that a shell that is set up for the Hub's
+//! Python client is set up for calmix.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ureq::http::Uri;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use ureq::http::{HeaderValue, Uri};
 
-use super::token::Token;
 use crate::error::CliError;
 use crate::remote::https::{read_address, seconds, variable, warn_if_unencrypted};
+use crate::terminal::warn;
 
 const ENDPOINT: &str = "HF_ENDPOINT";
 const HOME: &str = "HF_HOME";
@@ -21,7 +23,7 @@ pub(super) const TIMEOUT: &str = "HF_HUB_DOWNLOAD_TIMEOUT";
 const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
 
 /// The default of `HF_HUB_DOWNLOAD_TIMEOUT`: how long a server may send nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The Hub and its cache, as the environment names them.
 pub(crate) struct HubVariables {
@@ -32,7 +34,7 @@ pub(crate) struct HubVariables {
     pub(crate) cache: PathBuf,
     pub(super) token: Option<Token>,
     pub(crate) is_offline: bool,
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl HubVariables {
@@ -52,7 +54,7 @@ impl HubVariables {
             cache: variable(CACHE).map_or_else(|| home.join("hub"), PathBuf::from),
             token,
             is_offline,
-            patience: seconds(TIMEOUT, PATIENCE)?,
+            timeout: seconds(TIMEOUT, DEFAULT_TIMEOUT)?,
         })
     }
 }
@@ -69,4 +71,83 @@ fn home() -> PathBuf {
 
 fn is_true(value: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&value.to_ascii_lowercase().as_str())
+}
+
+const TOKEN_VARIABLE: &str = "HF_TOKEN";
+
+/// The file in the folder of the Hub's Python client, which `hf auth login` writes.
+const TOKEN_FILE: &str = "token";
+
+/// Bytes of the longest file that is read.
+const MAX_TOKEN_BYTES: u64 = 64 << 10;
+
+/// A token. Not `Debug`, so that it is not printed by accident.
+pub(crate) struct Token {
+    /// The value of `Authorization`.
+    pub(super) header: HeaderValue,
+    /// Where it was found: a variable or a file.
+    pub(super) source: String,
+}
+
+impl Token {
+    /// Reads the token of the environment, or else of the file in `home`; `None` if there is none.
+    pub(super) fn read(
+        home: &Path,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, CliError> {
+        if let Some(token) = variable(TOKEN_VARIABLE) {
+            return Self::new(&token, TOKEN_VARIABLE.to_owned());
+        }
+        let file = home.join(TOKEN_FILE);
+        if !safe_open::exists(&file) {
+            return Ok(None);
+        }
+        // Public models need no token, so one that cannot be read does not stop the command.
+        match file.canonicalize().map_err(|error| error.to_string()).and_then(|file| {
+            safe_open::read_text(&file, MAX_TOKEN_BYTES).map_err(|error| error.problem.to_string())
+        }) {
+            Ok(token) => Self::new(&token, shown(file.display())),
+            Err(error) => {
+                warn(&format!("{}: {error}; continuing without a token", file.display()));
+                Ok(None)
+            }
+        }
+    }
+
+    fn new(token: &str, source: String) -> Result<Option<Self>, CliError> {
+        let token = token.trim();
+        if token.is_empty() {
+            return Ok(None);
+        }
+        let header = HeaderValue::from_str(&format!("Bearer {token}"));
+        let mut header = header.map_err(|_| {
+            CliError::invalid(format!("the token in {source} has a character that HTTP cannot send"))
+        })?;
+        header.set_sensitive(true);
+        Ok(Some(Self { header, source }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn token_of_variable_comes_before_file() {
+        let home = tempfile::tempdir().unwrap();
+        let read = |set: Option<&str>| {
+            let token = Token::read(home.path(), |_| set.map(str::to_owned));
+            token.map(|token| token.map(|token| (token.header.to_str().unwrap().to_owned(), token.source)))
+        };
+        assert_eq!(read(None).unwrap(), None);
+        fs::write(home.path().join(TOKEN_FILE), "hf_file\n").unwrap();
+        let (header, source) = read(None).unwrap().unwrap();
+        assert_eq!(header, "Bearer hf_file");
+        assert!(source.ends_with("/token"), "{source}");
+        assert_eq!(read(Some(" hf_set ")).unwrap().unwrap(), ("Bearer hf_set".into(), TOKEN_VARIABLE.into()));
+        let error = read(Some("hf_a\r\nX: y")).unwrap_err().to_string();
+        assert!(error.contains(TOKEN_VARIABLE) && !error.contains("hf_a"), "{error}");
+    }
 }

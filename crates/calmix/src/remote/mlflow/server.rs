@@ -5,13 +5,13 @@
 
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use calmix_io::shown::shown;
 use serde_json::Value;
-use ureq::http::Uri;
 use ureq::http::header::AUTHORIZATION;
+use ureq::http::{HeaderValue, Uri};
 use ureq::{Agent, RequestBuilder};
 
-use super::credentials::Credentials;
 use crate::error::CliError;
 use crate::remote::https::{
     MAX_REDIRECTS, agent_config, location, proxy_for, read_address, redirected, seconds, tls_failure,
@@ -19,10 +19,10 @@ use crate::remote::https::{
 };
 
 /// The default of `MLFLOW_HTTP_REQUEST_TIMEOUT`: how long a complete answer may take, with its redirects.
-const PATIENCE: Duration = Duration::from_mins(1);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Bytes of the longest answer.
-const LONGEST: u64 = 64 << 20;
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 const CERTIFICATES: &str = "MLFLOW_TRACKING_SERVER_CERT_PATH";
 const TIMEOUT: &str = "MLFLOW_HTTP_REQUEST_TIMEOUT";
@@ -33,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     pub(super) credentials: Credentials,
     agent: Agent,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// The answer of a server.
@@ -55,20 +55,21 @@ pub(super) enum Request<'a> {
 impl Server {
     /// Prepares requests to an address, as the environment says; connects to nothing yet.
     pub(crate) fn new(address: &str) -> Result<Self, CliError> {
-        let uri = read_address(address, "the address of the tracking server", EXAMPLE, ELSEWHERE)?;
+        let uri =
+            read_address(address, "the address of the tracking server", ADDRESS_HINT, CREDENTIALS_HINT)?;
         let credentials = Credentials::read(variable)?;
         if credentials.header.is_some() {
             warn_if_unencrypted(&uri);
         }
-        let patience = seconds(TIMEOUT, PATIENCE)?;
+        let timeout = seconds(TIMEOUT, DEFAULT_TIMEOUT)?;
         let config = agent_config(CERTIFICATES)?.accept("application/json");
         let address = uri.to_string().trim_end_matches('/').to_owned();
-        Ok(Self { address, credentials, agent: config.build().into(), patience })
+        Ok(Self { address, credentials, agent: config.build().into(), timeout })
     }
 
     /// Sends a request to a path below the address.
-    pub(super) fn ask(&self, path: &str, request: Request<'_>) -> Result<Answer, CliError> {
-        let deadline = Instant::now() + self.patience;
+    pub(super) fn send(&self, path: &str, request: Request<'_>) -> Result<Answer, CliError> {
+        let deadline = Instant::now() + self.timeout;
         let failed = |error: ureq::Error| self.failure(&error);
         let mut uri: Uri =
             format!("{}{path}", self.address).parse().map_err(|error: ureq::http::uri::InvalidUri| {
@@ -90,7 +91,12 @@ impl Server {
             }
             .map_err(failed)?;
             let Some(location) = location(&response) else {
-                let bytes = response.body_mut().with_config().limit(LONGEST).read_to_vec().map_err(failed)?;
+                let bytes = response
+                    .body_mut()
+                    .with_config()
+                    .limit(MAX_ANSWER_BYTES)
+                    .read_to_vec()
+                    .map_err(failed)?;
                 let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
                 return Ok(Answer { status: response.status().as_u16(), body });
             };
@@ -132,18 +138,85 @@ impl Server {
         let (what, hint) = match (tls_failure(error, CERTIFICATES), error) {
             (Some(failure), _) => failure,
             (None, ureq::Error::Timeout(_)) => (
-                format!("no complete answer within {} s", self.patience.as_secs()),
+                format!("no complete answer within {} s", self.timeout.as_secs()),
                 format!("for a slow server, set {TIMEOUT} to more seconds"),
             ),
-            (None, ureq::Error::Io(error)) => (error.to_string(), RUNNING.to_owned()),
-            (None, error) => (error.to_string(), RUNNING.to_owned()),
+            (None, ureq::Error::Io(error)) => (error.to_string(), SERVER_HINT.to_owned()),
+            (None, error) => (error.to_string(), SERVER_HINT.to_owned()),
         };
         CliError::failed(format!("{}: {}", shown(&self.address), shown(what))).hint(hint)
     }
 }
 
-const RUNNING: &str = "is the server running? `mlflow server --port 5000` starts one";
+const SERVER_HINT: &str = "is the server running? `mlflow server --port 5000` starts one";
 
-const EXAMPLE: &str =
+const ADDRESS_HINT: &str =
     "--mlflow https://HOST/PREFIX or http://127.0.0.1:5000, or the same in MLFLOW_TRACKING_URI";
-const ELSEWHERE: &str = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead";
+const CREDENTIALS_HINT: &str = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead";
+
+const TOKEN: &str = "MLFLOW_TRACKING_TOKEN";
+const USERNAME: &str = "MLFLOW_TRACKING_USERNAME";
+const PASSWORD: &str = "MLFLOW_TRACKING_PASSWORD";
+
+/// The hint for a server that refuses access.
+pub(super) const UNAUTHORISED_HINT: &str =
+    "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN";
+
+/// A password or a token, if any. Not `Debug`, so that it is not printed by accident.
+pub(crate) struct Credentials {
+    /// The value of `Authorization`.
+    pub(super) header: Option<HeaderValue>,
+    secrets: Vec<String>,
+}
+
+impl Credentials {
+    /// Reads a user name with a password, or else a token: MLflow's own order.
+    pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, CliError> {
+        let user = variable(USERNAME).zip(variable(PASSWORD));
+        let (value, secrets, name) = if let Some((name, password)) = user {
+            let encoded = BASE64_STANDARD.encode(format!("{name}:{password}"));
+            (format!("Basic {encoded}"), vec![encoded, password], PASSWORD)
+        } else if let Some(token) = variable(TOKEN) {
+            (format!("Bearer {token}"), vec![token], TOKEN)
+        } else {
+            return Ok(Self { header: None, secrets: Vec::new() });
+        };
+        let mut header = HeaderValue::from_str(&value)
+            .map_err(|_| CliError::invalid(format!("{name} contains a character that HTTP cannot send")))?;
+        header.set_sensitive(true);
+        Ok(Self { header: Some(header), secrets })
+    }
+
+    /// Blanks the secrets in a text: some servers quote the request in their refusal.
+    pub(super) fn blanked(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_before_token_and_neither_is_shown() {
+        let read = |set: &[(&str, &str)]| {
+            let value =
+                |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
+            Credentials::read(value)
+        };
+        let header =
+            |credentials: &Credentials| credentials.header.clone().map(|v| v.to_str().unwrap().to_owned());
+        let token = read(&[(TOKEN, "abc"), (USERNAME, "eve")]).unwrap();
+        assert_eq!(header(&token).as_deref(), Some("Bearer abc"));
+        // The example of RFC 7617.
+        let basic = read(&[(TOKEN, "abc"), (USERNAME, "Aladdin"), (PASSWORD, "open sesame")]).unwrap();
+        assert_eq!(header(&basic).as_deref(), Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+        assert_eq!(
+            basic.blanked("no 'Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==', open sesame"),
+            "no 'Basic ***', ***"
+        );
+        assert_eq!(header(&read(&[]).unwrap()), None);
+        let error = read(&[(TOKEN, "abc\r\nX: y")]).err().unwrap().to_string();
+        assert!(error.starts_with(TOKEN) && !error.contains("abc"), "{error}");
+    }
+}

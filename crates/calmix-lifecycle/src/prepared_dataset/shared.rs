@@ -1,0 +1,136 @@
+//! A prepared dataset that several runs share: hard links to the same files, so that it takes disk space once.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use calmix_data::dataset::Dataset;
+use calmix_data::manifest::PREPARING;
+use calmix_data::prepare::{SourceStamp, Stale};
+use calmix_data::source::SourceSpec;
+use calmix_io::atomic_file::rename_folder;
+use calmix_io::scratch_folder::ScratchFolder;
+use calmix_io::shown::shell_quoted;
+use calmix_io::shown::shown;
+use calmix_io::text::grouped;
+use calmix_recipe::{Data, LayoutName, SourceName};
+
+use crate::error::{LifecycleError, StartError};
+
+/// Links the prepared dataset of an earlier run, or of `calmix prepare`, into the folder of a new run; returns where it was found.
+/// `None` if none is of exactly these files, or the file system has no hard links.
+pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: &Path) -> Option<PathBuf> {
+    let candidates: Vec<PathBuf> = places.iter().flat_map(|place| prepared_in(place)).collect();
+    if candidates.is_empty() {
+        return None;
+    }
+    let now = SourceStamp::take(spec, root).ok()?;
+    let is_same =
+        |prepared: &PathBuf| SourceStamp::read(prepared).is_ok_and(|stamp| stamp.as_ref() == Some(&now));
+    let run = target.parent()?;
+    let found = candidates.into_iter().filter(|prepared| has_same_owner(prepared, run)).find(is_same)?;
+    Dataset::open(&found, root).ok()?;
+    link_all(&found, target)?;
+    Some(found)
+}
+
+/// Refuses a prepared dataset that `--prepared` names if it does not match the files.
+pub(super) fn check(
+    prepared: &Path,
+    dataset: &Dataset,
+    data: &Data,
+    root: &Path,
+) -> Result<(), LifecycleError> {
+    let Some(stamp) = SourceStamp::read(prepared)? else { return Ok(()) };
+    let Some(stale) = stamp.stale(dataset, &data.source_spec(), root)? else { return Ok(()) };
+    let root_shown = shown(root.display());
+    let problem = match stale {
+        Stale::OtherFolder { prepared_from } => {
+            format!("prepared from another dataset: {}, not {root_shown}", shown(prepared_from))
+        }
+        Stale::OtherSource { prepared_as } => {
+            format!("prepared as {}, but dataset.source is {}", source_name(&prepared_as), data.source)
+        }
+        Stale::OtherCount { before, now } => {
+            let [before, now] = [before, now].map(grouped);
+            format!("stale: {root_shown} has {now} files, but had {before} when it was prepared")
+        }
+        _ => format!("stale: files in {root_shown} have changed since it was prepared"),
+    };
+    let options = reading_options(data);
+    Err(StartError::StalePrepared {
+        prepared: prepared.to_owned(),
+        folder: root.to_owned(),
+        options,
+        problem,
+    }
+    .into())
+}
+
+/// Formats the options of `calmix prepare` that read the dataset as the recipe does, each after a space.
+fn reading_options(data: &Data) -> String {
+    let columns = [("--path-column", &data.path_column), ("--label-column", &data.label_column)];
+    let vectors = [("--labels", &data.labels), ("--vector-column", &data.vector_column)];
+    let layout = match data.layout {
+        LayoutName::Auto => String::new(),
+        layout => layout.to_string(),
+    };
+    let groups = if data.groups == 0 { String::new() } else { data.groups.to_string() };
+    let given = match data.source {
+        SourceName::Folder => vec![("--layout", &layout), ("--groups", &groups)],
+        SourceName::LabelsCsv | SourceName::Parquet => columns.to_vec(),
+        SourceName::Vectors => [vectors, columns].concat(),
+        _ => Vec::new(),
+    };
+    let option = |(option, value): (&str, &String)| {
+        (!value.is_empty()).then(|| format!(" {option} {}", shell_quoted(Path::new(value))))
+    };
+    given.into_iter().filter_map(option).collect()
+}
+
+/// Names a source as recipes do.
+fn source_name(spec: &SourceSpec) -> String {
+    let is_it = |source: &&SourceName| Data { source: **source, ..Data::default() }.source_spec() == *spec;
+    let name = SourceName::ALL.iter().find(is_it);
+    name.map_or_else(|| "another source or with other settings".to_owned(), |source| source.word().to_owned())
+}
+
+/// Lists the folder itself if it is a prepared dataset, then those of the runs in it, by name.
+fn prepared_in(place: &Path) -> Vec<PathBuf> {
+    let has_stamp = |folder: &PathBuf| folder.join(SourceStamp::FILE).is_file();
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path().join("prepared")).collect();
+    found.sort();
+    found.insert(0, place.to_owned());
+    found.retain(has_stamp);
+    found
+}
+
+/// Checks the owners. A prepared dataset decides labels, so one of another user must not be used silently.
+fn has_same_owner(prepared: &Path, run: &Path) -> bool {
+    let owner =
+        |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
+    owner(prepared).is_some() && owner(prepared) == owner(run)
+}
+
+/// Links all files or none: first under a scratch name, which is removed from a run that was killed.
+fn link_all(from: &Path, to: &Path) -> Option<()> {
+    let scratch = ScratchFolder::new(to.parent()?, PREPARING).ok()?;
+    let made = scratch.path().join("prepared");
+    fs::create_dir(&made).ok()?;
+    for entry in fs::read_dir(from).ok()? {
+        let entry = entry.ok()?;
+        // A link would be linked as such, and lead elsewhere from there.
+        if !entry.file_type().ok()?.is_file() {
+            return None;
+        }
+        let linked = made.join(entry.file_name());
+        fs::hard_link(entry.path(), &linked).ok()?;
+        // Check what is linked now: the name may have meant another file when the folder was listed.
+        let found = fs::symlink_metadata(&linked).ok().filter(fs::Metadata::is_file)?;
+        if found.uid() != fs::symlink_metadata(&made).ok()?.uid() {
+            return None;
+        }
+    }
+    rename_folder(&made, to).ok()
+}
