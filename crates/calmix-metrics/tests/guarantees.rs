@@ -191,7 +191,9 @@ impl Cell {
         }
         let most = HeldOut::DELTA + 2.0 * (HeldOut::DELTA * (1.0 - HeldOut::DELTA) / draws as f64).sqrt();
         let class_faults = self.by_class.faults(draws * n);
-        faults.extend(class_faults.into_iter().map(|fault| format!("{cell}: sets by lac-by-class cover {fault}")));
+        faults.extend(
+            class_faults.into_iter().map(|fault| format!("{cell}: sets by lac-by-class cover {fault}")),
+        );
         for (world, broken) in [("distorted", self.broken), ("flat", self.broken_flat)] {
             if broken > most {
                 faults.push(format!("{cell}: false precision in {:.1}% ({world})", 100.0 * broken));
