@@ -6,7 +6,7 @@
 //! 1,000. Of fewer than 100 draws the share with false precision says nothing, so the flat world is left out.
 //! `CALMIX_EXHAUSTIVE=1` takes 2,000 of all cells. The table of docs/guarantees.md:
 //!
-//! `CALMIX_EXHAUSTIVE=1 cargo test --release -p calmix-metrics --test guarantees -- --ignored --nocapture`
+//! `CALMIX_EXHAUSTIVE=1 cargo test --release -p calmix-metrics --test integration guarantees -- --ignored --nocapture`
 
 mod calibrator;
 mod class_coverage;
