@@ -9,6 +9,7 @@
 //! | which models? | [`foreign_model`], and with the feature `networks` `network_weights` |
 //! | what fails? | a disk ([`faulty_disk`]), servers ([`servers`]), the cable between [`hosts`], a program at random moments ([`stop_program`]) |
 //! | what watches a run? | with the feature `sinks`, `sinks` |
+//! | where are commands of `calmix` run? | with the feature `workspace`, `workspace` |
 #![forbid(unsafe_code)]
 // The lints of the workspace except tests from these; what is here is a part of tests.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::unwrap_used)]
@@ -34,3 +35,5 @@ pub mod sinks;
 pub mod stop_program;
 pub mod tier;
 pub mod tiny_images;
+#[cfg(feature = "workspace")]
+pub mod workspace;

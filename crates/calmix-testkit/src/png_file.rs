@@ -25,3 +25,14 @@ pub fn png(pixels: Pixels, [width, height]: [u32; 2], byte: impl FnMut(usize) ->
     encoder.write_header().unwrap().write_image_data(&bytes).unwrap();
     file
 }
+
+/// An image of noise as PNG, which does not compress: some 12 kB.
+pub fn noise(seed: u32) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    png(Pixels::Rgb, [64, 64], |_| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    })
+}

@@ -1,7 +1,8 @@
-//! The binary from outside: whole commands, what they print, which files they leave, how they exit.
+//! The binary from outside: whole commands, what they print, which files they leave, how they exit. Commands that need no
+//! libtorch are tested in the crate `calmix`.
 //!
-//! Texts are compared with the files in `crates/calmix/tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix-torch cli::`
-//! rewrites them.
+//! Texts are compared with the files in `crates/calmix/tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix -p calmix-torch
+//! cli::` rewrites them.
 
 mod calibrate;
 mod cluster_templates;
@@ -19,7 +20,6 @@ mod formulas;
 mod head;
 #[cfg(target_os = "linux")]
 mod head_signals;
-mod help;
 #[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(target_os = "linux")]
@@ -34,8 +34,6 @@ mod inspect;
 mod json;
 #[cfg(target_os = "linux")]
 mod killed_calls;
-#[cfg(target_os = "linux")]
-mod killed_prepare;
 mod labels_csv;
 #[cfg(target_os = "linux")]
 mod library;
@@ -56,8 +54,6 @@ mod predict_shards;
 mod predict_waits;
 mod prepared_tables;
 mod processes;
-#[cfg(target_arch = "x86_64")]
-mod processor;
 #[cfg(feature = "https")]
 mod push;
 mod report;

@@ -7,4 +7,3 @@ mod onnx;
 mod onnx_runtime;
 mod program;
 mod stops;
-mod workspace;

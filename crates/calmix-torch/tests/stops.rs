@@ -16,7 +16,7 @@ use calmix_torch::run::events::Event;
 use calmix_torch::run::read;
 
 use crate::program;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 const WAYS: [Way; 7] = [
     Way::Interrupt,
@@ -63,7 +63,7 @@ fn reached(run: &Path) -> (u64, u64) {
 fn stopped_run_ends_in_the_same_bytes() {
     // Every way once, or a hundred stops.
     let stops = tier::number("CALMIX_STOPS", WAYS.len() as u32, 100);
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let data = workspace.path("data");
     dataset(&data);
     let command = |run: &Path| {

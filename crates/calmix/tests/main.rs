@@ -1,6 +1,7 @@
 //! The tests of the program `calmix` and its library that need no libtorch.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)] // in what the tests share
 
+mod cli;
 mod earlier_version;
 mod encoder;
 mod export_vectors;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use calmix_testkit::workspace::Workspace;
 use serde_json::Value;
 
 use super::fixture::Fixture;
-use crate::workspace::Workspace;
 
 /// The run of the photos, and images of its classes that it was not trained on.
 fn workspace_with_later_labels() -> Workspace {

@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::workspace::Workspace;
+use calmix_testkit::workspace::Workspace;
+
+use crate::program::new_workspace;
 
 fn template(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
@@ -19,7 +21,7 @@ fn program(folder: &Path, name: &str, script: &str) {
 
 #[test]
 fn slurm_job_starts_calmix_and_requeues() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let programs = workspace.path("programs");
     // Without its options, srun is the program that it starts.
     program(&programs, "srun", r#"while [ "${1#--}" != "$1" ]; do shift; done; exec "$@""#);
@@ -62,7 +64,7 @@ fn the_job_for_kubeflow_has_arguments_that_calmix_understands() {
         .filter_map(|line| line.trim().strip_prefix("- "))
         .collect();
     let Some((&"calmix", arguments)) = arguments.split_first() else { panic!("{arguments:?}") };
-    let output = Workspace::new().run(arguments);
+    let output = new_workspace().run(arguments);
     assert_eq!(output.code, 2, "{}", output.stderr);
     // Nothing but the dataset is missing.
     assert!(output.stderr.contains("/shared/imagenet"), "{}", output.stderr);
@@ -70,7 +72,7 @@ fn the_job_for_kubeflow_has_arguments_that_calmix_understands() {
 
 /// A workspace with photos and a finished run on them.
 fn trained() -> Workspace {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     workspace.end(workspace.folder_training("photos", &["--run-dir", "run", "--quiet"])).with_code(0);
     workspace
 }

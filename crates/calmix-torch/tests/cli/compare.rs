@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 #[test]
 fn runs_are_settings_and_seeds() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let runs = [
         ("a-1", "none", "1"),
         ("a-2", "none", "2"),

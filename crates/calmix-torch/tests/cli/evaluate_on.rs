@@ -3,11 +3,11 @@
 use std::fs;
 
 use calmix_testkit::npy_file;
+use calmix_testkit::workspace::Workspace;
 use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::predict::{predict, rows};
-use crate::workspace::Workspace;
 
 /// Classes match by their names, and the metrics are those of the rows that `predict` writes.
 #[test]

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use calmix_testkit::onnxruntime::{compare, is_near, run};
+use calmix_testkit::workspace::Workspace;
 use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::head::train;
 use super::predict::rows;
-use crate::workspace::Workspace;
 
 /// What onnxruntime answers for images, which Pillow resizes as the model card says, and what `calmix predict` answered.
 const ANSWERS: &str = "

@@ -5,10 +5,11 @@ use std::process::Command;
 
 use calmix_testkit::npy_file;
 use calmix_testkit::onnxruntime::{compare, run};
+use calmix_testkit::workspace::Workspace;
 
 use super::fixture::Fixture;
 use super::report::python;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// The example beside a graph as JSON: its input and its logits.
 const EXAMPLE: &str = "
@@ -72,7 +73,7 @@ fn write_vectors(workspace: &Workspace) {
 
 #[test]
 fn module_of_a_head_on_vectors_has_the_logits_of_the_graph() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     write_vectors(&workspace);
     let train = ["train", "--features", "vectors.npy", "--labels", "labels.csv", "--run-dir", "run"];
     workspace.run(&train).with_code(0);

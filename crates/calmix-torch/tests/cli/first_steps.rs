@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use calmix_testkit::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
+
 use super::fixture::Fixture;
-use crate::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
+use crate::program::new_workspace;
 
 /// Runs the command after `next: `, with the settings of a tiny training if it is one.
 fn run_next(workspace: &Workspace, printed: &str) -> CommandOutput {
@@ -22,7 +24,7 @@ fn run_next(workspace: &Workspace, printed: &str) -> CommandOutput {
 
 #[test]
 fn missing_weights_are_explained() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let told = [
         "no pretrained weights in [HERE]/weights\n",
         "several times as many errors",
@@ -69,7 +71,7 @@ fn copied_head_names_the_file_that_is_missing() {
 
 #[test]
 fn next_command_of_prepare_works_as_printed() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     workspace.images("photos", 0, 4);
     let list = "where,The Species\n0.png,newt\n1.png,newt\n2.png,frog\n3.png,frog\n";
     fs::write(workspace.path("photos/labels.csv"), list).unwrap();
@@ -102,7 +104,7 @@ fn next_command_of_prepare_works_as_printed() {
 
 #[test]
 fn unusual_label_column_is_asked_for() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     workspace.images("photos/img", 0, 4);
     let list = "Filename,Species\nimg/0.png,newt\nimg/1.png,newt\nimg/2.png,frog\nimg/3.png,frog\n";
     fs::write(workspace.path("photos/labels.csv"), list).unwrap();
@@ -129,7 +131,7 @@ fn run_leads_to_its_report_and_to_predictions() {
 
 #[test]
 fn hint_without_runs_suggests_training() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     for line in ["inspect runs", "resume runs/a", "predict . ."] {
         let refused = workspace.run(&line.split(' ').collect::<Vec<_>>()).with_code(2);
         refused.reports(&["`calmix train --data FOLDER` starts one"]);
@@ -138,19 +140,8 @@ fn hint_without_runs_suggests_training() {
 }
 
 #[test]
-fn dataset_in_the_place_of_the_recipe() {
-    let workspace = Workspace::new().with_photos().with_garments();
-    workspace
-        .run(&["train", "photos"])
-        .with_code(2)
-        .reports(&["error: photos is a folder, not a recipe; did you mean `calmix train --data photos`?\n"]);
-    workspace
-        .run(&["train", "./garments"])
-        .with_code(2)
-        .reports(&["did you mean `calmix train cpu-fashion-mnist --data ./garments`?\n"]);
-    fs::write(workspace.path("mine.toml"), "extends = \"cpu-folder\"\n").unwrap();
-    let file = workspace.run(&["train", "mine.toml", "--data", "photos"]).with_code(2);
-    file.reports(&["mine.toml is a file, not a recipe; did you mean `calmix train --file mine.toml`?\n"]);
+fn misspelt_dataset_is_suggested() {
+    let workspace = new_workspace().with_photos();
     let misspelt = workspace.run(&["train", "cpu-folder", "--data", "Photos"]).with_code(2);
     misspelt.reports(&["Photos: does not exist\n", "try: did you mean photos?\n"]);
 }
@@ -158,7 +149,7 @@ fn dataset_in_the_place_of_the_recipe() {
 /// What calmix decides for `cpu-folder` it decides for a file that extends it.
 #[test]
 fn file_that_extends_a_folder_recipe_needs_no_test_split() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     fs::write(workspace.path("mine.toml"), "extends = \"cpu-folder\"\n[train]\nsteps = 2\nbatch = 4\n")
         .unwrap();
     let mut command = workspace.command(&["train", "--file", "mine.toml", "--data", "photos"]);
@@ -202,7 +193,7 @@ fn predict_without_images_or_with_swapped_words() {
 
 #[test]
 fn prepare_again_replaces_its_own_table() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&["train 20, unlabelled 12"]);
     workspace.images("photos/eel", 90, 5);
     let refused = workspace.run(&["prepare", "photos"]).with_code(2);

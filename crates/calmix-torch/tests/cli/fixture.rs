@@ -3,9 +3,12 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use calmix_testkit::workspace::Workspace;
+use calmix_testkit::workspace::folders::files;
 use calmix_torch::run::model_info::ModelInfo;
 
-use crate::workspace::Workspace;
+use crate::program::calmix;
+use crate::program::new_workspace;
 
 /// What a test finds in its workspace.
 #[derive(Debug, Clone, Copy)]
@@ -36,10 +39,10 @@ impl Fixture {
             // What a test left that was killed while it made one.
             let _ = fs::remove_dir_all(&kept);
             fs::create_dir_all(&kept).unwrap();
-            self.fill(Workspace::at(kept.clone()));
+            self.fill(Workspace::at(kept.clone(), calmix()));
             File::create(complete).unwrap();
         }
-        let workspace = Workspace::new();
+        let workspace = new_workspace();
         copy_folder(&kept, workspace.folder());
         move_runs(workspace.folder(), &kept, &workspace.folder().canonicalize().unwrap());
         workspace
@@ -65,7 +68,7 @@ impl Fixture {
             Self::Head => {
                 let place = workspace.folder().to_owned();
                 Self::Weights.fill(workspace);
-                let workspace = Workspace::at(place);
+                let workspace = Workspace::at(place, calmix());
                 let more = ["--run-dir", "run", "--set", "train.steps=8", "--set", "network.cache="];
                 workspace.end(workspace.head_training(&more)).with_code(0);
             }
@@ -75,11 +78,8 @@ impl Fixture {
 
 /// The folder of the fixtures that these programs made. Those of other builds are removed: the target folder outlives them.
 fn current(target: &Path) -> PathBuf {
-    let programs = [
-        crate::program::calmix(),
-        PathBuf::from(env!("CARGO_BIN_EXE_calmix-torch")),
-        std::env::current_exe().unwrap(),
-    ];
+    let programs =
+        [calmix(), PathBuf::from(env!("CARGO_BIN_EXE_calmix-torch")), std::env::current_exe().unwrap()];
     // Reading the programs takes longer than copying a fixture, so their hash is remembered with their lengths and times.
     let metadata = programs.each_ref().map(|program| fs::metadata(program).unwrap());
     let stamp = metadata.map(|it| format!("{} {:?}", it.len(), it.modified().unwrap())).join(", ");
@@ -153,24 +153,6 @@ pub(crate) fn change_checkpoint(checkpoint: &Path, name: &str, bytes: &[u8]) {
     fs::write(checkpoint.join("MANIFEST"), format!("{json}\n{hash}\n")).unwrap();
 }
 
-/// Every file below a folder, by its name from there.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(at) = folders.pop() {
-        for entry in fs::read_dir(at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push(path.strip_prefix(folder).unwrap().to_owned());
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
 /// A copy has the bytes of a run that was trained where the copy is, and names no folder of the original.
 #[test]
 fn fixture_is_the_run_trained_in_place() {
@@ -186,7 +168,7 @@ fn fixture_is_the_run_trained_in_place() {
         }
         fs::remove_dir_all(&place).unwrap();
         fs::create_dir(&place).unwrap();
-        fixture.fill(Workspace::at(place.clone()));
+        fixture.fill(Workspace::at(place.clone(), calmix()));
         // What depends on the clock: the lock, how long steps took, when files of the dataset were written.
         let is_timed = |name: &Path| {
             let name = name.to_str().unwrap();

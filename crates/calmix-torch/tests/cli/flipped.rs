@@ -11,10 +11,11 @@ use calmix::heads::trainer;
 use calmix::lifecycle::request::RunRequest;
 use calmix::model::ModelOptions;
 use calmix_testkit::tier;
+use calmix_testkit::workspace::folders::files;
 use calmix_torch::run::model_info::ModelInfo;
 use calmix_torch::train::trainer::{Trainer, evaluate_run};
 
-use super::fixture::{Fixture, copy_folder, files};
+use super::fixture::{Fixture, copy_folder};
 use super::head;
 
 /// Flips of each file with `CALMIX_EXHAUSTIVE=1`, which are all bytes of most files; `CALMIX_FLIPS` sets another number.

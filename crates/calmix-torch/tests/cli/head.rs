@@ -5,13 +5,13 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use calmix_testkit::workspace::folders::{contents, is_same};
+use calmix_testkit::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
 use calmix_torch::run::read;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
 use super::fixture::Fixture;
-use super::together::{contents, is_same};
-use crate::workspace::{CommandOutput, LAST_SCREEN, TINY, Workspace};
 
 pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
     workspace.end(workspace.head_training(&[&["--run-dir", run], more].concat()))

@@ -6,9 +6,10 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::workspace::Workspace;
+use calmix_testkit::workspace::running::Running;
+
 use super::fixture::Fixture;
-use super::signals::Running;
-use crate::workspace::Workspace;
 
 /// The most from the signal to the end. On an idle machine it is less than 2 s; other tests may run beside this one.
 const LIMIT: Duration = Duration::from_secs(10);

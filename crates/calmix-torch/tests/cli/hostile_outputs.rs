@@ -7,11 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::{TINY, Workspace};
 
 use super::fixture::{Fixture, copy_folder};
 use super::hostile_scene::{KINDS, outside_of, put};
 use super::measured::{Ended, Worst, measured};
-use crate::workspace::{TINY, Workspace};
+use crate::program::new_workspace;
 
 /// Files and folders below a folder, by their names from there; of several pages, only the first.
 fn places(folder: &Path) -> Vec<String> {
@@ -91,7 +92,7 @@ fn sweep_file(workspace: &Workspace, more: &str) {
 #[test]
 #[allow(clippy::print_stderr)] // What it took.
 fn hostile_sweep_folder_leads_nowhere() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace.outside();
     sweep_file(&workspace, "");
     let sweep = |folder: &str| {

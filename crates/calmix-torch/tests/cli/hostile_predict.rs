@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use calmix::Model;
 use calmix_testkit::tier;
+use calmix_testkit::workspace::Workspace;
 use calmix_torch::run::model_info::ModelInfo;
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use super::library::Library;
 use super::measured::{Ended, Worst, measured, watched};
-use crate::workspace::Workspace;
 
 /// Bytes that a model of the largest images may take.
 const MAX_LARGE_IMAGE_BYTES: u64 = 2 << 30;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use calmix_testkit::workspace::Workspace;
+
 use super::fixture::{Fixture, copy_folder};
 use super::library::Library;
 use super::measured::{Ended, Worst, measured};
-use crate::workspace::Workspace;
 
 /// The command that goes on with a run.
 const RESUME: &str = "resume";

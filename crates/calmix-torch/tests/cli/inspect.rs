@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::fixture::Fixture;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 #[test]
 fn every_kind_is_recognised() {
@@ -70,7 +70,7 @@ fn damage_is_reported() {
 
 #[test]
 fn the_doctor_trains_twice_to_the_same_bytes() {
-    let output = Workspace::new().run(&["doctor", "--threads", "1", "--seconds", "1"]).with_code(0);
+    let output = new_workspace().run(&["doctor", "--threads", "1", "--seconds", "1"]).with_code(0);
     output.prints(&[
         "libtorch   2.",
         "devices    ",
@@ -82,7 +82,7 @@ fn the_doctor_trains_twice_to_the_same_bytes() {
 
 #[test]
 fn runs_can_be_told_apart() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     fs::create_dir(workspace.path("runs")).unwrap();
     let train = |steps, more: &[&str]| workspace.end(workspace.training(steps, more)).with_code(0);
     train(4, &["--run-dir", "runs/a-2", "--set", "method.fixmatch.threshold=0.8"]);
@@ -148,27 +148,15 @@ fn runs_can_be_told_apart() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_that_is_trained_is_told() {
-    let workspace = Workspace::new().with_garments();
+    use calmix_testkit::workspace::running::Running;
+
+    let workspace = new_workspace().with_garments();
     fs::create_dir(workspace.path("runs")).unwrap();
-    let mut running = super::signals::Running::new(workspace.training(4_000, &["--run-dir", "runs/a"]));
+    let mut running = Running::new(workspace.training(4_000, &["--run-dir", "runs/a"]));
     running.until("step     6/4,000");
     let listed = workspace.run(&["inspect", "runs"]).with_code(0);
     assert!(listed.stdout.contains("/4,000") && listed.stdout.contains(" running\n"), "{}", listed.stdout);
     running.signal("INT");
     running.end();
     workspace.run(&["inspect", "runs"]).with_code(0).prints(&[" unfinished\n"]);
-}
-
-/// The reasons for the numbers are part of a recipe.
-#[test]
-fn recipes_are_printed_with_their_comments() {
-    let workspace = Workspace::new();
-    let shown = workspace.run(&["inspect", "cifar10"]).with_code(0);
-    shown.prints(&[
-        "unlabelled_weight = 1.0  # recipe cifar10, line 22: paper: λ_U = 1\n",
-        "mean = [0.4913725490196078, 0.4823529411764706, 0.4466666666666667]  # recipe cifar10, line 6: TorchSSL: ",
-    ]);
-    let json = workspace.run(&["inspect", "cifar10", "--json"]).with_code(0);
-    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(json["comments"]["method.unlabelled_weight"], "paper: λ_U = 1");
 }

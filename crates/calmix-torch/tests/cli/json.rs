@@ -6,11 +6,7 @@ use calmix_testkit::golden::golden;
 use serde_json::Value;
 
 use super::fixture::Fixture;
-use crate::workspace::{CommandOutput, Workspace};
-
-fn document(output: &CommandOutput) -> Value {
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", output.stdout))
-}
+use crate::program::new_workspace;
 
 /// Every field with the type of its value; of a list, the fields of all its items.
 fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>) {
@@ -37,7 +33,7 @@ fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>)
 
 #[test]
 fn fields_keep_their_names() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace
         .end(workspace.training(8, &["--run-dir", "first", "--set", "labels.validation=0.5"]))
         .with_code(0);
@@ -50,7 +46,7 @@ fn fields_keep_their_names() {
         "doctor --threads 1 --seconds 1",
     ] {
         let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
-        let mut document = document(&workspace.run(&arguments).with_code(0));
+        let mut document = workspace.run(&arguments).with_code(0).json();
         // A run's recipe is shown below, by itself.
         if document.pointer("/recipe/train/steps").is_some() {
             document["recipe"] = "[RECIPE]".into();
@@ -65,26 +61,12 @@ fn fields_keep_their_names() {
     golden("json-fields.txt", &transcript.concat());
 }
 
-#[test]
-fn documents_that_are_the_same_everywhere() {
-    let workspace = Workspace::new().with_garments();
-    for (name, line) in [
-        ("json-recipes.txt", "recipes --json"),
-        ("json-recipe.txt", "inspect cpu-fashion-mnist --json"),
-        ("json-dataset.txt", "inspect garments --json"),
-    ] {
-        let output = workspace.run(&line.split(' ').collect::<Vec<_>>()).with_code(0);
-        document(&output);
-        golden(name, &output.stdout);
-    }
-}
-
 /// The metrics are those of the files, to the last digit.
 #[test]
 fn no_second_set_of_numbers() {
     let workspace = Fixture::Garments.copy();
-    let shown = document(&workspace.run(&["inspect", "first", "--json"]).with_code(0));
-    let evaluated = document(&workspace.run(&["evaluate", "first", "--json"]).with_code(0));
+    let shown = workspace.run(&["inspect", "first", "--json"]).with_code(0).json();
+    let evaluated = workspace.run(&["evaluate", "first", "--json"]).with_code(0).json();
     let result = std::fs::read_to_string(workspace.path("first/result.json")).unwrap();
     assert_eq!(shown["result"], serde_json::from_str::<Value>(&result).unwrap());
     assert_eq!(shown["evaluations"], evaluated["evaluations"]);

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::folders::{contents, is_same};
+use calmix_testkit::workspace::{CommandOutput, Workspace};
 use calmix_torch::run::read;
 
-use super::together::{contents, is_same};
-use crate::workspace::{CommandOutput, Workspace};
+use crate::program::new_workspace;
 
 /// The calls that are killed. Without `CALMIX_EXHAUSTIVE=1` only one of several, and the last one.
 const CALLS: [(&str, Option<usize>); 10] = [
@@ -75,7 +76,7 @@ fn run_killed_at_any_call_goes_on_to_the_same_bytes() {
     if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return tier::skipped("there is no strace (Debian: strace)");
     }
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let log = workspace.path("calls");
     let all = CALLS.map(|(call, _)| call).join(",");
     traced(&training(&workspace, "whole"), &all, None, &log);

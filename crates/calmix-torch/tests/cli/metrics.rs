@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use calmix_testkit::workspace::{CommandOutput, TINY, Workspace};
 use serde_json::Value;
 
-use crate::workspace::{CommandOutput, TINY, Workspace};
+use crate::program::new_workspace;
 
 fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
@@ -24,7 +25,7 @@ fn train_on(workspace: &Workspace, folder: &str, run: &str, settings: &[&str]) -
 /// Four images are too few for a reliable estimate, whatever their error.
 #[test]
 fn four_images_are_too_few_to_evaluate() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let trained = train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0.2"]);
     trained.prints(&[
         "validation, 4 images ",
@@ -43,7 +44,7 @@ fn four_images_are_too_few_to_evaluate() {
 /// The end of a run explains a missing temperature, with its own numbers.
 #[test]
 fn a_run_without_a_temperature_says_why() {
-    let workspace = Workspace::new().with_photos().with_validation_folder();
+    let workspace = new_workspace().with_photos().with_validation_folder();
     fs::remove_dir_all(workspace.path("own/val")).unwrap();
     let labels = ["train.steps=2", "labels.keep=per-class", "labels.count=4"];
     for (run, held_out, sentence) in [
@@ -64,7 +65,7 @@ fn a_run_without_a_temperature_says_why() {
 /// evaluate it.
 #[test]
 fn fifty_held_out_labels_give_a_temperature() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let asked =
         workspace.end(workspace.training(
             8,
@@ -92,7 +93,7 @@ fn fifty_held_out_labels_give_a_temperature() {
 /// The user's own validation images choose and calibrate, and no training label is spent.
 #[test]
 fn the_folder_val_fits_the_temperature() {
-    let workspace = Workspace::new().with_photos().with_validation_folder();
+    let workspace = new_workspace().with_photos().with_validation_folder();
     let trained = train_on(&workspace, "own", "run", &["train.steps=8", "selection=best-validation"]);
     trained.reports(&["10 labelled, 10 unlabelled, 12 validation, 8 test"]);
     trained.prints(&["test, 8 images "]);
@@ -116,7 +117,7 @@ fn the_folder_val_fits_the_temperature() {
 /// Labels that came after training calibrate a model, without training it again.
 #[test]
 fn new_labels_calibrate_a_model() {
-    let workspace = Workspace::new().with_photos().with_validation_folder();
+    let workspace = new_workspace().with_photos().with_validation_folder();
     train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0"]);
     for (class, shade) in [("cat", 41), ("dog", 201)] {
         workspace.images(&format!("own/val/{class}"), shade, 6);

@@ -4,6 +4,7 @@ use std::fs;
 
 use calmix::Model;
 use calmix::formats::image::Image;
+use calmix_testkit::workspace::Workspace;
 use calmix_torch::metrics::fitted_calibrator::FittedCalibrator;
 use calmix_torch::metrics::held_out::HeldOut;
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::near::assert_near;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 #[test]
 fn weights_that_are_not_those_of_the_run_are_refused() {
@@ -66,7 +67,7 @@ fn test_images() -> Vec<Image> {
 /// Without recipe and dataset, one image at a time or many: the bits of the run's own evaluation.
 #[test]
 fn a_model_alone_says_what_the_run_said() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let more = ["--run-dir", "run", "--set", "labels.validation=0.5", "--set", "labels.count=6"];
     workspace.end(workspace.training(8, &more)).with_code(0);
     let said = fs::read(workspace.path("run/predictions/step-000000008-test-ema.safetensors")).unwrap();

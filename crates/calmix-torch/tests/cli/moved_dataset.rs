@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::fixture::Fixture;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 #[test]
 fn a_dataset_that_has_moved_is_found_again() {
@@ -71,7 +71,7 @@ fn another_dataset_is_refused() {
 
 #[test]
 fn a_table_that_is_gone_is_named() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace.run(&["prepare", "garments", "--source", "fashion-mnist"]).with_code(0);
     workspace
         .end(workspace.training(8, &["--run-dir", "first", "--prepared", "prepared/garments"]))

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use calmix_testkit::npy_file;
+use calmix_testkit::workspace::Workspace;
+use calmix_testkit::workspace::folders::files;
 use calmix_torch::run::read;
 use calmix_torch::run::tensor_files::predictions_file;
 use serde_json::Value;
 
-use super::fixture::{Fixture, copy_folder, files};
-use crate::workspace::Workspace;
+use super::fixture::{Fixture, copy_folder};
 
 const CLEAN: [&str; 2] = ["network.weak_views=0", "network.strong_views=0"];
 const SHARED: [&str; 3] = ["network.dimensions=8", "network.folds=3", "evaluate.bootstrap=20"];

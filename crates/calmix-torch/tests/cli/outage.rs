@@ -10,9 +10,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::running::Running;
+use calmix_testkit::workspace::{TINY, Workspace};
 
-use super::signals::Running;
-use crate::workspace::{TINY, Workspace};
+use crate::program::new_workspace;
 
 /// Seconds of EIO: long enough that a person hears of it.
 const FAILS: Duration = Duration::from_secs(8);
@@ -112,7 +113,7 @@ fn same(a: &Path, b: &Path) {
 
 #[test]
 fn a_dataset_that_is_away_for_a_while_is_waited_for() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let Some(filer) = Filer::mount(&workspace.path("photos"), &workspace.path("filer")) else { return };
     workspace.end(training(&workspace, "filer", "whole")).with_code(0);
     let said = through_outage(&filer, training(&workspace, "filer", "run"));
@@ -124,7 +125,7 @@ fn a_dataset_that_is_away_for_a_while_is_waited_for() {
 
 #[test]
 fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let Some(filer) = Filer::mount(&workspace.path("disk"), &workspace.path("filer")) else { return };
     workspace.end(training(&workspace, "photos", "filer/whole")).with_code(0);
     let said = through_outage(&filer, training(&workspace, "photos", "filer/run"));

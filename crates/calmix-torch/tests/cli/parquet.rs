@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use calmix_testkit::python::interpreter;
 use calmix_testkit::tier;
+use calmix_testkit::workspace::Workspace;
 use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::predict::{predict, rows};
-use crate::workspace::Workspace;
 
 /// Every row of the parts in the order of their names, as JSON lines with the fields of `--format jsonl`.
 const READ_BACK: &str = "

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use super::parquet::python;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// Packs a folder with splits, its images in the order in which calmix reads the folder.
 const PACK: &str = "
@@ -30,7 +30,7 @@ for folder, split, compression in splits:
 
 #[test]
 fn parquet_trains_to_the_bits_of_its_folder() {
-    let workspace = Workspace::new().with_photos().with_validation_folder();
+    let workspace = new_workspace().with_photos().with_validation_folder();
     workspace.images("own/unlabelled", 120, 12);
     let mut pack = Command::new(python());
     let output =

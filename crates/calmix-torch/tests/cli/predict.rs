@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use calmix_testkit::dataset_files::shard;
+use calmix_testkit::workspace::{CommandOutput, Workspace};
 use calmix_torch::metrics::calibrator::temperature::Temperature;
 use calmix_torch::metrics::held_out::HeldOut;
 
@@ -16,7 +17,6 @@ use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::near::assert_near;
-use crate::workspace::{CommandOutput, Workspace};
 
 pub(crate) fn predict(workspace: &Workspace, arguments: &[&str]) -> CommandOutput {
     workspace.end(workspace.command(&[&["predict", "run", "--threads", "1"], arguments].concat()))
@@ -256,30 +256,6 @@ fn lost_rows_are_a_failure() {
         shell("\"$@\" | head -1").with_code(0).stdout,
         "path,label,confidence,margin,set,abstain,error\n"
     );
-}
-
-/// A tar archive of files.
-pub(crate) fn shard(path: &Path, members: &[(&str, &[u8])]) {
-    let mut archive = Vec::new();
-    for (name, bytes) in members {
-        let mut header = [0_u8; 512];
-        header[..name.len()].copy_from_slice(name.as_bytes());
-        let fields = [(100, "0000644\0"), (108, "0000000\0"), (116, "0000000\0"), (136, "00000000000\0")];
-        for (at, text) in fields {
-            header[at..at + text.len()].copy_from_slice(text.as_bytes());
-        }
-        header[124..136].copy_from_slice(format!("{:011o}\0", bytes.len()).as_bytes());
-        header[148..156].fill(b' ');
-        header[156] = b'0';
-        header[257..265].copy_from_slice(b"ustar\x0000");
-        let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
-        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        archive.extend_from_slice(&header);
-        archive.extend_from_slice(bytes);
-        archive.resize(archive.len().next_multiple_of(512), 0);
-    }
-    archive.resize(archive.len() + 1024, 0);
-    fs::write(path, archive).unwrap();
 }
 
 /// ONNX Runtime would make a database and an identifier of the device in the user's folders.

@@ -3,13 +3,13 @@
 use std::fs;
 use std::process::Command;
 
+use calmix_testkit::workspace::Workspace;
 use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::head;
 use super::parquet;
 use super::predict::{predict, rows};
-use crate::workspace::Workspace;
 
 /// Prints the type of the column, and each row: as pyarrow reads it.
 const READ_FEATURES: &str = "

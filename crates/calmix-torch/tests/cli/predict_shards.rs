@@ -3,22 +3,12 @@
 use std::fs;
 use std::process::Command;
 
-use calmix_testkit::png_file::{Pixels, png};
+use calmix_testkit::dataset_files::shard;
+use calmix_testkit::png_file::noise;
+use calmix_testkit::workspace::Workspace;
 
 use super::fixture::Fixture;
-use super::predict::{predict, shard};
-use crate::workspace::Workspace;
-
-/// An image of noise as PNG, which does not compress: some 12 kB.
-pub(crate) fn noise(seed: u32) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
-    png(Pixels::Rgb, [64, 64], |_| {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as u8
-    })
-}
+use super::predict::predict;
 
 /// Predicts, and returns the bytes that the process read.
 fn bytes_read(workspace: &Workspace, arguments: &[&str]) -> u64 {

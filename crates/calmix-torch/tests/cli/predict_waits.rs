@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::workspace::Workspace;
+
 use super::fixture::Fixture;
 use super::predict::predict;
-use crate::workspace::Workspace;
 
 /// No stop may take longer.
 const TIMEOUT: Duration = Duration::from_secs(5);

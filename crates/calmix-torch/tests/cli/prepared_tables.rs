@@ -3,20 +3,20 @@
 use std::fs;
 use std::process::Command;
 
-use calmix_testkit::tier;
+use calmix_testkit::workspace::{CommandOutput, Workspace};
 
 use super::fixture::Fixture;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// A command that runs in a folder of the workspace.
-fn within(workspace: &Workspace, folder: &str, mut command: Command) -> crate::workspace::CommandOutput {
+fn within(workspace: &Workspace, folder: &str, mut command: Command) -> CommandOutput {
     command.current_dir(workspace.path(folder));
     workspace.end(command)
 }
 
 #[test]
 fn nothing_is_written_into_the_dataset() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let before = workspace.names("photos");
     let prepared = within(&workspace, "photos", workspace.command(&["prepare", "."])).with_code(0);
     prepared.prints(&[
@@ -35,7 +35,7 @@ fn nothing_is_written_into_the_dataset() {
 
 #[test]
 fn output_of_calmix_is_not_a_class() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     workspace.run(&["prepare", "photos", "--to", "photos/prepared/mine"]).with_code(0);
     workspace.end(workspace.folder_training("photos", &["--run-dir", "photos/runs/one"])).with_code(0);
     workspace.end(workspace.folder_training("photos", &["--run-dir", "photos/result"])).with_code(0);
@@ -50,7 +50,7 @@ fn output_of_calmix_is_not_a_class() {
 
 #[test]
 fn a_stale_table_is_noticed() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     workspace.run(&["prepare", "photos"]).with_code(0);
     let prepared = ["--prepared", "prepared/photos"];
     let train = || workspace.end(workspace.folder_training("photos", &prepared));
@@ -71,7 +71,7 @@ fn a_stale_table_is_noticed() {
 
 #[test]
 fn the_table_of_another_folder_is_noticed() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     workspace.images("big/cat", 0, 12);
     workspace.images("big/dog", 60, 12);
     workspace.run(&["prepare", "big"]).with_code(0);
@@ -87,7 +87,7 @@ fn the_table_of_another_folder_is_noticed() {
 
 #[test]
 fn the_table_of_another_kind_of_files_is_noticed() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace.run(&["prepare", "garments", "--source", "mnist"]).with_code(0);
     let output = workspace.end(workspace.training(2, &["--prepared", "prepared/garments"])).with_code(2);
     output.reports(&["prepared as mnist, but dataset.source is fashion-mnist"]);
@@ -97,7 +97,7 @@ fn the_table_of_another_kind_of_files_is_noticed() {
 fn runs_share_a_table() {
     use std::os::unix::fs::MetadataExt;
 
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let inode = |name: &str| fs::metadata(workspace.path(name)).unwrap().ino();
     workspace.end(workspace.training(8, &[])).with_code(0);
     let second = workspace.end(workspace.training(8, &[])).with_code(0);
@@ -133,7 +133,7 @@ fn runs_share_a_table() {
 #[cfg(unix)]
 #[test]
 fn shared_table_with_a_damaged_report_is_used() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace.end(workspace.training(2, &[])).with_code(0);
     let report = workspace.path("runs/cpu-fashion-mnist-1/prepared/report.json");
     let text = fs::read_to_string(&report).unwrap();
@@ -163,31 +163,4 @@ fn resuming_without_its_table() {
         "run: the dataset has changed: its fingerprint was ",
         "restore the files that it was prepared from, or start a new run\n",
     ]);
-}
-
-/// A table is on the disk before it has its name, and its name before the command ends.
-#[cfg(target_os = "linux")]
-#[test]
-fn table_is_synchronised_around_its_rename() {
-    if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return tier::skipped("there is no strace (Debian: strace)");
-    }
-    let workspace = Workspace::new().with_photos();
-    let mut command = Command::new("strace");
-    command
-        .args(["-f", "-y", "-qq", "-e", "trace=fsync,renameat", "-o", "calls"])
-        .arg(crate::program::calmix());
-    command.args(["prepare", "photos", "--to", "tables/own"]).current_dir(workspace.folder());
-    fs::create_dir(workspace.path("tables")).unwrap();
-    workspace.end(command).with_code(0);
-    let calls = fs::read_to_string(workspace.path("calls")).unwrap();
-    let (before, after) = calls.split_once("/tables>, \"own\")").unwrap();
-    let is_synchronised = |calls: &str, ending: &str| {
-        calls.lines().any(|line| line.contains("fsync(") && line.contains(&format!("{ending}>)")))
-    };
-    for name in ["samples.bin", "parts.bin", "names.bin", "manifest.json", "report.json", "source.json"] {
-        assert!(is_synchronised(before, &format!("/{name}")), "{name}: {calls}");
-    }
-    assert!(is_synchronised(before, "/prepared"), "the folder of the table: {calls}");
-    assert!(is_synchronised(after, "/tables"), "the folder that it is in: {calls}");
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::signals::Running;
-use crate::workspace::{TINY, Workspace};
+use calmix_testkit::workspace::running::Running;
+use calmix_testkit::workspace::{TINY, Workspace};
+
+use crate::program::new_workspace;
 
 const MICRO_BATCHES: [&str; 2] = ["--set", "train.micro_batches=4"];
 
@@ -42,7 +44,7 @@ fn kill(pid: u32) {
 
 #[test]
 fn two_and_four_processes_train_what_one_trains() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace.end(workspace.training(8, &[&MICRO_BATCHES[..], &["--run-dir", "one"]].concat())).with_code(0);
     for processes in ["2", "4"] {
         let more = [&MICRO_BATCHES[..], &["--run-dir", processes, "--processes", processes]].concat();
@@ -56,7 +58,7 @@ fn two_and_four_processes_train_what_one_trains() {
 
 #[test]
 fn killed_process_ends_the_others_and_resumes() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace
         .end(workspace.training(60, &[&MICRO_BATCHES[..], &["--run-dir", "whole"]].concat()))
         .with_code(0);
@@ -86,7 +88,7 @@ fn killed_process_ends_the_others_and_resumes() {
 
 #[test]
 fn workers_stop_without_their_supervisor() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let more = [&MICRO_BATCHES[..], &["--run-dir", "run", "--processes", "2"]].concat();
     let mut running = Running::new(workspace.training(4_000, &more));
     running.until("step     6/4,000");
@@ -104,7 +106,7 @@ fn workers_stop_without_their_supervisor() {
 
 #[test]
 fn variables_of_a_launcher_are_checked() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let with = |variables: &[(&str, &str)], more: &[&str]| {
         let mut command = workspace.training(2, more);
         command.envs(variables.iter().copied());
@@ -128,7 +130,7 @@ fn variables_of_a_launcher_are_checked() {
 /// All processes of a launcher end with the same code: what one of them finds is a mistake for all.
 #[test]
 fn a_mistake_is_one_on_every_rank() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let port =
         std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
     let start = |rank: &str| {
@@ -148,7 +150,7 @@ fn a_mistake_is_one_on_every_rank() {
 
 #[test]
 fn resumed_run_shows_its_step() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let more = [&MICRO_BATCHES[..], &["--run-dir", "run", "--processes", "2"]].concat();
     let mut running = Running::new(workspace.training(4_000, &more));
     running.until("step     6/4,000");
@@ -195,7 +197,7 @@ fn resumed_run_shows_its_step() {
 /// The advice is about the option that would help.
 #[test]
 fn threads_of_several_processes_are_counted() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let cores_free = std::thread::available_parallelism().unwrap().get();
     let (threads, each) = (cores_free.max(2), (cores_free / 2).max(1));
     let mut command =

@@ -1,15 +1,6 @@
 //! `calmix push` to a real MLflow server, where one can be started (`CALMIX_MLFLOW_PYTHON` names an interpreter with
-//! `mlflow==3.17.2`), and to a server of our own.
+//! `mlflow==3.17.2`).
 
-#[cfg(unix)]
-#[path = "push/requests.rs"]
-mod requests;
-#[path = "push/tls.rs"]
-mod tls;
-#[path = "push/tracking_server.rs"]
-mod tracking_server;
-
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -19,12 +10,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::mlflow::{Metrics, in_lines, push};
 use serde_json::Value;
 
-use crate::workspace::Workspace;
-
-/// Key → step and value; a value that is not finite is none.
-type Metrics = BTreeMap<String, Vec<(u64, Option<f32>)>>;
+use crate::program::new_workspace;
 
 struct Server {
     python: OsString,
@@ -72,60 +61,12 @@ impl Drop for Server {
     }
 }
 
-/// Every number in the lines of `events.jsonl`, found without any knowledge of the fields.
-fn in_lines(run: &Path) -> Metrics {
-    fn collect(path: &str, value: &Value, step: u64, into: &mut Metrics) {
-        if value.is_number() || value.is_null() {
-            into.entry(path.to_owned()).or_default().push((step, value.as_f64().map(|number| number as f32)));
-        }
-        for (part, value) in value.as_object().into_iter().flatten() {
-            let below = if path.is_empty() { part.clone() } else { format!("{path}/{part}") };
-            collect(&below, value, step, into);
-        }
-    }
-    let mut metrics = Metrics::new();
-    for line in fs::read_to_string(run.join("events.jsonl")).unwrap().lines() {
-        let mut line: Value = serde_json::from_str(line).unwrap();
-        let step = line.as_object_mut().unwrap().remove("step").unwrap().as_u64().unwrap();
-        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-        let prefix = match text("event").as_str() {
-            "step" => "train".to_owned(),
-            "evaluation" => format!("{}/{}", text("split"), text("model")),
-            "finished" => String::new(),
-            _ => continue,
-        };
-        collect(&prefix, &line, step, &mut metrics);
-    }
-    metrics
-}
-
 fn metrics_of(run: &Value) -> Metrics {
     let point = |point: &Value| (point[0].as_u64().unwrap(), point[1].as_f64().map(|number| number as f32));
     let metrics = run["metrics"].as_object().unwrap().iter();
     metrics
         .map(|(key, points)| (key.clone(), points.as_array().unwrap().iter().map(point).collect()))
         .collect()
-}
-
-/// A push with none of the variables that a user may have set.
-fn push(workspace: &Workspace, arguments: &[&str]) -> Command {
-    let mut command = workspace.command(&["push"]);
-    command.args(arguments);
-    for name in ["URI", "TOKEN", "USERNAME", "PASSWORD", "SERVER_CERT_PATH"] {
-        command.env_remove(format!("MLFLOW_TRACKING_{name}"));
-    }
-    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
-        command.env_remove(name).env_remove(name.to_uppercase());
-    }
-    command.env_remove("MLFLOW_HTTP_REQUEST_TIMEOUT");
-    command
-}
-
-/// A finished run of two steps, called `run`.
-fn trained() -> Workspace {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(2, &["--run-dir", "run", "--quiet"])).with_code(0);
-    workspace
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -141,7 +82,7 @@ fn every_number_arrives_once() {
     let Some(python) = std::env::var_os("CALMIX_MLFLOW_PYTHON") else {
         return tier::skipped("CALMIX_MLFLOW_PYTHON is not set");
     };
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let server = Server::start(python, &workspace.path("server"));
     let push = |run: &str, more: &[&str]| {
         let mut command = push(&workspace, &[run, "--mlflow", &server.url]);
@@ -195,17 +136,4 @@ fn every_number_arrives_once() {
     eprintln!("{} points", points(&runs[0]));
     assert!(points(&runs[0]) > 1_000);
     assert_eq!(metrics_of(&runs[1])["train/gradient_norm"][0], (1, None));
-}
-
-#[test]
-fn absent_server_is_named() {
-    let workspace = trained();
-    // A port that was free a moment ago.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    for scheme in ["http", "https"] {
-        let url = format!("{scheme}://127.0.0.1:{port}");
-        let refused = workspace.end(push(&workspace, &["run", "--mlflow", &url])).with_code(1);
-        refused.reports(&[&format!("{url}: Connection refused"), "try: is the server running?"]);
-        workspace.end(push(&workspace, &["garments", "--mlflow", &url])).with_code(2).reports(&["garments"]);
-    }
 }

@@ -8,7 +8,7 @@ use calmix_testkit::python::environment;
 use calmix_testkit::tier;
 
 use super::fixture::Fixture;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// The folder of calmix-report's scripts.
 fn script(name: &str) -> PathBuf {
@@ -29,7 +29,7 @@ fn torchmetrics() -> Option<PathBuf> {
 
 #[test]
 fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let more = ["--run-dir", "first", "--set", "labels.count=4", "--set", "labels.validation=0.5"];
     workspace.end(workspace.training(8, &more)).with_code(0);
     let before = workspace.names("first");
@@ -126,7 +126,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
 
 #[test]
 fn hostile_names_mean_nothing_to_a_browser() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let (one, two) = ("<script>alert(0)<img src=x onerror=alert(1)>", "\"'>&<svg onload=alert(2)>\u{202e}");
     for (class, shade) in [(one, 40), (two, 200)] {
         workspace.images(&format!("hostile/train/{class}"), shade, 6);
@@ -154,41 +154,16 @@ fn hostile_names_mean_nothing_to_a_browser() {
     assert!(csv.contains("\n'=<b>run,"), "{csv}");
 }
 
-#[test]
-fn foreign_files_are_not_overwritten() {
-    let workspace = Fixture::Garments.copy();
-    fs::write(workspace.path("report.html"), "mine").unwrap();
-    let refused = workspace.run(&["report", "first"]).with_code(2);
-    refused.reports(&["report.html exists and is not a calmix report", "try: --output FILE"]);
-    fs::write(workspace.path("data.json"), "mine").unwrap();
-    let refused = workspace.run(&["report", "first", "-o", "data.html"]).with_code(2);
-    refused.reports(&["data.json exists, and a report would overwrite it"]);
-    let refused = workspace.run(&["report", "first", "-o", "first.html"]).with_code(2);
-    refused.reports(&["first exists, and a report would overwrite it"]);
-    workspace.run(&["report", "first", "-o", "page.txt"]).with_code(2).reports(&["must end in .html"]);
-    for name in ["report.html", "data.json"] {
-        assert_eq!(fs::read_to_string(workspace.path(name)).unwrap(), "mine");
-    }
-    // A report replaces a report.
-    for _ in 0..2 {
-        workspace.run(&["report", "first", "-o", "own.html"]).with_code(0);
-    }
-    workspace
-        .run(&["report", "garments", "-o", "own.html"])
-        .with_code(2)
-        .reports(&["garments: neither a run nor a folder of runs"]);
-    workspace.run(&["report", "nowhere"]).with_code(2);
-}
-
 /// While a run goes on, its page loads itself again; no longer once Ctrl-C has ended the command.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_page_is_kept_current() {
-    let workspace = Workspace::new().with_garments();
-    let mut running = super::signals::Running::new(workspace.training(4_000, &["--run-dir", "first"]));
+    use calmix_testkit::workspace::running::Running;
+
+    let workspace = new_workspace().with_garments();
+    let mut running = Running::new(workspace.training(4_000, &["--run-dir", "first"]));
     running.until("step     6/4,000");
-    let mut watching =
-        super::signals::Running::new(workspace.command(&["report", "first", "--watch", "-o", "page.html"]));
+    let mut watching = Running::new(workspace.command(&["report", "first", "--watch", "-o", "page.html"]));
     watching.until("page.html is up to date");
     let page = fs::read_to_string(workspace.path("page.html")).unwrap();
     assert!(page.contains("<meta http-equiv=\"refresh\" content=\"10\">") && page.contains("has not ended"));
@@ -206,7 +181,7 @@ fn a_browser_shows_it_well() {
     if std::env::var_os("CALMIX_BROWSER_MODULES").is_none() {
         return tier::skipped("CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core");
     }
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     for run in ["first", "a-run-with-a-name-that-is-longer-than-a-legend-has-room-for"] {
         workspace.end(workspace.training(8, &["--run-dir", run])).with_code(0);
     }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use calmix_testkit::dataset_files::shard;
+use calmix_testkit::png_file::noise;
 use calmix_testkit::python::interpreter;
+use calmix_testkit::workspace::{TINY, Workspace};
 use serde_json::Value;
 
 use super::fixture::Fixture;
-use super::predict::{predict, rows, shard};
-use super::predict_shards::noise;
-use crate::workspace::{TINY, Workspace};
+use super::predict::{predict, rows};
 
 /// Runs every query in the current folder, and prints the rows of the lists that they write.
 const RUN_SQL: &str = "

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::{CommandOutput, Workspace};
 
 use super::fixture::Fixture;
-use crate::workspace::{CommandOutput, Workspace};
 
 /// A command as another user, who can read what root can read (libtorch may be in root's home) and write what is the user's.
 fn as_user(user: u32, command: &Command) -> Command {

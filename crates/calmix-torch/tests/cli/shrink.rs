@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use calmix_testkit::workspace::Workspace;
 use calmix_torch::core::matrix::Matrix;
 use calmix_torch::metrics::calibrator::Calibrator;
 use calmix_torch::run::model_info::ModelInfo;
@@ -10,10 +11,10 @@ use serde_json::Value;
 
 use super::near::assert_near;
 use super::predict::rows;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 fn large_photos() -> Workspace {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     for (class, shade) in [("cat", 40), ("dog", 200)] {
         workspace.images_of(&format!("photos/{class}"), shade, 10, [53, 41]);
     }

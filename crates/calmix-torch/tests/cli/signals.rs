@@ -1,79 +1,24 @@
 //! Every way in which users end a run, with real signals and pipes.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::Workspace;
+use calmix_testkit::workspace::running::Running;
 
 use super::fixture::Fixture;
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// More steps than a run completes before the first signal.
 const MANY: u32 = 400;
 
-/// A command that is running.
-pub(crate) struct Running {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Running {
-    pub(crate) fn new(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stderr }
-    }
-
-    /// Waits until standard error has a line with this; what came up to there.
-    pub(crate) fn until(&mut self, part: &str) -> String {
-        let (mut said, mut begin) = (String::new(), 0);
-        while !said[begin..].contains(part) {
-            begin = said.len();
-            let read = self.stderr.read_line(&mut said).unwrap();
-            assert!(read > 0, "it ended before it printed {part:?}: {said}");
-        }
-        said
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits for an event.
-    pub(crate) fn until_event(&mut self, has_happened: impl Fn() -> bool) {
-        while !has_happened() {
-            assert!(self.child.try_wait().unwrap().is_none(), "it ended by itself");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(status.success());
-    }
-
-    /// The rest of its standard error, and its exit code.
-    pub(crate) fn stderr(mut self) -> (String, Option<i32>) {
-        let mut text = String::new();
-        self.stderr.read_to_string(&mut text).unwrap();
-        (text, self.child.wait().unwrap().code())
-    }
-
-    /// Its standard output, and its exit code.
-    pub(crate) fn end(mut self) -> (String, Option<i32>) {
-        std::io::copy(&mut self.stderr, &mut std::io::sink()).unwrap();
-        let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-        (stdout, self.child.wait().unwrap().code())
-    }
-}
-
 #[test]
 fn stopped_run_names_its_resume_command() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let mut running = Running::new(workspace.training(MANY, &["--run-dir", "first"]));
     running.until("step   6/400");
     // Another process gets an error that names this one.
@@ -130,7 +75,7 @@ fn finishing(workspace: &Workspace, run: &str) -> Running {
 /// SIGTERM is heard in the last evaluation and its bootstrap, and the run can be resumed there.
 #[test]
 fn the_last_evaluation_hears_sigterm_at_once() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let running = finishing(&workspace, "first");
     let sent = Instant::now();
     running.signal("TERM");
@@ -148,7 +93,7 @@ fn the_last_evaluation_hears_sigterm_at_once() {
 
 #[test]
 fn second_ctrl_c_ends_without_saving() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     // A step that takes long: the first Ctrl-C has to wait for it.
     let more = ["--run-dir", "first", "--set", "train.batch=2000", "--set", "train.ratio=7"];
     let mut running = Running::new(workspace.training(2, &more));
@@ -163,7 +108,7 @@ fn second_ctrl_c_ends_without_saving() {
 
 #[test]
 fn a_second_sigterm_changes_nothing() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let mut running = Running::new(workspace.training(MANY, &["--run-dir", "first"]));
     running.until("step   6/400");
     for _ in 0..20 {
@@ -177,7 +122,7 @@ fn a_second_sigterm_changes_nothing() {
 
 #[test]
 fn a_closed_lid_and_slurms_signal_stop_a_run_as_sigterm_does() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     for name in ["HUP", "USR1"] {
         let mut running = Running::new(workspace.training(MANY, &["--run-dir", name]));
         running.until("step   6/400");
@@ -191,7 +136,7 @@ fn a_closed_lid_and_slurms_signal_stop_a_run_as_sigterm_does() {
 /// `nohup` ignores SIGHUP, so that a run outlives its terminal; it must stay ignored.
 #[test]
 fn nohup_keeps_a_run_alive() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let calmix = workspace.training(8, &["--run-dir", "first"]);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(calmix.get_program());
@@ -206,7 +151,7 @@ fn nohup_keeps_a_run_alive() {
 /// `| head`, a `tee` that dies, a full disk behind a log: no process reads the output any more, and the run continues.
 #[test]
 fn run_survives_a_closed_terminal_or_pipe() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     workspace.end(workspace.training(40, &["--run-dir", "whole"])).with_code(0);
     let mut running = Running::new(workspace.training(40, &["--run-dir", "pipe"]));
     running.until("step  2/40");
@@ -251,7 +196,7 @@ fn is_being_written(folder: &Path) -> bool {
 
 #[test]
 fn preparing_ends_at_the_first_signal_and_leaves_nothing() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     grow(&workspace);
     let prepare = ["prepare", "garments", "--source", "fashion-mnist"];
     for (command, name) in [
@@ -280,7 +225,7 @@ fn preparing_ends_at_the_first_signal_and_leaves_nothing() {
 /// A rank that waits for the others has nothing to save, and ends.
 #[test]
 fn waiting_for_a_rank_hears_sigterm() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let mut command = workspace.training(4, &["--run-dir", "run", "--set", "train.micro_batches=2"]);
     command.envs([("RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "2")]);
@@ -306,7 +251,7 @@ fn writing_a_checkpoint_hears_sigterm() {
     if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return tier::skipped("there is no strace (Debian: strace)");
     }
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let calmix = workspace.training(MANY, &["--run-dir", "first"]);
     let mut command = Command::new("strace");
     // As a process beside it, so that the signal goes to calmix.

@@ -7,9 +7,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::{TINY, Workspace};
 use serde_json::Value;
 
-use crate::workspace::{TINY, Workspace};
+use crate::program::new_workspace;
 
 /// A sweep of two methods and the given seeds, with short runs.
 fn sweep_file(workspace: &Workspace, seeds: u32, more: &str) {
@@ -63,7 +64,7 @@ fn wait_for(path: &Path) {
 #[test]
 #[allow(clippy::print_stderr)] // How many kills counted.
 fn kills_and_workers_leave_the_same_results() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let kills = if tier::is_exhaustive() { 20 } else { 2 };
     // More runs than the kills leave time for.
     let seeds = 2 + kills / 2;
@@ -134,7 +135,7 @@ fn kills_and_workers_leave_the_same_results() {
 
 #[test]
 fn failed_runs_are_listed_and_retried() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let keys = TINY.iter().map(|setting| setting.replacen('=', " = ", 1) + "\n").collect::<Vec<_>>().concat();
     let text = format!(
         "[all]\n{keys}train.steps = 2\n[[grid]]\nrecipe = \"cpu-fashion-mnist\"\nlabels.from = [[\"train\"], [\"nowhere\"]]\n"
@@ -183,7 +184,7 @@ fn failed_runs_are_listed_and_retried() {
 /// A run that ends its process, as one out of memory does, is tried last and not for ever.
 #[test]
 fn run_that_ends_its_process_does_not_starve_the_others() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     sweep_file(&workspace, 1, "");
     let [bad, good] = ["none", "calibratemix"].map(|pairing| format!("cpu-fashion-mnist-{pairing}-seed-1"));
     fs::create_dir_all(workspace.path("sweep/attempts")).unwrap();
@@ -208,7 +209,7 @@ fn run_that_ends_its_process_does_not_starve_the_others() {
 /// own folder.
 #[test]
 fn overridden_settings_are_recorded() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     sweep_file(&workspace, 1, "");
     let set = ["--set", "train.steps=2", "--set", "optimiser.lr=0.01", "--set", "log.tensorboard=true"];
     let listed =

@@ -3,14 +3,16 @@
 use std::fs;
 
 use calmix_testkit::golden::golden;
+use calmix_testkit::workspace::running::Running;
+use calmix_testkit::workspace::{LAST_SCREEN, TINY};
 
-use crate::workspace::{LAST_SCREEN, TINY, Workspace};
+use crate::program::new_workspace;
 
 /// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the metrics, and
 /// the user hears of it.
 #[test]
 fn test_samples_that_are_left_out_are_counted() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     fs::create_dir(workspace.path("shards")).unwrap();
     for subset in ["train", "test"] {
         let folder = workspace.path(subset);
@@ -56,7 +58,7 @@ fn test_samples_that_are_left_out_are_counted() {
 
 #[test]
 fn prepare_train_evaluate_inspect() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let prepared = workspace.run(&["prepare", "garments", "--source", "fashion-mnist"]).with_code(0);
     golden("prepare.txt", &prepared.stdout);
     workspace
@@ -132,7 +134,7 @@ fn prepare_train_evaluate_inspect() {
 
 #[test]
 fn a_folder_of_photos_needs_no_recipe() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let said = "recipe cpu-folder, for a CPU: no pretrained weights in [HERE]/weights\n";
     for (recipe, run) in [(&[][..], "runs/cpu-folder-1"), (&["folder"], "runs/folder-1")] {
         let mut command = workspace.command(&["train"]);
@@ -169,7 +171,7 @@ fn a_folder_of_photos_needs_no_recipe() {
 
 #[test]
 fn missing_device_is_refused_before_anything_is_written() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     for device in [["--set", "train.device=cuda:99"], ["--device", "cuda:99"]] {
         let output = workspace.end(workspace.training(2, &device)).with_code(2);
         output.reports(&["error: there is no cuda:99 here; available: ", "try: calmix doctor\n"]);
@@ -179,7 +181,7 @@ fn missing_device_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_broken_dataset_leaves_no_run_behind() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let labels = workspace.path("garments/train-labels-idx1-ubyte");
     let bytes = fs::read(&labels).unwrap();
     fs::write(&labels, &bytes[..50]).unwrap();
@@ -190,7 +192,7 @@ fn a_broken_dataset_leaves_no_run_behind() {
 
 #[test]
 fn one_option_sets_both_seeds() {
-    let workspace = Workspace::new().with_photos().with_garments();
+    let workspace = new_workspace().with_photos().with_garments();
     let mut command = workspace.command(&["train", "cpu-folder", "--data", "photos", "--threads", "1"]);
     command.args(["--run-dir", "first", "--seed", "7", "--device", "cpu", "--set", "labels.validation=0"]);
     for setting in TINY.iter().chain(&["train.steps=2"]) {
@@ -209,7 +211,7 @@ fn one_option_sets_both_seeds() {
 /// One step is one step.
 #[test]
 fn counts_have_their_plurals() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let mut command = workspace.command(&["train", "cpu-folder", "--data", "photos", "--threads", "1"]);
     for setting in TINY.iter().chain(&["train.steps=1"]) {
         command.args(["--set", setting]);
@@ -221,9 +223,9 @@ fn counts_have_their_plurals() {
 /// A run of days is known for one after its first steps, whenever its first interval ends; in a file by one line.
 #[test]
 fn time_left_is_shown_and_days_warned_about() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let more = ["--run-dir", "first", "--set", "log.every=10000000", "--set", "evaluate.every=10000000"];
-    let mut running = super::signals::Running::new(workspace.training(2_000_000_000, &more));
+    let mut running = Running::new(workspace.training(2_000_000_000, &more));
     let said = running.until("warning: at this pace the run takes ");
     assert!(said.contains(" d ") && said.contains(" h more (Ctrl-C saves it); "), "{said}");
     assert!(
@@ -242,7 +244,7 @@ fn time_left_is_shown_and_days_warned_about() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_narrow_terminal_shows_the_step() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let training = workspace.training(400, &["--run-dir", "first", "--set", "evaluate.every=200"]);
     let words = [training.get_program()].into_iter().chain(training.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();

@@ -4,13 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use calmix_testkit::dataset_files::shard;
+use calmix_testkit::workspace::running::Running;
+use calmix_testkit::workspace::{CommandOutput, TINY, Workspace};
 use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::head;
-use super::predict::{predict, shard};
-use super::signals::Running;
-use crate::workspace::{CommandOutput, TINY, Workspace};
+use super::predict::predict;
+use crate::program::new_workspace;
 
 /// A CSV list of these paths.
 fn csv(workspace: &Workspace, name: &str, paths: &[String]) {
@@ -76,7 +78,7 @@ fn with_shards(workspace: &Workspace) {
 
 #[test]
 fn list_trains_as_a_folder_of_those_images() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     // The first in the order of names, so that ids are those of a folder without the others.
     let kept = ["0", "1", "10", "11", "2"];
     fs::create_dir_all(workspace.path("few/unlabelled")).unwrap();
@@ -121,7 +123,7 @@ fn list_trains_as_a_folder_of_those_images() {
 
 #[test]
 fn listed_labels_stay_as_they_are_drawn() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let paths: Vec<String> = [3, 7, 5].iter().map(|n| format!("unlabelled/{n}.png")).collect();
     csv(&workspace, "list.csv", &paths);
     train(&workspace, "photos", "whole", &[]).with_code(0);
@@ -189,7 +191,7 @@ fn predicted_parquet_of_tars_is_a_list() {
 
 #[test]
 fn list_is_not_needed_after_the_start() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let paths: Vec<String> = (0..9).map(|n| format!("unlabelled/{n}.png")).collect();
     csv(&workspace, "list.csv", &paths);
     let shards = ["--unlabelled", "list.csv", "--set", "train.shards=2", "--set", "train.steps=40"];
@@ -227,7 +229,7 @@ fn list_is_not_needed_after_the_start() {
 
 #[test]
 fn launched_again_with_other_list_is_refused() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     let paths: Vec<String> = (0..9).map(|n| format!("unlabelled/{n}.png")).collect();
     csv(&workspace, "list.csv", &paths);
     let launched = || {
@@ -335,7 +337,7 @@ fn hostile_lists_are_refused() {
     train(&workspace, "own", "none", &["--unlabelled", "labelled.csv", "--set", "labels.keep=all"])
         .with_code(2)
         .reports(&["labelled.csv: none of the 1 listed samples is unlabelled"]);
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     csv(&workspace, "list.csv", &["train[3]".into()]);
     workspace
         .end(workspace.training(2, &["--unlabelled", "list.csv", "--run-dir", "none"]))
@@ -346,7 +348,7 @@ fn hostile_lists_are_refused() {
 /// A folder in the dataset with the name of the dataset: one path, two images.
 #[test]
 fn path_with_two_readings_is_refused() {
-    let workspace = Workspace::new().with_photos();
+    let workspace = new_workspace().with_photos();
     workspace.images("photos/unlabelled/photos/unlabelled", 99, 2);
     let inner = workspace.path("photos/unlabelled");
     assert!(inner.join("photos/unlabelled/1.png").exists());

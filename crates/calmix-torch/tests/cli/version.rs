@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::workspace::Workspace;
+use crate::program::new_workspace;
 
 /// The commit that is checked out, if the tests run in a clone and no variable names another one.
 fn checked_out() -> Option<String> {
@@ -19,7 +19,7 @@ fn checked_out() -> Option<String> {
 
 #[test]
 fn calmix_of_another_commit_is_refused() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let mut command = Command::new(env!("CARGO_BIN_EXE_calmix-torch"));
     command.args(["predict", "run", "image.png"]).env("CALMIX_CALLER_COMMIT", "0123");
     workspace.end(command).with_code(2).reports(&[
@@ -31,7 +31,7 @@ fn calmix_of_another_commit_is_refused() {
 /// It parses and runs every command, under the name of calmix.
 #[test]
 fn calmix_torch_by_itself_is_calmix() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let run = |argument: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calmix-torch"));
         command.arg(argument);
@@ -44,7 +44,7 @@ fn calmix_torch_by_itself_is_calmix() {
 
 #[test]
 fn version_doctor_and_run_name_the_same_commit() {
-    let workspace = Workspace::new().with_garments();
+    let workspace = new_workspace().with_garments();
     let short = workspace.run(&["-V"]).with_code(0).stdout;
     assert_eq!(short, format!("calmix {}\n", env!("CARGO_PKG_VERSION")));
 

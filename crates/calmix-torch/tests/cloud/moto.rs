@@ -5,10 +5,10 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use calmix_testkit::servers::{Fault, FaultProxy, Faults};
+use calmix_testkit::workspace::Workspace;
 
 use super::moto_server::{Moto, at};
 use super::shards::{IMAGES, assert_same, training, workspace};
-use crate::workspace::Workspace;
 
 #[test]
 fn moto_behind_faults_trains_to_the_same_bits() {

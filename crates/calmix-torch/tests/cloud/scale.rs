@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 
 use calmix_testkit::servers::{Fault, FaultProxy, Faults, FileServer};
 use calmix_testkit::tier;
+use calmix_testkit::workspace::Workspace;
 
 use super::moto_server::{Moto, at};
 use super::shards::{assert_same, training, workspace_of};
-use crate::workspace::Workspace;
 
 const NAMES: &str = "{train-{000..099},test-000}.tar";
 const KINDS: [Fault; 4] = [Fault::Late, Fault::Short, Fault::Status500, Fault::Reset];

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use calmix_testkit::png_file::{Pixels, png};
+use calmix_testkit::workspace::{TINY, Workspace};
 
-use crate::workspace::{TINY, Workspace};
+use crate::program::new_workspace;
 
 /// Images of a shard.
 pub(crate) const IMAGES: u32 = 16;
@@ -19,7 +20,7 @@ pub(crate) fn workspace(count: u32) -> Workspace {
 
 /// The same, with `images` images in each shard.
 pub(crate) fn workspace_of(count: u32, images: u32) -> Workspace {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let folder = workspace.path("shards");
     fs::create_dir(&folder).unwrap();
     for shard in 0..count {

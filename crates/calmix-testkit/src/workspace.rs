@@ -1,31 +1,40 @@
-//! A temporary folder with datasets, in which tests run commands.
+//! A temporary folder with datasets, in which tests run commands of `calmix`.
+
+pub mod folders;
+pub mod mlflow;
+pub mod race;
+pub mod running;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calmix_testkit::png_file::{Pixels, png};
+use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::png_file::{Pixels, png};
+
 /// A temporary folder in which tests run commands.
-pub(crate) struct Workspace {
+pub struct Workspace {
+    program: PathBuf,
+    has_libtorch: bool,
     folder: PathBuf,
     /// Removes the folder in the end; `None` if the folder stays.
     _temporary: Option<TempDir>,
 }
 
 /// What a command printed, and its exit code.
-pub(crate) struct CommandOutput {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) code: i32,
+pub struct CommandOutput {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: i32,
 }
 
 /// The most lines that a finished run prints.
-pub(crate) const LAST_SCREEN: usize = 15;
+pub const LAST_SCREEN: usize = 15;
 
 /// A training of a second: eight steps of four labelled and four unlabelled images of 8×8.
-pub(crate) const TINY: &[&str] = &[
+pub const TINY: &[&str] = &[
     "train.batch=4",
     "train.ratio=1",
     "labels.count=2",
@@ -38,26 +47,33 @@ pub(crate) const TINY: &[&str] = &[
 ];
 
 impl Workspace {
-    pub(crate) fn new() -> Self {
+    /// A workspace in a new folder. Its commands start `program`, a `calmix`.
+    pub fn new(program: PathBuf) -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) }
+        let folder = temporary.path().to_owned();
+        Self { program, has_libtorch: true, folder, _temporary: Some(temporary) }
     }
 
     /// A workspace in a folder that stays.
-    pub(crate) fn at(folder: PathBuf) -> Self {
-        Self { folder, _temporary: None }
+    pub fn at(folder: PathBuf, program: PathBuf) -> Self {
+        Self { program, has_libtorch: true, folder, _temporary: None }
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// Hides `calmix-torch`, which a build may have put beside the program: a command that needs it fails.
+    pub fn without_libtorch(self) -> Self {
+        Self { has_libtorch: false, ..self }
+    }
+
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Images of 8×8 in the format of Fashion-MNIST: 100 for training, 40 for testing.
-    pub(crate) fn with_garments(self) -> Self {
+    pub fn with_garments(self) -> Self {
         let folder = self.path("garments");
         fs::create_dir(&folder).unwrap();
         for (name, count) in [("train", 100_u32), ("t10k", 40)] {
@@ -76,7 +92,7 @@ impl Workspace {
     }
 
     /// Photos in folders: two classes, some without a label, one file that is not an image.
-    pub(crate) fn with_photos(self) -> Self {
+    pub fn with_photos(self) -> Self {
         for (class, shade, count) in [("cat", 40, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
             self.images(&format!("photos/{class}"), shade, count);
         }
@@ -85,12 +101,12 @@ impl Workspace {
     }
 
     /// Writes `count` images of 8×8 pixels into a folder; images of another shade are different images.
-    pub(crate) fn images(&self, folder: &str, shade: u8, count: u32) {
+    pub fn images(&self, folder: &str, shade: u8, count: u32) {
         self.images_of(folder, shade, count, [8, 8]);
     }
 
     /// The same, of another width and height.
-    pub(crate) fn images_of(&self, folder: &str, shade: u8, count: u32, [width, height]: [u32; 2]) {
+    pub fn images_of(&self, folder: &str, shade: u8, count: u32, [width, height]: [u32; 2]) {
         let folder = self.path(folder);
         fs::create_dir_all(&folder).unwrap();
         for number in 0..count {
@@ -101,7 +117,7 @@ impl Workspace {
     }
 
     /// Lists what a folder holds, by name.
-    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+    pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -110,7 +126,7 @@ impl Workspace {
     }
 
     /// Photos of two classes with splits of their own: 10 for training, 12 for validation, 8 for testing.
-    pub(crate) fn with_validation_folder(self) -> Self {
+    pub fn with_validation_folder(self) -> Self {
         for (subset, count) in [("train", 5), ("val", 6), ("test", 4)] {
             for class in ["cat", "dog"] {
                 let folder = self.path("own").join(subset).join(class);
@@ -125,18 +141,21 @@ impl Workspace {
     }
 
     /// A command, not started yet.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(crate::program::calmix());
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(&self.folder).stdin(Stdio::null());
         for variable in ["NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "CALMIX__SELECTION"] {
             command.env_remove(variable);
         }
         command.env("CALMIX_WEIGHTS", self.path("weights"));
+        if !self.has_libtorch {
+            command.env("CALMIX_TORCH", "/nowhere/calmix-torch");
+        }
         command
     }
 
     /// A tiny training on the garments, with `more` arguments.
-    pub(crate) fn training(&self, steps: u32, more: &[&str]) -> Command {
+    pub fn training(&self, steps: u32, more: &[&str]) -> Command {
         let mut command =
             self.command(&["train", "cpu-fashion-mnist", "--data", "garments", "--threads", "1"]);
         for setting in TINY {
@@ -147,7 +166,7 @@ impl Workspace {
     }
 
     /// A tiny training of two steps on a folder of images, with `more` arguments.
-    pub(crate) fn folder_training(&self, data: &str, more: &[&str]) -> Command {
+    pub fn folder_training(&self, data: &str, more: &[&str]) -> Command {
         let mut command = self.command(&["train", "cpu-folder", "--data", data, "--threads", "1"]);
         for setting in TINY.iter().filter(|setting| !setting.starts_with("labels.")) {
             command.args(["--set", setting]);
@@ -157,7 +176,7 @@ impl Workspace {
     }
 
     /// A tiny training of the head of a method on the weights `tiny` and the folder `own`, with `more` arguments.
-    pub(crate) fn head_training(&self, more: &[&str]) -> Command {
+    pub fn head_training(&self, more: &[&str]) -> Command {
         let mut command = self.command(&["train", "head-folder", "--data", "own", "--threads", "1"]);
         let tiny =
             TINY.iter().filter(|setting| !setting.starts_with("labels.") && !setting.starts_with("network."));
@@ -173,12 +192,12 @@ impl Workspace {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.end(self.command(arguments))
     }
 
     /// Runs a command to its end.
-    pub(crate) fn end(&self, mut command: Command) -> CommandOutput {
+    pub fn end(&self, mut command: Command) -> CommandOutput {
         let output = command.output().unwrap();
         CommandOutput {
             stdout: self.normal(&output.stdout),
@@ -188,7 +207,7 @@ impl Workspace {
     }
 
     /// Replaces the path of the workspace by `[HERE]`.
-    pub(crate) fn normal(&self, bytes: &[u8]) -> String {
+    pub fn normal(&self, bytes: &[u8]) -> String {
         let here = self.folder.canonicalize().unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         text.replace(here.to_str().unwrap(), "[HERE]").replace(self.folder.to_str().unwrap(), "[HERE]")
@@ -196,16 +215,22 @@ impl Workspace {
 }
 
 impl CommandOutput {
+    /// The document on standard output.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", self.stdout))
+    }
+
     /// Fails and shows the output unless the command exited with `code`.
     #[track_caller]
-    pub(crate) fn with_code(self, code: i32) -> Self {
+    pub fn with_code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     /// Fails unless standard output contains all of this.
     #[track_caller]
-    pub(crate) fn prints(&self, parts: &[&str]) {
+    pub fn prints(&self, parts: &[&str]) {
         for part in parts {
             assert!(
                 self.stdout.contains(part),
@@ -218,7 +243,7 @@ impl CommandOutput {
 
     /// Fails unless standard error contains all of this.
     #[track_caller]
-    pub(crate) fn reports(&self, parts: &[&str]) {
+    pub fn reports(&self, parts: &[&str]) {
         for part in parts {
             assert!(self.stderr.contains(part), "no {part:?} in stderr:\n{}", self.stderr);
         }

@@ -6,9 +6,8 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
+use calmix_testkit::workspace::mlflow::Metrics;
 use serde_json::{Value, json};
-
-use super::Metrics;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]

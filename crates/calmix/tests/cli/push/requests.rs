@@ -5,12 +5,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calmix_testkit::workspace::Workspace;
+use calmix_testkit::workspace::mlflow::{in_lines, push};
+use calmix_testkit::workspace::running::Running;
 use serde_json::json;
 
+use super::finished_run;
 use super::tracking_server::{Received, TrackingServer, respond};
-use super::{in_lines, push, trained};
-use crate::cli::signals::Running;
-use crate::workspace::Workspace;
 
 fn left_to_server(_: &Received, _: &mut dyn Write) -> bool {
     false
@@ -24,7 +25,7 @@ fn push_to(workspace: &Workspace, url: &str, variables: &[(&str, &str)]) -> Comm
 
 #[test]
 fn repeated_push_sends_no_point_twice() {
-    let workspace = trained();
+    let workspace = finished_run();
     let server = TrackingServer::start(left_to_server);
     let mut named = push_to(&workspace, &server.url, &[]);
     named.args(["--experiment", "a & b/ü"]);
@@ -55,7 +56,7 @@ fn repeated_push_sends_no_point_twice() {
 /// In every request, from the environment, and in nothing that is printed, also if the server quotes it.
 #[test]
 fn credentials_are_sent_and_never_shown() {
-    let workspace = trained();
+    let workspace = finished_run();
     let server = TrackingServer::start(left_to_server);
     let user = [("MLFLOW_TRACKING_USERNAME", "Aladdin"), ("MLFLOW_TRACKING_PASSWORD", "open sesame")];
     let token = [("MLFLOW_TRACKING_TOKEN", "hunter2")];
@@ -92,7 +93,7 @@ fn credentials_are_sent_and_never_shown() {
 
 #[test]
 fn environment_names_the_server() {
-    let workspace = trained();
+    let workspace = finished_run();
     let server = TrackingServer::start(left_to_server);
     let mut command = push(&workspace, &["run"]);
     command.env("MLFLOW_TRACKING_URI", &server.url);
@@ -104,7 +105,7 @@ fn environment_names_the_server() {
 /// By a path, by an address, with the method, the body and the token.
 #[test]
 fn redirect_within_server_is_followed() {
-    let workspace = trained();
+    let workspace = finished_run();
     let server = TrackingServer::start(|request, writer| {
         let path = request.line.split(' ').nth(1).unwrap();
         let host = request.headers.lines().find_map(|header| header.strip_prefix("host: ")).unwrap();
@@ -128,7 +129,7 @@ fn redirect_within_server_is_followed() {
 
 #[test]
 fn redirect_to_another_server_is_refused() {
-    let workspace = trained();
+    let workspace = finished_run();
     let other = TrackingServer::start(left_to_server);
     let elsewhere = other.url.clone();
     for location in [elsewhere.clone(), elsewhere.replace("127.0.0.1", "localhost")] {
@@ -153,7 +154,7 @@ fn redirect_to_another_server_is_refused() {
 
 #[test]
 fn proxy_of_environment_is_used() {
-    let workspace = trained();
+    let workspace = finished_run();
     // It opens the tunnel and is what is at its other end.
     let proxy = TrackingServer::start(|request, writer| {
         let is_proxied = request.line.starts_with("CONNECT ");
@@ -176,7 +177,7 @@ fn proxy_of_environment_is_used() {
 /// An id goes into later requests: with a line break in it, it would be a header of ours.
 #[test]
 fn run_id_with_line_break_is_refused() {
-    let workspace = trained();
+    let workspace = finished_run();
     let server = TrackingServer::start(|request, writer| {
         let is_search = request.line.contains("runs/search");
         if is_search {
@@ -193,7 +194,7 @@ fn run_id_with_line_break_is_refused() {
 
 #[test]
 fn dripping_or_endless_answer_is_given_up() {
-    let workspace = trained();
+    let workspace = finished_run();
     let dripping = TrackingServer::start(|_, writer| {
         let _ = writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
         while writer.write_all(b" ").is_ok() {
@@ -219,7 +220,7 @@ fn dripping_or_endless_answer_is_given_up() {
 /// While it waits for an answer, and while it waits for more of a run.
 #[test]
 fn waiting_push_ends_at_signal() {
-    let workspace = trained();
+    let workspace = finished_run();
     let silent = TrackingServer::start(|_, _| {
         sleep(Duration::from_mins(2));
         true

@@ -2,18 +2,18 @@
 
 use calmix_testkit::golden::golden;
 
-use crate::workspace::Workspace;
+use super::new_workspace;
 
 #[test]
 fn help_is_printed() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     golden("help.txt", &workspace.run(&["--help"]).with_code(0).stdout);
     golden("help-train.txt", &workspace.run(&["train", "--help"]).with_code(0).stdout);
 }
 
 #[test]
 fn recipes_are_listed() {
-    let listed = Workspace::new().run(&["recipes"]).with_code(0).stdout;
+    let listed = new_workspace().run(&["recipes"]).with_code(0).stdout;
     assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
     golden("recipes.txt", &listed);
 }
@@ -21,13 +21,13 @@ fn recipes_are_listed() {
 #[test]
 fn schema_of_recipes_is_the_file_in_docs() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipe.schema.json");
-    let printed = Workspace::new().run(&["recipes", "--schema"]).with_code(0).stdout;
+    let printed = new_workspace().run(&["recipes", "--schema"]).with_code(0).stdout;
     assert!(printed == std::fs::read_to_string(file).unwrap(), "{printed}");
 }
 
 #[test]
 fn a_shell_understands_the_completions() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         workspace.run(&["completions", shell]).with_code(0).prints(&["doctor", "evaluate"]);
     }

@@ -5,9 +5,11 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::predict::shard;
-use super::predict_shards::noise;
-use crate::workspace::Workspace;
+use calmix_testkit::dataset_files::shard;
+use calmix_testkit::png_file::noise;
+use calmix_testkit::workspace::Workspace;
+
+use super::new_workspace;
 
 const TARS: u32 = 40;
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -26,7 +28,7 @@ fn table(workspace: &Workspace, folder: &str) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn ten_kills_leave_the_same_table() {
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     fs::create_dir(workspace.path("tars")).unwrap();
     for tar in 0..TARS {
         let mut members: Vec<(String, Vec<u8>)> = Vec::new();

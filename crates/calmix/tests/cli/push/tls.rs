@@ -8,9 +8,10 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use calmix_testkit::tier;
+use calmix_testkit::workspace::mlflow::{in_lines, push};
 
+use super::finished_run;
 use super::tracking_server::TrackingServer;
-use super::{in_lines, push, trained};
 
 fn openssl(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new("openssl");
@@ -52,7 +53,7 @@ fn https_needs_known_authority() {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         return tier::skipped("openssl is not installed");
     }
-    let workspace = trained();
+    let workspace = finished_run();
     let folder = workspace.path("");
     let make = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
     for arguments in [

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use calmix_testkit::tier;
 
-use crate::workspace::Workspace;
+use super::new_workspace;
 
 #[test]
 fn processor_without_avx2_is_refused_with_a_message() {
@@ -16,9 +16,9 @@ fn processor_without_avx2_is_refused_with_a_message() {
         return tier::skipped("there is no qemu-x86_64");
     };
     assert!(String::from_utf8_lossy(&help.stdout).contains("Nehalem"));
-    let workspace = Workspace::new();
+    let workspace = new_workspace();
     let mut command = Command::new("qemu-x86_64");
-    command.args(["-cpu", "Nehalem"]).arg(crate::program::calmix()).arg("--version");
+    command.args(["-cpu", "Nehalem"]).arg(env!("CARGO_BIN_EXE_calmix")).arg("--version");
     let old = workspace.end(command).with_code(2);
     old.reports(&[
         "error: this calmix is compiled for processors with AVX2, FMA and BMI2 (x86-64-v3), which this one lacks\n",
