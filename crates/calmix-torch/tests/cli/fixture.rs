@@ -7,8 +7,7 @@ use calmix_testkit::workspace::Workspace;
 use calmix_testkit::workspace::folders::files;
 use calmix_torch::run::model_info::ModelInfo;
 
-use crate::program::calmix;
-use crate::program::new_workspace;
+use crate::program::{calmix, new_workspace};
 
 /// What a test finds in its workspace.
 #[derive(Debug, Clone, Copy)]

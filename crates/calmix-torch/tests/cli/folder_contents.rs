@@ -1,7 +1,5 @@
 //! What is in a folder, truly: empty classes, few images, duplicates, and files that one bad name must not hide.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::program::new_workspace;

@@ -10,7 +10,7 @@ use calmix_testkit::tier;
 use calmix_testkit::workspace::{TINY, Workspace};
 
 use super::fixture::{Fixture, copy_folder};
-use super::hostile_scene::{KINDS, outside_of, put};
+use super::hostile_scene::{KINDS, make_outside, outside_of, put};
 use super::measured::{Ended, Worst, measured};
 use crate::program::new_workspace;
 
@@ -63,7 +63,7 @@ fn cases(places: &[String]) -> Vec<(&str, &'static str)> {
 #[allow(clippy::print_stderr)] // What it took.
 fn hostile_cache_of_features_changes_nothing() {
     let workspace = Fixture::Weights.copy();
-    workspace.outside();
+    make_outside(&workspace);
     let train = |run: &str| workspace.head_training(&["--run-dir", run, "--set", "network.cache=cache"]);
     workspace.end(train("alone")).with_code(0);
     let model = |run: &str| fs::read(workspace.path(run).join("model.safetensors")).unwrap();
@@ -93,7 +93,7 @@ fn sweep_file(workspace: &Workspace, more: &str) {
 #[allow(clippy::print_stderr)] // What it took.
 fn hostile_sweep_folder_leads_nowhere() {
     let workspace = new_workspace().with_garments();
-    workspace.outside();
+    make_outside(&workspace);
     sweep_file(&workspace, "");
     let sweep = |folder: &str| {
         let arguments = ["--data", "garments", "--threads", "1", "--sweep-dir", folder];
@@ -129,7 +129,7 @@ fn hostile_sweep_folder_leads_nowhere() {
 #[test]
 fn sweep_file_names_no_cache_outside() {
     let workspace = Fixture::Weights.copy();
-    workspace.outside();
+    make_outside(&workspace);
     let outside = workspace.path("outside").to_str().unwrap().to_owned();
     let sweep = |cache: &str, more: &[&str]| {
         let keys = TINY.iter().filter(|setting| !setting.starts_with("labels."));
@@ -159,7 +159,7 @@ fn sweep_file_names_no_cache_outside() {
 #[test]
 fn report_writes_through_no_link_and_over_no_file_of_others() {
     let workspace = Fixture::Garments.copy();
-    workspace.outside();
+    make_outside(&workspace);
     workspace.run(&["report", "first"]).with_code(0);
     let before = outside_of(&workspace);
     fs::remove_dir_all(workspace.path("report")).unwrap();

@@ -40,7 +40,7 @@ impl Scene {
 
     fn new(workspace: Workspace, run: &str, commands: &'static [&'static str]) -> Self {
         fs::rename(workspace.path(run), workspace.path("honest")).unwrap();
-        workspace.outside();
+        make_outside(&workspace);
         Self { workspace, commands }
     }
 
@@ -66,21 +66,19 @@ impl Scene {
     }
 }
 
-impl Workspace {
-    /// Makes the folder `outside`, with what nothing may touch.
-    pub(crate) fn outside(&self) {
-        let outside = self.path("outside");
-        fs::create_dir(&outside).unwrap();
-        fs::write(outside.join("sentinel"), "precious\n").unwrap();
-        // What a run would take for its own and remove.
-        for name in [".step-000000004-test-ema.safetensors.tmp-1-0", ".recipe.toml.tmp-1-0"] {
-            fs::write(outside.join(name), "precious\n").unwrap();
-        }
-        fs::create_dir(outside.join(".step-000000001.tmp-1-0")).unwrap();
-        let old = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000));
-        for path in [outside.clone(), outside.join("sentinel")] {
-            File::open(path).unwrap().set_times(old).unwrap();
-        }
+/// Makes the folder `outside`, with what nothing may touch.
+pub(crate) fn make_outside(workspace: &Workspace) {
+    let outside = workspace.path("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("sentinel"), "precious\n").unwrap();
+    // What a run would take for its own and remove.
+    for name in [".step-000000004-test-ema.safetensors.tmp-1-0", ".recipe.toml.tmp-1-0"] {
+        fs::write(outside.join(name), "precious\n").unwrap();
+    }
+    fs::create_dir(outside.join(".step-000000001.tmp-1-0")).unwrap();
+    let old = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000));
+    for path in [outside.clone(), outside.join("sentinel")] {
+        File::open(path).unwrap().set_times(old).unwrap();
     }
 }
 

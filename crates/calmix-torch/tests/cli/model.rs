@@ -4,7 +4,6 @@ use std::fs;
 
 use calmix::Model;
 use calmix::formats::image::Image;
-use calmix_testkit::workspace::Workspace;
 use calmix_torch::metrics::fitted_calibrator::FittedCalibrator;
 use calmix_torch::metrics::held_out::HeldOut;
 

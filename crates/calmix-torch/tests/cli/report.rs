@@ -7,7 +7,6 @@ use std::process::Command;
 use calmix_testkit::python::environment;
 use calmix_testkit::tier;
 
-use super::fixture::Fixture;
 use crate::program::new_workspace;
 
 /// The folder of calmix-report's scripts.
