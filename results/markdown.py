@@ -1,0 +1,314 @@
+"""The few tables of the documents: each takes rows with named columns and returns lines of Markdown."""
+
+
+from intervals import mean
+from runs import rows
+from study import calibrated
+
+
+def table(head, body):
+    """A table from the names of its columns and its rows."""
+    line = lambda cells: "| " + " | ".join(map(str, cells)) + " |"
+    return [line(head), "|" + "---|" * len(head), *map(line, body)]
+
+
+def signed(value, digits):
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def within(row, digits, factor=1, name="difference", half="half95"):
+    """A difference and half of its interval."""
+    return f"{signed(factor * float(row[name]), digits)} ± {factor * float(row[half]):.{digits}f}"
+
+
+def with_spread(row, name, digits, factor=1, spread="_sd"):
+    return f"{factor * float(row[name]):.{digits}f} ± {factor * float(row[name + spread]):.{digits}f}"
+
+
+def percent(value, digits=1):
+    return f"{100 * float(value):.{digits}f}%" if value != "" else ""
+
+
+# The comparisons of heads in a table: the heading of each column.
+COLUMNS = {
+    ("nll", 4): {
+        "P1 soft − hard targets, guided pairs": "P1: soft − hard targets, guided",
+        "P2 guided − crossed pairs, soft": "P2: guided − crossed, soft",
+        "guided − random pairs, soft": "guided − random, soft",
+        "P4 random soft, raw − no mixture at T": "P4: random soft, raw − no mixture at T",
+        "P8 random soft at T − raw": "P8: random soft at T − raw",
+    },
+    ("nll", 25): {
+        "P3 guided − crossed pairs, soft": "P3: guided − crossed, soft",
+        "guided − random pairs, soft": "guided − random, soft",
+        "P5 random soft at T − no mixture at T": "P5: random soft − no mixture, both at T",
+        "P8 no mixture at T − raw": "P8: no mixture at T − raw",
+    },
+}
+COLUMNS["error", 4] = {name: title for name, title in COLUMNS["nll", 4].items() if not name.startswith("P8")}
+COLUMNS["error", 25] = {name: title for name, title in COLUMNS["nll", 25].items() if not name.startswith("P8")}
+# The temperature does not change the error.
+COLUMNS["error", 4]["P4 random soft, raw − no mixture at T"] = "P4: random soft − no mixture"
+COLUMNS["error", 25]["P5 random soft at T − no mixture at T"] = "P5: random soft − no mixture"
+
+
+def planned(comparisons, metric, labels):
+    """The planned comparisons of heads with one metric, a row for each cell; significant ones in bold."""
+    columns = COLUMNS[metric, labels]
+    cells = {}
+    for row in comparisons:
+        if row["comparison"] in columns and (row["metric"], row["labels"]) == (metric, labels):
+            shown = within(row, 3) if metric == "nll" else within(row, 2, 100)
+            cell = cells.setdefault((row["data"], row["base"]), {"n": row["runs"]})
+            cell[row["comparison"]] = f"**{shown}**" if row["verdict"] in ("lower", "higher") else shown
+    body = [[f"{data}, {base}", cell["n"], *(cell[name] for name in columns)] for (data, base), cell in cells.items()]
+    return table(["data, base", "n", *columns.values()], body)
+
+
+def scratch(unplanned):
+    """Networks with 4 labels per class against no mixture, a row for each arm."""
+    found = {}
+    for row in unplanned:
+        if row["network"] == "wrn-10-1" and row["against"] == "none":
+            found.setdefault((row["base"], row["arm"]), {})[row["metric"]] = row
+    body = []
+    for (base, arm), by in found.items():
+        nll = by["nll"]
+        row = [base, arm, nll["runs"], f"{nll['mean']:.3f}", f"{nll['mean_against']:.3f}", within(nll, 3), within(by["error"], 2, 100)]
+        body.append([*row, within(by["ece"], 2, 100), nll["lower"]])
+    head = ["base", "arm", "n", "NLL", "no mixture", "difference (95%)", "error, points", "ECE, points", "pairs with a lower NLL"]
+    return table(head, body)
+
+
+def hard_targets(unplanned):
+    """Guided minus random pairs with hard targets."""
+    found = {}
+    for row in unplanned:
+        if (row["arm"], row["against"]) == ("guided hard", "random hard"):
+            found.setdefault((row["network"], row["data"], row["labels"], row["base"]), {})[row["metric"]] = row
+    body = []
+    for (network, data, labels, base), by in found.items():
+        ece = by["ece"]
+        name = "from scratch" if network == "wrn-10-1" else "head"
+        row = [f"{name}, {data}", labels, base, ece["runs"], percent(ece["mean_against"]), within(ece, 2, 100), f"{ece['p']:.2g}"]
+        row += [within(by["ece_at_t"], 2, 100) if "ece_at_t" in by else "", within(by["nll"], 3), within(by["error"], 2, 100)]
+        body.append(row)
+    head = ["network", "labels", "base", "n", "ECE of random pairs", "guided − random: ECE, points", "p", "ECE at T, points", "NLL"]
+    return table([*head, "error, points"], body)
+
+
+def preset(found):
+    """The cells in which the preset mixes; in the others it is no mixture at T."""
+    body = []
+    for row in found:
+        if row["arm"] != "none":
+            means = [with_spread(row, name, 3) for name in ("nll_preset", "nll_none")]
+            body.append([f"{row['data']}, {row['base']}", row["runs"], *means, within(row, 3), row["bound"], row["verdict"]])
+    return table(["data, base", "n", "NLL of the preset", "no mixture at T", "difference (95%)", "bound", "verdict"], body)
+
+
+def crossover(found):
+    cells = {}
+    for row in found:
+        between = f"{row['low']} to {row['high']}"
+        certain = row["low"] == row["high"]
+        shown = row["labels"] if certain else f"{row['labels']} ({between})"
+        cells.setdefault(f"{row['data']}, {row['base']}", {})[row["arm"]] = shown
+    arms = ["random soft", "crossed soft", "guided soft"]
+    return table(["data, base", *arms], [[name, *(of[arm] for arm in arms)] for name, of in cells.items()])
+
+
+def premise(found):
+    """Wrong pseudo-labels with 4 labels per class, of guided and of crossed pairs with soft targets."""
+    cells = {}
+    for row in found:
+        if row["labels"] == 4 and row["arm"] in ("guided soft", "crossed soft"):
+            cells.setdefault((row["data"], row["base"]), {})[row["arm"]] = row
+    body = []
+    for (data, base), by in cells.items():
+        guided = by["guided soft"]
+        shares = [with_spread(guided, key, 1, 100) for key in ("easy", "hard", "mixtures")]
+        body.append([f"{data}, {base}", guided["runs"], *shares, with_spread(by["crossed soft"], "mixtures", 1, 100)])
+    return table(["data, base", "n", "easy half", "hard half", "mixtures of guided pairs", "of crossed pairs"], body)
+
+
+def scikit_learn(found):
+    """NLL of scikit-learn's logistic regression, and of SoftMatch with the preset `calibrated`."""
+    cells = {}
+    for row in found:
+        cells.setdefault((row["data"], row["labels"]), {})[row["classifier"]] = row
+    body = []
+    for (data, labels), by in cells.items():
+        names = ["logistic regression", "logistic regression, temperature", f"calmix: softmatch, {calibrated(labels)}, at T"]
+        of = [by[name] for name in names]
+        nll = [with_spread(row, "nll", 3) for row in of]
+        body.append([data, labels, of[0]["runs"], *nll, *(percent(row["error"]) for row in of[1:])])
+    head = ["data", "labels", "n", "NLL: logistic regression", "at its temperature", "SoftMatch, preset `calibrated`"]
+    return table([*head, "error: logistic regression", "SoftMatch"], body)
+
+
+def guarantees(found):
+    body = []
+    for row in found:
+        coverage = f"{percent(row['coverage'])} ({percent(row['coverage_lowest'])} to {percent(row['coverage_highest'])})"
+        answers = [percent(row["answered_90"]), f"{row['runs_answering_90']}", percent(row["right_90"]), row["runs_below_90"]]
+        body.append([row["data"], row["labels"], row["runs"], coverage, f"{row['set_size']:.2f}", *answers])
+    head = ["data", "labels", "runs", "coverage of 90% sets (lowest to highest run)", "classes in a set", "answered at 90% precision"]
+    return table([*head, "runs that answer", "right", "runs below 90%"], body)
+
+
+def scale(found, experiment, name):
+    """The rows of an experiment, with their differences from its first row."""
+    body = []
+    for row in found:
+        if row["experiment"] != experiment:
+            continue
+        cells = [row["configuration"], row["runs"]]
+        for metric, digits, factor in [("error", 2, 100), ("nll", 3, 1), ("ece", 2, 100)]:
+            cells.append(with_spread(row, metric, digits, factor))
+            both = (f"{metric}_difference", f"{metric}_difference_half95")
+            cells.append(within(row, digits, factor, *both) if row["pairs"] else "")
+        body.append(cells)
+    return table([name, "n", "error, %", "difference (95%)", "NLL", "difference", "ECE, %", "difference"], body)
+
+
+# The rows of the table in the README of the project: their names, base, arm, and whether the temperature is applied.
+OVERVIEW = [
+    ("SoftMatch", "softmatch", "none", ""),
+    ("SoftMatch at T", "softmatch", "none", "_at_t"),
+    ("SoftMatch + CalibrateMix at T, as in the paper", "softmatch", "guided hard", "_at_t"),
+    ("SoftMatch + preset `calibrated` at T", "softmatch", "calibrated", "_at_t"),
+    ("SoftMatch + random pairs, soft targets", "softmatch", "random soft", ""),
+    ("logistic regression on the labels at T", "logistic-regression", "clean", "_at_t"),
+    ("EM with balanced classes, one vector per image", "balanced-em", "clean", ""),
+]
+
+
+def overview(arms, counts=(4, 10, 25)):
+    """Error, ECE and NLL of the main arms on CIFAR-10."""
+    found = {(row["labels"], row["base"], row["arm"]): row for row in arms if (row["data"], row["head"]) == ("cifar10", "linear")}
+    body = []
+    for name, base, arm, after in OVERVIEW:
+        of = [found[labels, base, calibrated(labels) if arm == "calibrated" else arm] for labels in counts]
+        body.append([name, *(f"{percent(row['error'])}, {percent(row['ece' + after])}, {row['nll' + after]:.3f}" for row in of)])
+    return table(["head", *(f"{labels} labels per class" for labels in counts)], body)
+
+
+# What follows shows numbers of `recorded`: measured before runs were kept, so that they are rows already.
+
+
+def default():
+    body = []
+    for row in rows("recorded/default.csv"):
+        pair = lambda metric, *rest: [with_spread(row, f"{metric}_{views}", *rest) for views in ("five_views", "one_view")]
+        nll = within(row, 3, 1, "nll_difference", "nll_difference_half95")
+        body.append([row["data"], row["labels"], *pair("error", 1, 100), *pair("nll", 3), nll, row["kept"]])
+    head = ["images", "labels per class", "error: five views", "one view", "NLL: five views", "one view", "one − five (95%)"]
+    return table([*head, "kept with one view"], body)
+
+
+def heads():
+    """NLL at T of linear heads, and the ECE of no mixture before and after its temperature."""
+    cells = {}
+    for row in rows("recorded/heads.csv"):
+        if row["head"] == "linear":
+            cells.setdefault((row["labels"], row["base"]), {})[row["mixup"]] = row
+    body = []
+    for (labels, base), by in cells.items():
+        nll = [with_spread(by[name], "nll_at_t", 3, 1, "_spread") for name in ("none", "random", "CalibrateMix", "CalibrateMix, soft")]
+        ece = " → ".join(f"{100 * float(by['none'][key]):.1f}" for key in ("ece", "ece_at_t"))
+        guided = " → ".join(f"{100 * float(by['CalibrateMix'][key]):.1f}" for key in ("ece", "ece_at_t"))
+        body.append([labels, base, *nll, ece, guided])
+    head = ["labels", "base", "NLL at T: no mixup", "random", "CalibrateMix", "CalibrateMix, soft", "ECE → at T: no mixup", "CalibrateMix"]
+    return table(head, body)
+
+
+def choice():
+    body = []
+    for row in rows("recorded/choice.csv"):
+        nll = " / ".join(with_spread(row, f"nll_{head}", 3) for head in ("recipe", "alone"))
+        rules = ["rule", "one_error", "two_errors", "recipe", "alone"]
+        lost = [f"{float(row[f'nll_loss_{rule}']):.3f}" for rule in rules]
+        body.append([f"{row['data']}, {row['labels']}", row["seeds"].replace("-", " to "), nll, row["alone_kept"], *lost])
+    head = ["labels per class", "seeds", "NLL: recipe / labels alone", "labels alone kept", "loss of the rule", "one standard error"]
+    return table([*head, "two", "always the recipe's", "always labels alone"], body)
+
+
+def guarantees_heads():
+    body = []
+    for row in rows("recorded/guarantees-heads.csv"):
+        coverage = f"{percent(row['coverage'])} ({percent(row['coverage_lowest'])} to {percent(row['coverage_highest'])})"
+        answers = []
+        for precision in [90, 95]:
+            of = [row[f"{key}_{precision}"] for key in ("answered", "runs_answering", "right", "runs_below")]
+            answers += ["none", 0, "", ""] if of[1] == "0" else [percent(of[0]), of[1], percent(of[2]), of[3]]
+        body.append([f"{row['data']}, {row['labels']}", coverage, row["set_size"], *answers])
+    head = ["labels per class", "coverage (lowest to highest run)", "classes in a set"]
+    for precision in ["90% precision", "95%"]:
+        head += [f"{precision}: answered", "runs that answer", "right", "runs below"]
+    return table(head, body)
+
+
+def guarantees_splits():
+    body = []
+    for row in rows("recorded/guarantees-splits.csv"):
+        rules = [percent(row[f"{rule}_{key}"], digits) for rule in ("lac", "aps") for key, digits in (("coverage", 1), ("within_2_points", 0))]
+        name = f"{row['data']}, {percent(row['accuracy'])} accuracy"
+        body.append([name, f"{int(row['labels']):,}", *rules, percent(row["precision_holds"], 0), percent(row["answered"], 0)])
+    head = ["run", "n", "LAC: coverage", "splits within 2 points", "APS: coverage", "splits within 2 points", "splits with 90% precision"]
+    return table([*head, "answered"], body)
+
+
+TEMPERATURES = ["ece_10", "ece_20", "ece_50", "ece_100", "ece_500", "ece_20_likelihood", "ece_50_likelihood"]
+
+
+def temperature():
+    """Means over the runs with a high, a middling and a low ECE: ECE, and the share of draws that are worse by over a point."""
+    groups = {"7% or more": [], "2 to 7%": [], "below 2%": []}
+    for row in rows("recorded/temperature.csv"):
+        ece = float(row["ece"])
+        groups["7% or more" if ece >= 0.07 else "2 to 7%" if ece >= 0.02 else "below 2%"].append(row)
+    body = []
+    for name, of in groups.items():
+        column = lambda key: mean([float(row[key]) for row in of])
+        cells = [f"{percent(column(key))} ({percent(column(key.replace('ece', 'worse')))})" for key in TEMPERATURES]
+        body.append([name, len(of), percent(column("ece")), *cells])
+    head = ["raw ECE", "runs", "mean", "n = 10", "n = 20", "n = 50", "n = 100", "n = 500", "maximum likelihood: n = 20", "n = 50"]
+    return table(head, body)
+
+
+def training():
+    """Networks with and without CalibrateMix."""
+    cells = {}
+    for row in rows("recorded/training.csv"):
+        cells.setdefault(row["base"], {})[row["pairing"]] = row
+    body = []
+    for base, by in cells.items():
+        both = [by.get("none"), by["calibratemix"]]
+        shown = lambda key, of: "" if of is None else f"{float(of[key]):.3f}" if key == "nll" else percent(of[key])
+        body.append([f"`{base}`", *(shown(key, of) for key in ("error", "ece", "nll") for of in both)])
+    head = ["base", "error: no mixture", "CalibrateMix", "ECE: no mixture", "CalibrateMix", "NLL: no mixture", "CalibrateMix"]
+    return table(head, body)
+
+
+def vectors():
+    """Kept heads against logistic regression on the vectors of two networks."""
+    tests = {}
+    for row in rows("recorded/vectors-differences.csv"):
+        tests[row["features"], row["data"], row["labels"], row["shift"], row["against"]] = row
+    body = []
+    for row in rows("recorded/vectors.csv"):
+        if row["version"] != "current":
+            continue
+        cell = (row["features"], row["data"], row["labels"], row["shift"])
+        ours, theirs = (tests.get((*cell, against)) for against in ("logistic regression", "scikit-learn LogisticRegression"))
+        spread = lambda test: within(test, 3, 1, "nll_difference", "nll_difference_sd") if test else ""
+        change = spread(ours) or signed(float(row["nll_difference"]), 3)
+        name = ", ".join(filter(None, [row["data"], row["labels"], row["shift"]]))
+        pairs = [percent(row["error_lr"]), percent(row["error_kept"]), row["nll_lr"], row["nll_kept"]]
+        ece = [percent(row["ece_lr"]), percent(row["ece_kept"])]
+        p = ours["p_holm"] if ours else ""
+        network = {"tf_efficientnet_lite0": "EfficientNet-Lite0", "resnet50": "ResNet-50"}[row["features"]]
+        body.append([network, name, row["draws"], *pairs, change, p, spread(theirs), *ece])
+    head = ["vectors", "data, labels per class", "n", "error: LR", "kept", "NLL: LR", "kept", "kept − LR (sd)", "p, Holm"]
+    return table([*head, "NLL, kept − scikit-learn's LR (sd)", "ECE: LR", "kept"], body)
