@@ -29,36 +29,31 @@ def percent(value, digits=1):
     return f"{100 * float(value):.{digits}f}%" if value != "" else ""
 
 
-# The comparisons of heads in a table: the heading of each column.
+# The comparisons of heads by their labels per class: the heading of each column.
 COLUMNS = {
-    ("nll", 4): {
+    4: {
         "P1 soft − hard targets, guided pairs": "P1: soft − hard targets, guided",
         "P2 guided − crossed pairs, soft": "P2: guided − crossed, soft",
         "guided − random pairs, soft": "guided − random, soft",
         "P4 random soft, raw − no mixture at T": "P4: random soft, raw − no mixture at T",
         "P8 random soft at T − raw": "P8: random soft at T − raw",
     },
-    ("nll", 25): {
+    25: {
         "P3 guided − crossed pairs, soft": "P3: guided − crossed, soft",
         "guided − random pairs, soft": "guided − random, soft",
         "P5 random soft at T − no mixture at T": "P5: random soft − no mixture, both at T",
         "P8 no mixture at T − raw": "P8: no mixture at T − raw",
     },
 }
-COLUMNS["error", 4] = {name: title for name, title in COLUMNS["nll", 4].items() if not name.startswith("P8")}
-COLUMNS["error", 25] = {name: title for name, title in COLUMNS["nll", 25].items() if not name.startswith("P8")}
-# The temperature does not change the error.
-COLUMNS["error", 4]["P4 random soft, raw − no mixture at T"] = "P4: random soft − no mixture"
-COLUMNS["error", 25]["P5 random soft at T − no mixture at T"] = "P5: random soft − no mixture"
 
 
-def planned(comparisons, metric, labels):
-    """The planned comparisons of heads with one metric, a row for each cell; significant ones in bold."""
-    columns = COLUMNS[metric, labels]
+def planned(comparisons, labels):
+    """The NLL of the planned comparisons of heads, a row for each cell; significant ones in bold."""
+    columns = COLUMNS[labels]
     cells = {}
     for row in comparisons:
-        if row["comparison"] in columns and (row["metric"], row["labels"]) == (metric, labels):
-            shown = within(row, 3) if metric == "nll" else within(row, 2, 100)
+        if row["comparison"] in columns and (row["metric"], row["labels"]) == ("nll", labels):
+            shown = within(row, 3)
             cell = cells.setdefault((row["data"], row["base"]), {"n": row["runs"]})
             cell[row["comparison"]] = f"**{shown}**" if row["verdict"] in ("lower", "higher") else shown
     body = [[f"{data}, {base}", cell["n"], *(cell[name] for name in columns)] for (data, base), cell in cells.items()]
@@ -103,8 +98,8 @@ def preset(found):
     for row in found:
         if row["arm"] != "none":
             means = [with_spread(row, name, 3) for name in ("nll_preset", "nll_none")]
-            body.append([f"{row['data']}, {row['base']}", row["runs"], *means, within(row, 3), row["bound"], row["verdict"]])
-    return table(["data, base", "n", "NLL of the preset", "no mixture at T", "difference (95%)", "bound", "verdict"], body)
+            body.append([f"{row['data']}, {row['base']}", row["runs"], *means, within(row, 3)])
+    return table(["data, base", "n", "NLL of the preset (sd)", "no mixture at T (sd)", "difference (95%)"], body)
 
 
 def crossover(found):
@@ -119,17 +114,16 @@ def crossover(found):
 
 
 def premise(found):
-    """Wrong pseudo-labels with 4 labels per class, of guided and of crossed pairs with soft targets."""
-    cells = {}
-    for row in found:
-        if row["labels"] == 4 and row["arm"] in ("guided soft", "crossed soft"):
-            cells.setdefault((row["data"], row["base"]), {})[row["arm"]] = row
+    """Wrong pseudo-labels with 4 labels per class and soft targets: the lowest and the highest mean of the bases."""
+    columns = [("guided soft", "easy"), ("guided soft", "hard"), ("guided soft", "mixtures"), ("crossed soft", "mixtures")]
     body = []
-    for (data, base), by in cells.items():
-        guided = by["guided soft"]
-        shares = [with_spread(guided, key, 1, 100) for key in ("easy", "hard", "mixtures")]
-        body.append([f"{data}, {base}", guided["runs"], *shares, with_spread(by["crossed soft"], "mixtures", 1, 100)])
-    return table(["data, base", "n", "easy half", "hard half", "mixtures of guided pairs", "of crossed pairs"], body)
+    for data in sorted({row["data"] for row in found}):
+        cells = []
+        for arm, share in columns:
+            values = [row[share] for row in found if (row["data"], row["labels"], row["arm"]) == (data, 4, arm)]
+            cells.append(f"{percent(min(values))} to {percent(max(values))}")
+        body.append([data, *cells])
+    return table(["data", "easy half", "hard half", "mixtures of guided pairs", "mixtures of crossed pairs"], body)
 
 
 def scikit_learn(found):
@@ -142,9 +136,8 @@ def scikit_learn(found):
         names = ["logistic regression", "logistic regression, temperature", f"calmix: softmatch, {calibrated(labels)}, at T"]
         of = [by[name] for name in names]
         nll = [with_spread(row, "nll", 3) for row in of]
-        body.append([data, labels, of[0]["runs"], *nll, *(percent(row["error"]) for row in of[1:])])
-    head = ["data", "labels", "n", "NLL: logistic regression", "at its temperature", "SoftMatch, preset `calibrated`"]
-    return table([*head, "error: logistic regression", "SoftMatch"], body)
+        body.append([data, labels, of[0]["runs"], *nll])
+    return table(["data", "labels", "n", "NLL: logistic regression", "at its temperature", "SoftMatch, preset `calibrated`"], body)
 
 
 def guarantees(found):
@@ -152,8 +145,8 @@ def guarantees(found):
     for row in found:
         coverage = f"{percent(row['coverage'])} ({percent(row['coverage_lowest'])} to {percent(row['coverage_highest'])})"
         answers = [percent(row["answered_90"]), f"{row['runs_answering_90']}", percent(row["right_90"]), row["runs_below_90"]]
-        body.append([row["data"], row["labels"], row["runs"], coverage, f"{row['set_size']:.2f}", *answers])
-    head = ["data", "labels", "runs", "coverage of 90% sets (lowest to highest run)", "classes in a set", "answered at 90% precision"]
+        body.append([row["data"], row["labels"], row["runs"], coverage, *answers])
+    head = ["data", "labels", "runs", "coverage of 90% sets (lowest to highest run)", "answered at 90% precision"]
     return table([*head, "runs that answer", "right", "runs below 90%"], body)
 
 

@@ -111,6 +111,29 @@ def unplanned(heads, networks):
     return found
 
 
+# Heads on one vector per image without steps, against SoftMatch; not planned either.
+ONE_VECTOR = ["balanced-em", "lr-em"]
+
+
+def one_vector(heads):
+    """The NLL of heads without steps against no mixture at T and against random pairs with soft targets."""
+    found = []
+    for *cell, base, arm in sorted(heads.rows):
+        if arm != "clean" or base not in ONE_VECTOR:
+            continue
+        for other, metric in [("none", "nll_at_t"), ("random soft", "nll")]:
+            of, against = (*cell, base, arm), (*cell, "softmatch", other)
+            shared, differences = heads.differences(of, "nll", against, metric)
+            if len(shared) < 3:
+                continue
+            row = dict(zip(("data", "network", "head", "labels"), cell)) | {"base": base, "arm": arm}
+            row |= {"against": f"softmatch, {other}" + (" at T" if metric == "nll_at_t" else ""), "metric": "nll"}
+            means = [mean([heads.values(one, key)[seed] for seed in shared]) for one, key in ((of, "nll"), (against, metric))]
+            row |= difference(shared, differences) | {"mean": means[0], "mean_against": means[1]}
+            found.append(row | {"lower": int((differences < 0).sum())})
+    return found
+
+
 def crossover(runs, draws=2000):
     """The labels per class above which no mixture at T has a lower NLL than an arm, with an interval over draws of seeds."""
     found = []

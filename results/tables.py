@@ -21,8 +21,7 @@ from runs import HERE, Runs, rows
 # The tables that each document shows.
 DOCUMENTS = {
     "docs/study/README.md": [
-        "count", "nll 4", "nll 25", "error 4", "error 25", "hard targets", "crossover", "preset", "scratch", "premise",
-        "scikit-learn", "guarantees",
+        "count", "nll 4", "nll 25", "hard targets", "crossover", "preset", "scratch", "premise", "scikit-learn", "guarantees",
     ],
     "docs/study/heads.md": [
         "default", "heads", "choice", "guarantees of heads", "guarantees by splits", "temperature", "training", "vectors",
@@ -51,13 +50,13 @@ def curves(runs, data, network, base, metric):
 
 
 def csv_text(found):
-    """Rows as CSV, with five significant digits; a column that a row lacks is empty."""
+    """Rows as CSV, with six significant digits; a column that a row lacks is empty."""
     names = list(dict.fromkeys(name for row in found for name in row))
     text = io.StringIO()
     out = csv.DictWriter(text, names, restval="", lineterminator="\n")
     out.writeheader()
     for row in found:
-        out.writerow({name: f"{value:.5g}" if isinstance(value, float) else value for name, value in row.items()})
+        out.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
     return text.getvalue()
 
 
@@ -78,7 +77,7 @@ def texts():
     data = {
         "comparisons": study.comparisons(heads, networks),
         "arms": study.arms(heads) + study.arms(networks),
-        "unplanned": study.unplanned(heads, networks),
+        "unplanned": study.unplanned(heads, networks) + study.one_vector(heads),
         "crossover": study.crossover(heads),
         "preset": study.preset(heads),
         "guarantees": study.guarantees(heads),
@@ -87,7 +86,7 @@ def texts():
         "deciles": study.deciles(rows("scratch/deciles.csv")),
         "scale": scale.scale(),
     }
-    tables = {f"{metric} {labels}": markdown.planned(data["comparisons"], metric, labels) for metric, labels in markdown.COLUMNS}
+    tables = {f"nll {labels}": markdown.planned(data["comparisons"], labels) for labels in markdown.COLUMNS}
     tables |= {
         "count": count(heads, networks),
         "hard targets": markdown.hard_targets(data["unplanned"]),
