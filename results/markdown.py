@@ -69,10 +69,9 @@ def scratch(unplanned):
     body = []
     for (base, arm), by in found.items():
         nll = by["nll"]
-        row = [base, arm, nll["runs"], f"{nll['mean']:.3f}", f"{nll['mean_against']:.3f}", within(nll, 3), within(by["error"], 2, 100)]
-        body.append([*row, within(by["ece"], 2, 100), nll["lower"]])
-    head = ["base", "arm", "n", "NLL", "no mixture", "difference (95%)", "error, points", "ECE, points", "pairs with a lower NLL"]
-    return table(head, body)
+        row = [base, arm, f"{nll['mean']:.3f}", f"{nll['mean_against']:.3f}", within(nll, 3), within(by["error"], 2, 100)]
+        body.append([*row, within(by["ece"], 2, 100)])
+    return table(["base", "arm", "NLL", "no mixture", "difference (95%)", "error, points", "ECE, points"], body)
 
 
 def hard_targets(unplanned):
@@ -85,10 +84,10 @@ def hard_targets(unplanned):
     for (network, data, labels, base), by in found.items():
         ece = by["ece"]
         name = "from scratch" if network == "wrn-10-1" else "head"
-        row = [f"{name}, {data}", labels, base, ece["runs"], percent(ece["mean_against"]), within(ece, 2, 100), f"{ece['p']:.2g}"]
+        row = [f"{name}, {data}", labels, base, percent(ece["mean_against"]), within(ece, 2, 100), f"{ece['p']:.2g}"]
         row += [within(by["ece_at_t"], 2, 100) if "ece_at_t" in by else "", within(by["nll"], 3), within(by["error"], 2, 100)]
         body.append(row)
-    head = ["network", "labels", "base", "n", "ECE of random pairs", "guided − random: ECE, points", "p", "ECE at T, points", "NLL"]
+    head = ["network", "labels", "base", "ECE of random pairs", "guided − random: ECE, points", "p", "ECE at T, points", "NLL"]
     return table([*head, "error, points"], body)
 
 
@@ -193,15 +192,15 @@ def overview(arms, counts=(4, 10, 25)):
 def default():
     body = []
     for row in rows("recorded/default.csv"):
-        pair = lambda metric, *rest: [with_spread(row, f"{metric}_{views}", *rest) for views in ("five_views", "one_view")]
-        nll = within(row, 3, 1, "nll_difference", "nll_difference_half95")
-        body.append([row["data"], row["labels"], *pair("error", 1, 100), *pair("nll", 3), nll, row["kept"]])
+        error = [f"{100 * float(row[f'error_{views}']):.1f}" for views in ("five_views", "one_view")]
+        nll = [with_spread(row, f"nll_{views}", 3) for views in ("five_views", "one_view")]
+        body.append([row["data"], row["labels"], *error, *nll, within(row, 3, 1, "nll_difference", "nll_difference_half95")])
     head = ["images", "labels per class", "error: five views", "one view", "NLL: five views", "one view", "one − five (95%)"]
-    return table([*head, "kept with one view"], body)
+    return table(head, body)
 
 
 def heads():
-    """NLL at T of linear heads, and the ECE of no mixture before and after its temperature."""
+    """NLL at T of linear heads, and the ECE before and after the temperature without mixup."""
     cells = {}
     for row in rows("recorded/heads.csv"):
         if row["head"] == "linear":
@@ -210,49 +209,35 @@ def heads():
     for (labels, base), by in cells.items():
         nll = [with_spread(by[name], "nll_at_t", 3, 1, "_spread") for name in ("none", "random", "CalibrateMix", "CalibrateMix, soft")]
         ece = " → ".join(f"{100 * float(by['none'][key]):.1f}" for key in ("ece", "ece_at_t"))
-        guided = " → ".join(f"{100 * float(by['CalibrateMix'][key]):.1f}" for key in ("ece", "ece_at_t"))
-        body.append([labels, base, *nll, ece, guided])
-    head = ["labels", "base", "NLL at T: no mixup", "random", "CalibrateMix", "CalibrateMix, soft", "ECE → at T: no mixup", "CalibrateMix"]
+        body.append([labels, base, *nll, ece])
+    head = ["labels", "base", "NLL at T: no mixup", "random", "CalibrateMix", "CalibrateMix, soft", "ECE → at T: no mixup"]
     return table(head, body)
 
 
 def choice():
     body = []
     for row in rows("recorded/choice.csv"):
-        nll = " / ".join(with_spread(row, f"nll_{head}", 3) for head in ("recipe", "alone"))
-        rules = ["rule", "one_error", "two_errors", "recipe", "alone"]
-        lost = [f"{float(row[f'nll_loss_{rule}']):.3f}" for rule in rules]
-        body.append([f"{row['data']}, {row['labels']}", row["seeds"].replace("-", " to "), nll, row["alone_kept"], *lost])
-    head = ["labels per class", "seeds", "NLL: recipe / labels alone", "labels alone kept", "loss of the rule", "one standard error"]
-    return table([*head, "two", "always the recipe's", "always labels alone"], body)
+        # With more labels of CIFAR-10 every rule keeps the recipe's head, which is better in every run.
+        if row["data"] == "cifar10" and row["labels"] != "4":
+            continue
+        nll = [row[f"nll_{head}"] for head in ("recipe", "alone")]
+        lost = [row[f"nll_loss_{rule}"] for rule in ("rule", "one_error", "two_errors", "recipe")]
+        body.append([f"{row['data']}, {row['labels']}", row["seeds"], *nll, row["alone_kept"], *lost])
+    head = ["labels per class", "seeds", "NLL: recipe", "labels alone", "labels alone kept", "loss of the rule", "one standard error"]
+    return table([*head, "two", "always the recipe's"], body)
 
 
 def guarantees_heads():
     body = []
     for row in rows("recorded/guarantees-heads.csv"):
         coverage = f"{percent(row['coverage'])} ({percent(row['coverage_lowest'])} to {percent(row['coverage_highest'])})"
-        answers = []
-        for precision in [90, 95]:
-            of = [row[f"{key}_{precision}"] for key in ("answered", "runs_answering", "right", "runs_below")]
-            answers += ["none", 0, "", ""] if of[1] == "0" else [percent(of[0]), of[1], percent(of[2]), of[3]]
-        body.append([f"{row['data']}, {row['labels']}", coverage, row["set_size"], *answers])
-    head = ["labels per class", "coverage (lowest to highest run)", "classes in a set"]
-    for precision in ["90% precision", "95%"]:
-        head += [f"{precision}: answered", "runs that answer", "right", "runs below"]
+        answers = [percent(row[key]) for key in ("answered_90", "right_90")] + [row["runs_below_90"]]
+        body.append([f"{row['data']}, {row['labels']}", coverage, *answers])
+    head = ["labels per class", "coverage (lowest to highest run)", "answered at 90% precision", "right", "runs below"]
     return table(head, body)
 
 
-def guarantees_splits():
-    body = []
-    for row in rows("recorded/guarantees-splits.csv"):
-        rules = [percent(row[f"{rule}_{key}"], digits) for rule in ("lac", "aps") for key, digits in (("coverage", 1), ("within_2_points", 0))]
-        name = f"{row['data']}, {percent(row['accuracy'])} accuracy"
-        body.append([name, f"{int(row['labels']):,}", *rules, percent(row["precision_holds"], 0), percent(row["answered"], 0)])
-    head = ["run", "n", "LAC: coverage", "splits within 2 points", "APS: coverage", "splits within 2 points", "splits with 90% precision"]
-    return table([*head, "answered"], body)
-
-
-TEMPERATURES = ["ece_10", "ece_20", "ece_50", "ece_100", "ece_500", "ece_20_likelihood", "ece_50_likelihood"]
+TEMPERATURES = ["ece_10", "ece_20", "ece_50", "ece_100", "ece_20_likelihood"]
 
 
 def temperature():
@@ -266,21 +251,7 @@ def temperature():
         column = lambda key: mean([float(row[key]) for row in of])
         cells = [f"{percent(column(key))} ({percent(column(key.replace('ece', 'worse')))})" for key in TEMPERATURES]
         body.append([name, len(of), percent(column("ece")), *cells])
-    head = ["raw ECE", "runs", "mean", "n = 10", "n = 20", "n = 50", "n = 100", "n = 500", "maximum likelihood: n = 20", "n = 50"]
-    return table(head, body)
-
-
-def training():
-    """Networks with and without CalibrateMix."""
-    cells = {}
-    for row in rows("recorded/training.csv"):
-        cells.setdefault(row["base"], {})[row["pairing"]] = row
-    body = []
-    for base, by in cells.items():
-        both = [by.get("none"), by["calibratemix"]]
-        shown = lambda key, of: "" if of is None else f"{float(of[key]):.3f}" if key == "nll" else percent(of[key])
-        body.append([f"`{base}`", *(shown(key, of) for key in ("error", "ece", "nll") for of in both)])
-    head = ["base", "error: no mixture", "CalibrateMix", "ECE: no mixture", "CalibrateMix", "NLL: no mixture", "CalibrateMix"]
+    head = ["raw ECE", "runs", "mean", "n = 10", "n = 20", "n = 50", "n = 100", "maximum likelihood: n = 20"]
     return table(head, body)
 
 
@@ -288,20 +259,16 @@ def vectors():
     """Kept heads against logistic regression on the vectors of two networks."""
     tests = {}
     for row in rows("recorded/vectors-differences.csv"):
-        tests[row["features"], row["data"], row["labels"], row["shift"], row["against"]] = row
+        if row["against"] == "logistic regression":
+            tests[row["features"], row["data"], row["labels"], row["shift"]] = row
     body = []
     for row in rows("recorded/vectors.csv"):
         if row["version"] != "current":
             continue
-        cell = (row["features"], row["data"], row["labels"], row["shift"])
-        ours, theirs = (tests.get((*cell, against)) for against in ("logistic regression", "scikit-learn LogisticRegression"))
-        spread = lambda test: within(test, 3, 1, "nll_difference", "nll_difference_sd") if test else ""
-        change = spread(ours) or signed(float(row["nll_difference"]), 3)
-        name = ", ".join(filter(None, [row["data"], row["labels"], row["shift"]]))
+        test = tests.get((row["features"], row["data"], row["labels"], row["shift"]))
+        change = within(test, 3, 1, "nll_difference", "nll_difference_sd") if test else signed(float(row["nll_difference"]), 3)
+        network = {"tf_efficientnet_lite0": "EfficientNet", "resnet50": "ResNet-50"}[row["features"]]
+        name = ", ".join(filter(None, [network, row["data"], row["labels"], row["shift"]]))
         pairs = [percent(row["error_lr"]), percent(row["error_kept"]), row["nll_lr"], row["nll_kept"]]
-        ece = [percent(row["ece_lr"]), percent(row["ece_kept"])]
-        p = ours["p_holm"] if ours else ""
-        network = {"tf_efficientnet_lite0": "EfficientNet-Lite0", "resnet50": "ResNet-50"}[row["features"]]
-        body.append([network, name, row["draws"], *pairs, change, p, spread(theirs), *ece])
-    head = ["vectors", "data, labels per class", "n", "error: LR", "kept", "NLL: LR", "kept", "kept − LR (sd)", "p, Holm"]
-    return table([*head, "NLL, kept − scikit-learn's LR (sd)", "ECE: LR", "kept"], body)
+        body.append([name, row["draws"], *pairs, change])
+    return table(["vectors, data, labels", "n", "error: LR", "kept", "NLL: LR", "kept", "kept − LR (sd)"], body)

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import markdown
-import scale
+import scaling
 import study
 from intervals import half95, mean
 from plot import plot
@@ -23,9 +23,7 @@ DOCUMENTS = {
     "docs/study/README.md": [
         "count", "nll 4", "nll 25", "hard targets", "crossover", "preset", "scratch", "premise", "scikit-learn", "guarantees",
     ],
-    "docs/study/heads.md": [
-        "default", "heads", "choice", "guarantees of heads", "guarantees by splits", "temperature", "training", "vectors",
-    ],
+    "docs/study/heads.md": ["default", "heads", "choice", "guarantees of heads", "temperature", "vectors"],
     "docs/study/scale.md": ["blocks", "groups", "rounds"],
     "README.md": ["overview"],
 }
@@ -84,7 +82,7 @@ def texts():
         "scikit-learn": study.scikit_learn(heads),
         "premise": study.premise(heads),
         "deciles": study.deciles(rows("scratch/deciles.csv")),
-        "scale": scale.scale(),
+        "scale": scaling.scale(),
     }
     tables = {f"nll {labels}": markdown.planned(data["comparisons"], labels) for labels in markdown.COLUMNS}
     tables |= {
@@ -100,9 +98,7 @@ def texts():
         "heads": markdown.heads(),
         "choice": markdown.choice(),
         "guarantees of heads": markdown.guarantees_heads(),
-        "guarantees by splits": markdown.guarantees_splits(),
         "temperature": markdown.temperature(),
-        "training": markdown.training(),
         "vectors": markdown.vectors(),
         "blocks": markdown.scale(data["scale"], "blocks", "shards, order"),
         "groups": markdown.scale(data["scale"], "groups", "groups, learning rate"),

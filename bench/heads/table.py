@@ -1,4 +1,4 @@
-"""The tables of BENCHMARKS.md on the choice of head, on the temperature and on the default: `table.py choice|rows|default RUNS`, of
+"""The tables of docs/study/heads.md on the choice of head, on the temperature and on the default: `table.py choice|rows|default RUNS`, of
 `runs.py`; `default` also takes the runs of `seconds`, if RUNS has them.
 """
 

@@ -1,4 +1,4 @@
-"""The tables of BENCHMARKS.md on vectors: `table.py RUNS [PEERS]`, with SciPy; runs of `runs.py`, lines of `peers.py`.
+"""The tables of docs/study/heads.md on vectors: `table.py RUNS [PEERS]`, with SciPy; runs of `runs.py`, lines of `peers.py`.
 
 The confirmed cells are those that did not choose EM's constants: all but CIFAR-10 on EfficientNet-Lite0. In each, a paired t test
 of the difference in NLL between the kept head and logistic regression, both calibrated, and Holm's correction over the cells.
