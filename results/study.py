@@ -7,7 +7,7 @@ import numpy as np
 from intervals import half95, holm, mean, p_value, verdict
 from runs import columns, rows, seeds
 
-# Differences that make no odds, in NLL and in error: with fewer than ten labels per class, and with more.
+# Differences that do not matter, in NLL and in error: with fewer than ten labels per class, and with more.
 EQUAL = {"few": {"nll": 0.03, "error": 0.01}, "many": {"nll": 0.01, "error": 0.003}}
 
 # The comparisons and the arms of the confirmation were fixed after five seeds on CIFAR-10, which chose "random soft" as the best
@@ -182,7 +182,7 @@ def calibrated(labels):
 
 
 def preset(runs):
-    """The preset `calibrated` against no mixture at T: is the upper end of the interval within what makes no odds?"""
+    """The preset `calibrated` against no mixture at T: is the upper end of the interval within what does not matter?"""
     found = []
     for data, network, base in runs.cells():
         for labels in runs.counts(data, network):
