@@ -1,4 +1,4 @@
-//! The reference of all keys, as Markdown: docs/keys.md. Everything in it comes from the declarations.
+//! The reference of all keys, as Markdown: docs/reference/keys.md. Everything in it comes from the declarations.
 
 use toml::Value;
 
@@ -21,7 +21,7 @@ below apply when no recipe is used.
 effect, given the values of others, is reset to its default, with a warning if you set it.
 ";
 
-/// Writes the page docs/keys.md.
+/// Writes the page docs/reference/keys.md.
 pub fn reference() -> String {
     let defaults = value::of(&Recipe::default()).unwrap_or_default();
     let mut text = INTRODUCTION.to_owned();
