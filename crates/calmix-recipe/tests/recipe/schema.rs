@@ -118,13 +118,17 @@ fn schema_file_is_that_of_the_declarations() {
         std::fs::write(&path, &text).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "docs/reference/recipe.schema.json is not what the declarations say now:\n{text}");
+    assert!(
+        written == text,
+        "docs/reference/recipe.schema.json is not what the declarations say now:\n{text}"
+    );
 }
 
 /// `CALMIX_BLESS=1` writes the page.
 #[test]
 fn the_reference_is_that_of_the_declarations() {
-    let (page, path) = (reference(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/keys.md"));
+    let (page, path) =
+        (reference(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/keys.md"));
     if std::env::var_os("CALMIX_BLESS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
