@@ -13,12 +13,11 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `CALMIX_BLESS=1 cargo nextest run -p calmix-recipe reference`: change the declarations of the keys, not this page. -->
 
-A key is set in a file (`[train]`, then `steps = 2000`), by an environment variable (`CALMIX_TRAIN__STEPS=2000`) or by `--set
-train.steps=2000`. `calmix inspect RECIPE` prints the value of every key in a recipe, where it comes from and why. The defaults
-below apply when no recipe is used.
+Set a key in a file (`[train]`, then `steps = 2000`), by an environment variable (`CALMIX_TRAIN__STEPS=2000`) or by `--set
+train.steps=2000`. `calmix inspect RECIPE` prints every value with its origin. The defaults apply without a recipe.
 
-*Resume* shows whether `calmix resume` may change a key; changing any other key would make it a different run. A key that has no
-effect, given the values of others, is reset to its default, with a warning if you set it.
+*Resume* shows whether `calmix resume` may change a key. A key that has no effect, given the values of others, is reset to its
+default, with a warning if you set it.
 ";
 
 /// Writes the page docs/reference/keys.md.
