@@ -20,7 +20,6 @@ use calmix_run::tensor_files::predictions_file;
 const LABELS: [usize; 5] = [10, 20, 50, 100, 500];
 const DRAWS: u64 = 200;
 
-/// Rows with their labels.
 struct LabelledRows {
     width: usize,
     logits: Vec<f32>,

@@ -2,8 +2,8 @@
 
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
-use calmix_core::samples::Samples;
 use calmix_core::samples::LabelledSamples;
+use calmix_core::samples::Samples;
 use calmix_run::tensor_files::sample_files::{
     read_labelled, read_unlabelled, write_labelled, write_unlabelled,
 };

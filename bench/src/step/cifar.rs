@@ -27,7 +27,6 @@ pub(super) struct Cifar {
     /// Rows of a step.
     labelled: SampleStream,
     unlabelled: SampleStream,
-    /// The number of samples.
     pub(super) samples: u64,
     /// Those that keep their label.
     pub(super) labelled_ids: Vec<u64>,

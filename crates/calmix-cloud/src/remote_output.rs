@@ -59,7 +59,6 @@ impl RemoteOutput {
         Ok(Self { url: url.clone(), store, staging, key, name: name.to_owned() })
     }
 
-    /// The URL.
     pub fn url(&self) -> &CloudUrl {
         &self.url
     }

@@ -19,7 +19,6 @@ use calmix_io::safe_open;
 pub const CACHE_FOLDER: &str = "CALMIX_SHARD_CACHE";
 /// The environment variable with the size of the cache, in GB.
 pub const CACHE_LIMIT: &str = "CALMIX_SHARD_CACHE_GB";
-/// Its default.
 const DEFAULT_GB: f64 = 32.0;
 
 /// The extensions of whole files and of those that are being written.
@@ -90,7 +89,6 @@ impl ShardCache {
         self.limit
     }
 
-    /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

@@ -124,7 +124,8 @@ fn fixed_points_are_as_rare_as_in_random_orders() {
 fn very_long_streams_need_no_memory() {
     for len in [1_000_000_000, 1 << 40] {
         let order = order(6, len);
-        let mut indices: Vec<u64> = (0..10_000).map(|i| order.at(7 * len + i * (len / 10_000)).index).collect();
+        let mut indices: Vec<u64> =
+            (0..10_000).map(|i| order.at(7 * len + i * (len / 10_000)).index).collect();
         indices.sort_unstable();
         indices.dedup();
         assert_eq!(indices.len(), 10_000);

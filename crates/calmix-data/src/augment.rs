@@ -70,7 +70,6 @@ pub struct Strong {
     pub geometry: Geometry,
     /// The operations.
     pub rand_augment: RandAugment,
-    /// The cutout.
     pub cutout: Cutout,
 }
 

@@ -13,7 +13,6 @@ pub(crate) const MAX_EXAMPLES: usize = 5;
 pub enum DataWarning {
     /// Classes with one or two samples in a subset that has labels; a class with none is among them.
     FewImages {
-        /// The subset.
         subset: String,
         /// How many such classes there are.
         classes: u64,
@@ -27,7 +26,6 @@ pub enum DataWarning {
     },
     /// Samples without a label in a subset where others have one.
     SomeUnlabelled {
-        /// The subset.
         subset: String,
         /// Samples without a label.
         without: u64,
@@ -43,7 +41,6 @@ pub enum DataWarning {
     },
     /// Groups with labelled samples in two subsets: a test on samples of known groups is easier than one on new groups.
     GroupsInTwoSubsets {
-        /// How many groups.
         groups: u64,
         /// The first two subsets that share one.
         subsets: [String; 2],
@@ -64,7 +61,6 @@ pub enum DataWarning {
     },
     /// A class whose name other tools write for a missing label.
     MaybeMissing {
-        /// Its name.
         name: String,
         /// The samples that have it.
         samples: u64,
@@ -72,13 +68,9 @@ pub enum DataWarning {
     /// Classes are named, but no sample has a label.
     NoLabels,
     /// The dataset has one class, so every prediction would be correct.
-    OneClass {
-        /// Its name.
-        name: String,
-    },
+    OneClass { name: String },
     /// Class imbalance: one class has many times the labelled samples of another.
     Uneven {
-        /// The subset.
         subset: String,
         /// The class with the most samples, and how many.
         most: (String, u64),
@@ -87,28 +79,22 @@ pub enum DataWarning {
     },
     /// Vectors that are all zeros, which most of the time stand for samples that failed.
     ZeroVectors {
-        /// How many there are.
         vectors: u64,
         /// The first of them.
         example: String,
     },
     /// Columns of the vectors in which all samples have the same number.
     ConstantColumns {
-        /// How many there are.
         columns: u64,
         /// Numbers of a vector, in all its views.
         of: u64,
     },
     /// A folder that is named like a split but contains images instead of class folders.
-    SplitAsClass {
-        /// Its name.
-        name: String,
-    },
+    SplitAsClass { name: String },
     /// Several folders whose names mean the same split.
     SplitTwice {
         /// The split.
         subset: String,
-        /// The folders.
         folders: Vec<String>,
     },
 }

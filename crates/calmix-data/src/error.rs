@@ -25,12 +25,7 @@ pub enum DataError {
     Image(DecodeProblem),
     /// An image without pixels, which has no views.
     #[error("the image is empty ({width} × {height} pixels)")]
-    EmptyImage {
-        /// Its width.
-        width: u32,
-        /// Its height.
-        height: u32,
-    },
+    EmptyImage { width: u32, height: u32 },
     /// A buffer of the wrong length for a view.
     #[error("a view of {size} × {size} pixels needs a buffer of {expected} bytes, not {found}")]
     ViewLength {
@@ -47,7 +42,6 @@ pub enum DataError {
     /// A sample cannot be read.
     #[error("sample {id}: {error}")]
     Sample {
-        /// The sample.
         id: u64,
         /// What is wrong with it.
         #[source]
@@ -56,7 +50,6 @@ pub enum DataError {
     /// A sample can be read, but a view of it cannot be made.
     #[error("sample {id}: {problem}")]
     View {
-        /// The sample.
         id: u64,
         /// What is wrong with it.
         problem: FormatProblem,
@@ -65,10 +58,7 @@ pub enum DataError {
     #[error(
         "sample {id} is in the labelled stream but has no label; check that the split belongs to this dataset"
     )]
-    NoLabel {
-        /// The sample.
-        id: u64,
-    },
+    NoLabel { id: u64 },
     /// A worker panicked: a defect of the program, not of the data.
     #[error(
         "a loader thread panicked at sample {id}: {message}; this is a bug: please report it, with the sample"
@@ -82,7 +72,6 @@ pub enum DataError {
     /// A sample is corrupt, and so is everything that could take its place.
     #[error("sample {id} is corrupt, and so are the {tried} samples tried in its place")]
     NoReplacement {
-        /// The sample.
         id: u64,
         /// How many others were tried.
         tried: u64,
@@ -115,10 +104,7 @@ pub enum DataError {
     Interrupted,
     /// All workers ended without an error.
     #[error("all loader threads ended before the batch of step {step} was complete")]
-    NoWorkers {
-        /// The step.
-        step: u64,
-    },
+    NoWorkers { step: u64 },
     /// A stream that must give rows has no samples.
     #[error("the {stream} stream has no samples, but every step takes {rows} rows from it")]
     NoSamples {

@@ -46,7 +46,8 @@ pub(crate) fn for_each_file(
     }
     let ends = |name: &str, extensions: &[&str]| {
         let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)))
+        extension
+            .is_some_and(|extension| extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)))
     };
     let matters = |name: &str| match source {
         SourceSpec::Folder { .. } => has_image_extension(name),

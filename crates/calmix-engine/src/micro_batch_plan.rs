@@ -22,7 +22,6 @@ pub struct MicroBatchPlan {
     pub pseudo: PseudoLabels,
     /// The same for the second pass of the released code; `None` if there is none.
     pub second: Option<PseudoLabels>,
-    /// What it mixes.
     pub mixes: Vec<Mixture>,
     /// ỹ of each mixture: C numbers each.
     pub targets: Vec<f32>,

@@ -19,7 +19,6 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Bytes of a number.
     pub fn bytes(self) -> usize {
         match self {
             Self::F16 | Self::Bf16 => 2,

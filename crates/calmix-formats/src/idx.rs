@@ -17,7 +17,6 @@ const MAX_SIDE: u32 = 4_096;
 
 /// An idx file whose header has been read.
 pub struct Idx {
-    /// Its path.
     pub path: PathBuf,
     /// Its path below the root, with `/`.
     pub relative: String,

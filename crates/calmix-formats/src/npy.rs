@@ -68,9 +68,7 @@ impl NpyType {
 /// A table: rows one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NpyTable {
-    /// Number of rows.
     pub rows: usize,
-    /// Number of columns.
     pub columns: usize,
     /// `rows` × `columns` numbers.
     pub values: Vec<f32>,

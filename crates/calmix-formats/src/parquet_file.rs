@@ -24,11 +24,9 @@ use crate::read_at::ReadAt;
 /// An open file, of which the metadata was read.
 #[derive(Debug)]
 pub struct ParquetFile {
-    /// Its path.
     pub path: PathBuf,
     /// Its path below its folder, with `/`.
     pub relative: String,
-    /// Its metadata.
     pub metadata: ParquetMetaData,
     /// Rows of all its row groups.
     pub rows: u64,

@@ -118,7 +118,6 @@ impl SourceDir {
 /// A file of a source, read from its first byte to its last.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// Its path.
     pub path: PathBuf,
     /// Its path relative to the root, with `/`.
     pub relative: String,

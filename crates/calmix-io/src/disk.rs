@@ -99,7 +99,6 @@ pub trait Disk: Debug + Send + Sync {
     }
 }
 
-/// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 

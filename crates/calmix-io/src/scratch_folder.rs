@@ -58,7 +58,6 @@ impl ScratchFolder {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

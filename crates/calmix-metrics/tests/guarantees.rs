@@ -4,9 +4,9 @@
 //! what `train` and `calibrate` do, and compares the result with the truth. The usual run takes 2,000 draws of the cells that
 //! are quick, and of the others as many as the time allows: of 50 classes with vector scaling 30 draws of 100 labels, and 3 of
 //! 1,000. Of fewer than 100 draws the share with false precision says nothing, so the flat world is left out.
-//! `CALMIX_EXHAUSTIVE=1` takes 2,000 of all cells. The table of docs/guarantees.md:
+//! `CALMIX_EXHAUSTIVE=1` takes 2,000 of all cells. The table of docs/concepts/guarantees.md:
 //!
-//! `CALMIX_EXHAUSTIVE=1 cargo test --release -p calmix-metrics --test guarantees -- --ignored --nocapture`
+//! `CALMIX_EXHAUSTIVE=1 cargo test --release -p calmix-metrics --test integration guarantees -- --ignored --nocapture`
 
 mod calibrator;
 mod class_coverage;
@@ -191,7 +191,9 @@ impl Cell {
         }
         let most = HeldOut::DELTA + 2.0 * (HeldOut::DELTA * (1.0 - HeldOut::DELTA) / draws as f64).sqrt();
         let class_faults = self.by_class.faults(draws * n);
-        faults.extend(class_faults.into_iter().map(|fault| format!("{cell}: sets by lac-by-class cover {fault}")));
+        faults.extend(
+            class_faults.into_iter().map(|fault| format!("{cell}: sets by lac-by-class cover {fault}")),
+        );
         for (world, broken) in [("distorted", self.broken), ("flat", self.broken_flat)] {
             if broken > most {
                 faults.push(format!("{cell}: false precision in {:.1}% ({world})", 100.0 * broken));
@@ -257,7 +259,7 @@ fn fifty_classes_keep_their_guarantees() {
     assert_kept(50);
 }
 
-/// The table of docs/guarantees.md.
+/// The table of docs/concepts/guarantees.md.
 #[test]
 #[ignore = "prints a table, and takes minutes"]
 fn print_the_table() {

@@ -32,11 +32,11 @@ use std::borrow::Cow;
 use calmix_io::protobuf::{Fields, Message};
 
 pub use self::encoder::EncoderGraph;
-use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS, check_max, name_of};
+use self::limits::{MAX_INITIALISERS, MAX_INPUTS, MAX_NODES, MAX_OUTPUTS};
 use self::location::{ExternalFiles, ReadFile};
 use self::node::ForeignNode;
 use self::port::ForeignPort;
-use self::problem::ForeignProblem;
+use self::problem::{ForeignProblem, check_max, name_of};
 use self::tensor::{ForeignTensor, Storage};
 
 /// The earliest version of the standard operators that calmix reads. From it on, the operators that calmix adds mean the same.
@@ -56,7 +56,6 @@ pub struct ForeignModel<'a> {
     outputs: Vec<ForeignPort>,
     /// The files beside the model that hold data of its tensors.
     pub(crate) files: Vec<Vec<u8>>,
-    /// Bytes of all tensors.
     tensor_bytes: u64,
 }
 

@@ -29,11 +29,8 @@ use crate::problem::RecipeError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Architecture {
-    /// A Wide ResNet.
     WideResNet(WideResNetShape),
-    /// ResNet-50.
     ResNet50,
-    /// An EfficientNet-Lite.
     EfficientNetLite(EfficientNetLiteSize),
 }
 

@@ -16,7 +16,6 @@ use crate::svg::Drawing;
 pub struct ReportFile {
     /// Its name, of lower-case letters, digits, `.` and `-`.
     pub name: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -45,6 +45,7 @@ mod folder;
 mod found;
 mod manifest;
 mod read;
+mod skipped;
 mod writer;
 
 use std::sync::Arc;
@@ -58,7 +59,8 @@ pub use files::{CheckpointFiles, Written};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
 pub(crate) use found::{is_step, restore_replaced};
 pub use manifest::{Identity, Manifest};
-pub use read::{FORMAT, Fault, SkippedCheckpoint};
+pub use read::Fault;
+pub use skipped::{FORMAT, SkippedCheckpoint};
 pub use writer::{Committed, Writer};
 
 use crate::error::RunError;

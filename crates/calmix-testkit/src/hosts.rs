@@ -7,7 +7,6 @@ use crate::tier;
 /// Two namespaces, removed in the end.
 pub struct Hosts([String; 2]);
 
-/// Their addresses.
 pub const ADDRESSES: [&str; 2] = ["10.83.0.1", "10.83.0.2"];
 
 impl Hosts {

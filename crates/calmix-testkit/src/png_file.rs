@@ -5,9 +5,7 @@ use png::{ColorType, Encoder};
 /// How many bytes a pixel has.
 #[derive(Debug, Clone, Copy)]
 pub enum Pixels {
-    /// One.
     Grey,
-    /// Three.
     Rgb,
 }
 

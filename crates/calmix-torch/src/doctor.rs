@@ -21,7 +21,7 @@ use calmix_engine::{device, precision};
 use calmix_train::trainer;
 use serde_json::json;
 
-use crate::features;
+use crate::networks::features;
 use self_test::SelfTest;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {

@@ -25,23 +25,10 @@ pub use calmix::{core, data, io, metrics, recipe, report, run};
 pub use calmix_engine as engine;
 pub use calmix_train as train;
 
-/// Runs a command.
 #[doc(hidden)]
 pub fn run_command(command: Command) -> Result<Exit> {
     match command {
         Command::Doctor(args) => doctor::run(&args),
         command => command::run(command, &Trainers::of_both(&Networks, device::fastest)),
     }
-}
-
-/// The optional features that are compiled into this program.
-fn features() -> impl Iterator<Item = &'static str> {
-    let all = [
-        ("cloud", cfg!(feature = "cloud")),
-        ("https", cfg!(feature = "https")),
-        ("jemalloc", cfg!(feature = "jemalloc")),
-        ("nccl", cfg!(feature = "nccl")),
-        ("raster", cfg!(feature = "raster")),
-    ];
-    all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name)
 }

@@ -17,8 +17,6 @@ use calmix::trainer::{Evaluated, ResumedRecipe, Trainer, Training};
 use calmix_engine::{device, precision};
 use calmix_train::trainer::{self, TrainError, evaluate_run};
 
-use crate::features;
-
 /// Trains whole networks, in one process or in many.
 #[derive(Debug)]
 pub(crate) struct Networks;
@@ -96,4 +94,16 @@ fn explained(error: TrainError) -> Error {
         TrainError::Heads(error) => explain(*error),
         error => refused(error.kind(), &error.into(), None),
     }
+}
+
+/// The optional features that are compiled into this program.
+pub(crate) fn features() -> impl Iterator<Item = &'static str> {
+    let all = [
+        ("cloud", cfg!(feature = "cloud")),
+        ("https", cfg!(feature = "https")),
+        ("jemalloc", cfg!(feature = "jemalloc")),
+        ("nccl", cfg!(feature = "nccl")),
+        ("raster", cfg!(feature = "raster")),
+    ];
+    all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name)
 }

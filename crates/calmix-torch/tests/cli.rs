@@ -1,7 +1,7 @@
 //! The binary from outside: whole commands, what they print, which files they leave, how they exit.
 //!
-//! Texts are compared with the files in `crates/calmix/tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix-torch --test
-//! cli` rewrites them.
+//! Texts are compared with the files in `crates/calmix/tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix-torch cli::`
+//! rewrites them.
 
 mod calibrate;
 mod cluster_templates;

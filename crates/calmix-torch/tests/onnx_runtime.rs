@@ -64,7 +64,7 @@ fn probabilities_of_a_thousand_images_are_those_of_libtorch() {
 }
 
 /// Prints images per second of both, in turns. On an idle machine: `OMP_NUM_THREADS=N CALMIX_THREADS=N cargo nextest run
-/// -p calmix-torch --test onnx_runtime --run-ignored only --no-capture`.
+/// -p calmix-torch onnx_runtime --run-ignored only --no-capture`.
 #[test]
 #[ignore = "measures, and asserts nothing"]
 fn speed_beside_libtorch() {

@@ -1,6 +1,5 @@
 //! Whole runs on a dataset of a few hundred tiny images.
 
-mod trouble;
 mod left_out;
 mod methods;
 mod pretrained;
@@ -8,3 +7,4 @@ mod pseudo_labels;
 mod refused;
 mod result;
 mod stopped;
+mod trouble;

@@ -9,8 +9,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use calmix_testkit::tier;
 use crate::planted::{write_labels, write_npy};
+use calmix_testkit::tier;
 use tempfile::TempDir;
 
 /// The calls that change files.

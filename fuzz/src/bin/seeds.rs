@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::rng::Seed;
-use calmix_core::samples::Samples;
 use calmix_core::samples::LabelledSamples;
+use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
@@ -116,7 +116,8 @@ fn run_files() -> std::io::Result<()> {
         groups: vec![0, 1, 1],
     };
     put("predictions", "three", &predictions_file::to_bytes(&predictions).map_err(std::io::Error::other)?)?;
-    let map = FittedCalibrator::fit(&predictions, FittedOn::HeldOut, &|| false).map_err(std::io::Error::other)?;
+    let map =
+        FittedCalibrator::fit(&predictions, FittedOn::HeldOut, &|| false).map_err(std::io::Error::other)?;
     let evaluation = evaluate(&predictions, Some(&map), None).map_err(std::io::Error::other)?;
     let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(0.25), ..Loss::default() };
     let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };

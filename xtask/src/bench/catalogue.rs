@@ -41,7 +41,6 @@ pub(crate) struct Side {
     pub(crate) arguments: &'static [&'static str],
 }
 
-/// Which program.
 pub(crate) enum Program {
     Ours,
     Peer(Peer),

@@ -83,7 +83,6 @@ impl Worker {
         }
     }
 
-    /// One repetition.
     pub(crate) fn repetition(&mut self) -> Result<Repetition> {
         // If the worker has died, reading its answer gives the reason.
         let _ = writeln!(self.requests, "run");

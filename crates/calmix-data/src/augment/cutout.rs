@@ -23,7 +23,6 @@ pub enum Cutout {
     },
     /// A side of a fixed number of pixels.
     Fixed {
-        /// The side.
         side: u32,
         /// The colour.
         fill: [u8; 3],

@@ -125,7 +125,6 @@ impl FeatureCache {
         }
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -57,7 +57,6 @@ impl PageIndex {
         format!("page-{}.safetensors", hash.finalize().to_hex().chars().take(24).collect::<String>())
     }
 
-    /// Bytes of all vectors.
     pub(super) fn vector_bytes(&self) -> usize {
         2 * self.width * self.views.len() * self.ids.len()
     }

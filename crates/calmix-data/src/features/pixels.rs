@@ -14,7 +14,6 @@ const SEED: Seed = Seed(0);
 
 /// Several views of each image in one row, loaded by the loader for evaluation.
 pub struct ViewPixels {
-    /// The images.
     pub source: Arc<dyn ImageSource>,
     /// What makes views of them.
     pub augment: Arc<Augment>,

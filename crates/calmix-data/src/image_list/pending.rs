@@ -320,7 +320,8 @@ fn is_image_file(path: &Path) -> bool {
 /// Whether WebDataset would take the member for an image; hidden members are not images.
 fn is_image_member(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
-    let extension = base.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
+    let extension =
+        base.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
     let known = ["jpg", "jpeg", "png", "webp"];
     extension.is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }

@@ -12,7 +12,6 @@ use super::corrupt::SkippedSample;
 /// [`Training::micro_batches`]: super::Training::micro_batches
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrainBatch {
-    /// The step.
     pub step: u64,
     /// The labelled rows.
     pub labelled: LabelledViews,
@@ -25,7 +24,6 @@ pub struct TrainBatch {
 /// Labelled samples, weakly augmented.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelledViews {
-    /// Which samples.
     pub ids: Vec<u64>,
     /// The epoch of each visit; with the id, it determines the view.
     pub epochs: Vec<u64>,
@@ -38,7 +36,6 @@ pub struct LabelledViews {
 /// Unlabelled samples in two views.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnlabelledViews {
-    /// Which samples.
     pub ids: Vec<u64>,
     /// The epoch of each visit; with the id, it determines the views.
     pub epochs: Vec<u64>,

@@ -54,7 +54,6 @@ pub struct Tally {
 pub struct SkippedSample {
     /// The row it would have had: labelled rows come first, unlabelled ones after them.
     pub row: usize,
-    /// The sample.
     pub id: u64,
     /// What is wrong with it.
     pub problem: String,

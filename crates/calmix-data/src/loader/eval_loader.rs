@@ -17,7 +17,6 @@ use crate::error::DataError;
 /// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EvalBatch {
-    /// Which samples.
     pub ids: Vec<u64>,
     /// Their classes.
     pub labels: Vec<Option<u32>>,

@@ -23,7 +23,6 @@ pub struct Training {
     pub micro_batching: MicroBatching,
     /// The micro-batches that this process runs.
     pub micro_batches: Vec<MicroBatch>,
-    /// The labelled stream.
     pub labelled: SampleStream,
     /// The unlabelled stream; nothing for plain supervision.
     pub unlabelled: SampleStream,

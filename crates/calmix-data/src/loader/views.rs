@@ -79,7 +79,6 @@ pub struct ViewKey {
     pub seed: Seed,
     /// The epoch of the visit.
     pub epoch: u64,
-    /// The sample.
     pub id: u64,
 }
 

@@ -96,7 +96,6 @@ pub struct TableHashes {
 pub struct ShrunkImages {
     /// Pixels of their shorter side.
     pub side: u32,
-    /// How many there are.
     pub count: u64,
 }
 

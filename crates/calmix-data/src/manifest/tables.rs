@@ -15,14 +15,12 @@ pub(crate) const UNPACKED_VECTORS: &str = ".f32";
 /// The file of the prepared folder that holds the groups.
 pub(crate) const GROUPS_FILE: &str = "groups.bin";
 
-/// Where one sample is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRecord {
     /// Which part holds its bytes.
     pub part: u32,
     /// Where they begin.
     pub offset: u64,
-    /// How many there are.
     pub length: u32,
     /// CRC-32C of them.
     pub checksum: u32,
@@ -67,7 +65,6 @@ impl SampleRecord {
 /// Where the bytes of a part are, by its number in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartKind {
-    /// In the source.
     Source = 0,
     /// In the prepared folder.
     Unpacked = 1,

@@ -51,7 +51,6 @@ pub struct Report {
 /// Counts of a subset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SubsetReport {
-    /// Its name.
     pub name: String,
     /// Samples with a label.
     pub labelled: u64,
@@ -65,7 +64,6 @@ pub struct SubsetReport {
 /// A class and how many samples have it as their label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCount {
-    /// Its name.
     pub name: String,
     /// Labelled samples, in all subsets together.
     pub labelled: u64,

@@ -24,7 +24,6 @@ pub struct SourceStamp {
     pub source: SourceSpec,
     /// Their folder or URL, as text.
     pub root: String,
-    /// How many there are.
     pub files: u64,
     /// BLAKE3 of their names and lengths.
     names: String,

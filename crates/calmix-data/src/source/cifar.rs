@@ -16,7 +16,6 @@ const PIXELS: usize = 32 * 32 * 3;
 /// Which dataset, and for CIFAR-100 which of its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
-    /// CIFAR-10.
     Cifar10,
     /// CIFAR-100 with its hundred classes.
     Cifar100Fine,

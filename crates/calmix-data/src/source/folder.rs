@@ -101,8 +101,9 @@ fn not_read(root: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut not_read = Vec::new();
     for file in contents(root, "")?.files {
         let extension = Path::new(&file).extension().map(std::ffi::OsStr::to_ascii_lowercase);
-        let is_archive = extension
-            .is_some_and(|extension| ["tar", "tgz", "gz", "zip", "7z"].iter().any(|known| extension == *known));
+        let is_archive = extension.is_some_and(|extension| {
+            ["tar", "tgz", "gz", "zip", "7z"].iter().any(|known| extension == *known)
+        });
         let (what, hint) = if is_list(&file) {
             (
                 "this list of labels was not read, because the folders are the classes",

@@ -41,19 +41,16 @@ pub(super) fn owned(names: &[&str]) -> Vec<String> {
 /// MNIST and SVHN.
 pub(super) const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// Fashion-MNIST.
 #[rustfmt::skip]
 pub(super) const FASHION: [&str; 10] = [
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 ];
 
-/// CIFAR-10.
 #[rustfmt::skip]
 pub(super) const CIFAR10: [&str; 10] = [
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 ];
 
-/// STL-10.
 #[rustfmt::skip]
 pub(super) const STL10: [&str; 10] = [
     "airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck",
@@ -69,7 +66,6 @@ pub(super) const CIFAR100_COARSE: [&str; 20] = [
     "vehicles_2",
 ];
 
-/// CIFAR-100.
 #[rustfmt::skip]
 pub(super) const CIFAR100_FINE: [&str; 100] = [
     "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle",

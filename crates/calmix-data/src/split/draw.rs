@@ -15,7 +15,6 @@ use crate::error::DataError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shortfall {
-    /// Its name.
     pub class: String,
     /// Labels that the rule wanted from it.
     pub wanted: u64,

@@ -76,7 +76,7 @@ fn all_reduce_gives_every_rank_the_same_bits() {
     }
 }
 
-/// Not a test: `cargo test -p calmix-dist --release --test processes pace -- --ignored --nocapture`.
+/// Not a test: `cargo test -p calmix-dist --release --test integration pace -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn pace() {

@@ -2,31 +2,22 @@
 
 use std::fmt;
 
-/// A kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// JPEG.
     Jpeg,
-    /// PNG.
     Png,
-    /// WebP.
     Webp,
-    /// GIF.
     Gif,
     /// TIFF, and the raw formats of cameras that build on it: DNG, NEF, ARW.
     Tiff,
     /// A camera's raw file with a signature of its own: CR2, CR3, RAF, RW2, ORF.
     Raw,
-    /// BMP.
     Bmp,
     /// HEIC or HEIF, as phones write it.
     Heic,
-    /// AVIF.
     Avif,
-    /// JPEG XL.
     JpegXl,
-    /// JPEG 2000.
     Jpeg2000,
     /// NumPy's array file.
     Npy,

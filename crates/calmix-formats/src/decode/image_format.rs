@@ -4,7 +4,6 @@ use super::orientation::Orientation;
 use super::problem::DecodeProblem;
 use crate::image::Image;
 
-/// A format of images.
 pub(super) trait ImageFormat {
     /// Reads what the header declares.
     fn head(&self, bytes: &[u8]) -> Result<Head, DecodeProblem>;

@@ -41,7 +41,6 @@ pub enum DecodeProblem {
         width: u32,
         /// Rows.
         height: u32,
-        /// The limits.
         limits: DecodeLimits,
     },
     /// Far more pixels than a file of this length plausibly encodes.

@@ -26,7 +26,6 @@ pub struct LabelTable {
     pub rows: Vec<LabelRow>,
 }
 
-/// One row.
 #[derive(Debug)]
 pub struct LabelRow {
     /// The image, relative to the root.

@@ -49,7 +49,6 @@ impl MatType {
         })
     }
 
-    /// Bytes of a number.
     pub fn bytes(self) -> u8 {
         match self {
             Self::I8 | Self::U8 => 1,

@@ -28,7 +28,6 @@ struct RowGroup {
     group: Option<TextColumn>,
 }
 
-/// A row.
 pub struct ImageRow {
     /// Counted from 0.
     pub number: u64,

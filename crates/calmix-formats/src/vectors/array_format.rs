@@ -11,7 +11,6 @@ use crate::element_type::ElementType;
 use crate::error::FormatError;
 use crate::read_at::read_error;
 
-/// An array of vectors.
 #[derive(Debug)]
 pub(super) struct VectorArray {
     pub(super) path: PathBuf,

@@ -12,7 +12,6 @@ use crate::read_at::read_error;
 /// The names of arrays that hold labels.
 pub(super) const LABEL_NAMES: [&str; 4] = ["labels", "label", "y", "targets"];
 
-/// An array of labels.
 #[derive(Debug)]
 pub struct ArrayLabels {
     path: PathBuf,

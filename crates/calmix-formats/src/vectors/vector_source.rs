@@ -65,7 +65,6 @@ pub struct VectorSource {
 /// A file that holds rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorFile {
-    /// Its path.
     pub path: PathBuf,
     /// Its path below the folder of the source, with `/`.
     pub relative: String,
@@ -104,7 +103,6 @@ impl VectorSource {
         &self.label_columns
     }
 
-    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.shape.rows
     }

@@ -51,7 +51,8 @@ fn logistic_regression_is_that_of_scikit_learn() {
     });
     let heads = heads.expect("heads");
     let held_out: Vec<usize> = (60..ROWS).collect();
-    for ((head, expected), c) in heads.iter().zip(golden["regression"].as_array().expect("rows")).zip(strengths)
+    for ((head, expected), c) in
+        heads.iter().zip(golden["regression"].as_array().expect("rows")).zip(strengths)
     {
         let apart = greatest_difference(
             head,

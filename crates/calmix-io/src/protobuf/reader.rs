@@ -39,7 +39,6 @@ pub struct Fields<'a> {
 pub struct Field<'a> {
     /// The number that the schema gives it, at least one.
     pub number: u32,
-    /// Its value.
     pub value: Value<'a>,
     /// Where its value ends, counted from the start of the file.
     end: usize,

@@ -2,8 +2,8 @@
 
 use calmix_io::protobuf::{Fields, Message};
 
-use super::limits::{MAX_LIST, check_max, name_of};
-use super::problem::ForeignProblem;
+use super::limits::MAX_LIST;
+use super::problem::{ForeignProblem, check_max, name_of};
 use super::tensor::{ForeignTensor, Storage};
 
 /// The numbers of the types in `AttributeProto.AttributeType`.

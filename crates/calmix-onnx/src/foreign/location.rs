@@ -7,8 +7,7 @@ use calmix_io::protobuf::Fields;
 use calmix_io::safe_path;
 use calmix_io::shown::shown;
 
-use super::limits::check_max;
-use super::problem::{ForeignProblem, LocationProblem};
+use super::problem::{ForeignProblem, LocationProblem, check_max};
 
 const MAX_FILES: usize = 1_000;
 /// The most bytes of all of them. They may hold more than the weights of this model.

@@ -4,8 +4,8 @@ use calmix_io::protobuf::{Field, Fields, Message};
 use calmix_io::shown::shown;
 
 use super::attribute::{AttributeValue, ForeignAttribute};
-use super::limits::{MAX_EDGES, check_max, name_of};
-use super::problem::ForeignProblem;
+use super::limits::MAX_EDGES;
+use super::problem::{ForeignProblem, check_max, name_of};
 use super::tensor::Storage;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -5,8 +5,8 @@ use std::fmt;
 use calmix_io::protobuf::Fields;
 use calmix_io::shown::shown;
 
-use super::limits::{MAX_RANK, check_max, name_of};
-use super::problem::ForeignProblem;
+use super::limits::MAX_RANK;
+use super::problem::{ForeignProblem, check_max, name_of};
 use crate::tensor::ElementType;
 
 /// A declared input or output of a foreign model.

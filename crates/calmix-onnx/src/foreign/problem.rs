@@ -1,10 +1,10 @@
 //! Why a foreign model cannot be an encoder, and what to do about it.
 
-use calmix_io::protobuf::ProtobufError;
+use calmix_io::protobuf::{Field, ProtobufError};
 use calmix_io::shown::shown;
 use calmix_io::text::counted;
 
-use super::limits::MAX_RANK;
+use super::limits::{MAX_NAME_BYTES, MAX_RANK};
 
 /// Why a foreign model cannot be an encoder. Names from the file are escaped in messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,4 +165,22 @@ pub enum LocationProblem {
     /// A file that came back, or must come alone, and yet refers to another.
     #[error("but this file must hold all of its data. Import the model again")]
     NotAllowed,
+}
+
+/// Reads a name of at most [`MAX_NAME_BYTES`].
+pub(super) fn name_of<'a>(field: &Field<'a>) -> Result<&'a str, ForeignProblem> {
+    let name = field.text()?;
+    if name.len() > MAX_NAME_BYTES {
+        let start = name.chars().take(40).collect();
+        return Err(ForeignProblem::LongName { start, length: name.len(), max: MAX_NAME_BYTES });
+    }
+    Ok(name)
+}
+
+/// Refuses counts above the limit; `what` is the thing in the singular.
+pub(super) fn check_max(found: usize, max: usize, what: &'static str) -> Result<(), ForeignProblem> {
+    if found > max {
+        return Err(ForeignProblem::TooMany { what, max: max as u64 });
+    }
+    Ok(())
 }

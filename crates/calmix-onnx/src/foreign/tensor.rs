@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use calmix_io::protobuf::{Field, Fields, Message, ProtobufError};
 use calmix_io::shown::shown;
 
-use super::limits::{MAX_RANK, MAX_TENSOR_BYTES, name_of};
+use super::limits::{MAX_RANK, MAX_TENSOR_BYTES};
 use super::location::{ExternalFiles, FileRange, Location};
-use super::problem::{ForeignProblem, TensorProblem};
+use super::problem::{ForeignProblem, TensorProblem, name_of};
 use crate::tensor::ElementType;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,6 @@ use crate::svg::{Axis, Key, Plot, PlotMark};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReliabilityDiagram {
     pub samples: usize,
-    /// Their mean confidence.
     pub mean_confidence: f64,
     /// The share of them that is right.
     pub accuracy: f64,

@@ -10,7 +10,8 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open::check_folder;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
-use super::read::{Fault, SkippedCheckpoint, read_written, retry_transient, verify};
+use super::read::{Fault, read_written, retry_transient, verify};
+use super::skipped::SkippedCheckpoint;
 use crate::error::RunError;
 
 /// The newest checkpoint that can be used.

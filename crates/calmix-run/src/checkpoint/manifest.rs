@@ -11,7 +11,8 @@ use calmix_io::safe_open::read;
 use serde::{Deserialize, Serialize};
 
 use super::files::Written;
-use super::read::{FORMAT, Fault};
+use super::read::Fault;
+use super::skipped::FORMAT;
 use crate::run::{Mark, is_plain};
 
 /// The name of the manifest, which no part can have: theirs are in lower case.

@@ -13,18 +13,6 @@ use calmix_io::safe_open::{open, read};
 use super::files::Written;
 use crate::error::RunError;
 
-/// The format of checkpoints that this version writes and reads.
-pub const FORMAT: u32 = 3;
-
-/// A checkpoint that cannot be used.
-#[derive(Debug)]
-pub struct SkippedCheckpoint {
-    /// The step of the checkpoint.
-    pub step: u64,
-    /// The file that is damaged, where, and how.
-    pub reason: FileError,
-}
-
 /// Why a checkpoint cannot be used.
 #[derive(Debug)]
 pub enum Fault {

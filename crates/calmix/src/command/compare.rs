@@ -13,8 +13,8 @@ use calmix_run::result::{ModelMetrics, model_metrics};
 use crate::args::compare::{CompareArgs, TableFormat};
 use crate::error::CliError;
 use crate::error::exit::Exit;
-use crate::output::format::counted;
 use crate::model::folder::runs_of;
+use crate::output::format::counted;
 use crate::terminal::{print, print_json, warn};
 
 impl CompareArgs {

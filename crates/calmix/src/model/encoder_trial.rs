@@ -163,7 +163,9 @@ fn what_happened(status: Option<ExitStatus>, errors: &[u8]) -> String {
         Some(SIGXCPU | SIGKILL) => {
             "took more time of a processor than calmix allows for one image".to_owned()
         }
-        Some(signal) => format!("crashed (signal {signal}), or needed more memory than {} GB", BASE_MEMORY_BYTES >> 30),
+        Some(signal) => {
+            format!("crashed (signal {signal}), or needed more memory than {} GB", BASE_MEMORY_BYTES >> 30)
+        }
         None => {
             let text = String::from_utf8_lossy(errors);
             let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a message");

@@ -151,8 +151,11 @@ fn row_name(head: &HeadCandidate) -> String {
 
 fn error_and_ece(evaluation: &Evaluation) -> [String; 2] {
     let at = evaluation.calibrated.as_ref().map_or(&evaluation.metrics, |at| &at.metrics);
-    let ece =
-        if evaluation.samples >= MIN_SAMPLES_FOR_ECE { percent(at.ece_15, None) } else { "too few samples".into() };
+    let ece = if evaluation.samples >= MIN_SAMPLES_FOR_ECE {
+        percent(at.ece_15, None)
+    } else {
+        "too few samples".into()
+    };
     [percent(evaluation.metrics.error, None), ece]
 }
 

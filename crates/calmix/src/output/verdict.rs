@@ -2,7 +2,9 @@
 //! confidence.
 
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::metrics::{MIN_SAMPLES_FOR_ECE, MIN_SAMPLES_TO_ASSESS, ExactIntervals, Interval, LEVEL, Metrics};
+use calmix_metrics::metrics::{
+    ExactIntervals, Interval, LEVEL, MIN_SAMPLES_FOR_ECE, MIN_SAMPLES_TO_ASSESS, Metrics,
+};
 use calmix_metrics::predictions::EvalSet;
 
 use crate::output::format::{counted_in_groups, grouped, over_or_under, percent};
@@ -41,7 +43,11 @@ fn labels_in_words(evaluation: &Evaluation, kind: InputKind) -> String {
         EvalSet::OutOfFold => {
             format!("{} out of fold", counted_in_groups(evaluation.samples, "label", evaluation.groups))
         }
-        split => counted_in_groups(evaluation.samples, &format!("{} {}", split.word(), kind.word()), evaluation.groups),
+        split => counted_in_groups(
+            evaluation.samples,
+            &format!("{} {}", split.word(), kind.word()),
+            evaluation.groups,
+        ),
     }
 }
 

@@ -125,15 +125,13 @@ impl Guarantee {
                 "{} are too few for a coverage of {coverage}: every prediction set contains all classes",
                 rules.counted()
             )),
-            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::MAX_SCORE) => {
-                Some(format!(
-                    "too many of the {} are the only ones of their class, which was unknown when they were predicted, for a \
+            PredictionSets::Marginal(rule) if rule.threshold == Some(HeldOut::MAX_SCORE) => Some(format!(
+                "too many of the {} are the only ones of their class, which was unknown when they were predicted, for a \
                  coverage of {coverage}: every prediction set contains all classes; label another sample{} of {}",
-                    rules.counted(),
-                    rules.other_group(),
-                    class_list(&rules.unseen)
-                ))
-            }
+                rules.counted(),
+                rules.other_group(),
+                class_list(&rules.unseen)
+            )),
             PredictionSets::ByClass(rule) if !rules.scarce.is_empty() => {
                 let named = rules.scarce.iter();
                 let named =

@@ -80,10 +80,14 @@ impl RowFile {
         let mut is_first = true;
         loop {
             line.clear();
-            let length =
-                lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line).with_context(|| place.clone())?;
+            let length = lines
+                .by_ref()
+                .take(MAX_LINE_BYTES)
+                .read_until(b'\n', &mut line)
+                .with_context(|| place.clone())?;
             if length as u64 == MAX_LINE_BYTES {
-                let message = format!("{place}: a line of more than {MAX_LINE_BYTES} bytes, which is not a row");
+                let message =
+                    format!("{place}: a line of more than {MAX_LINE_BYTES} bytes, which is not a row");
                 return Err(CliError::invalid(message).into());
             }
             if !line.ends_with(b"\n") {

@@ -55,9 +55,11 @@ fn read_text(path: &Path) -> Result<String> {
     let read = file.take(MAX_SWEEP_BYTES + 1).read_to_string(&mut text);
     read.with_context(|| shown(path.display()))?;
     if text.len() as u64 > MAX_SWEEP_BYTES {
-        return Err(
-            CliError::invalid(format!("{}: longer than {MAX_SWEEP_BYTES} bytes", shown(path.display()))).into()
-        );
+        return Err(CliError::invalid(format!(
+            "{}: longer than {MAX_SWEEP_BYTES} bytes",
+            shown(path.display())
+        ))
+        .into());
     }
     Ok(text)
 }

@@ -20,7 +20,6 @@ pub(super) enum Label {
     Name(String),
 }
 
-/// One sample.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) key: String,

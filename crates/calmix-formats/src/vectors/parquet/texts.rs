@@ -11,7 +11,6 @@ use crate::parquet_file::{Leaf, ParquetFile, catch_panics};
 /// Texts that are read at once.
 const CHUNK_ROWS: u64 = 4096;
 
-/// A column of texts.
 #[derive(Debug)]
 pub struct ParquetTextColumn {
     files: Vec<(ParquetFile, Leaf)>,

@@ -2,7 +2,7 @@
 //!
 //! Its lists of hosts (`node[01-04,7]`) are read by hand: the crate for them was last released in 2020.
 
-use super::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
+use super::launch_info::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 
 /// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but
 /// is not a step.

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn prior_dominates_with_few_labels() {
-        // A margin of zero is no evidence.
+        // A margin of zero says nothing.
         assert!((fit(0.0, 40, 20) - 1.1).abs() < 1e-6);
         // A quarter wrong at a margin of 3: the likeliest temperature is 3 / ln 3 = 2.73.
         let likeliest = 3.0 / 3.0_f64.ln();

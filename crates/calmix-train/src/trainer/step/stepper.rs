@@ -8,8 +8,8 @@ use calmix_core::method::{BaseLoss, Method, MethodState};
 use calmix_core::micro_batching::Partition;
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
-use calmix_core::samples::Samples;
 use calmix_core::samples::LabelledSamples;
+use calmix_core::samples::Samples;
 use calmix_core::schedule::RunStep;
 use calmix_data::loader::{TrainBatch, Warn};
 

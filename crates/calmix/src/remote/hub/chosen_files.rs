@@ -333,7 +333,8 @@ mod tests {
     #[test]
     fn models_above_the_limit_are_refused() {
         let repository = Repository::parse("owner/name").unwrap();
-        for (name, size) in [("model.onnx_data", MAX_ENCODER_BYTES), ("config.json", u64::MAX), ("LICENSE", 1 << 30)]
+        for (name, size) in
+            [("model.onnx_data", MAX_ENCODER_BYTES), ("config.json", u64::MAX), ("LICENSE", 1 << 30)]
         {
             let mut listing = listing(&["model.onnx", name]);
             listing.files[1].bytes = size;
