@@ -1,4 +1,4 @@
-# calmix with ONNX Runtime, the libtorch it was built with, and torchrun. docs/launching.md has the commands that build it.
+# calmix with ONNX Runtime, the libtorch it was built with, and torchrun. docs/guides/launching.md has the commands that build it.
 
 FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update \

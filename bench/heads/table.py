@@ -1,34 +1,48 @@
-"""The tables of BENCHMARKS.md on the choice of head, on the temperature and on the default: `table.py choice|rows|default RUNS`, of
-`runs.py`; `default` also takes the runs of `seconds`, if RUNS has them.
+"""Rows of `results/recorded/choice.csv`, `heads.csv` or `default.csv` from the runs of `runs.py`: `table.py choice|rows|default RUNS`.
+
+`default` also gives the median time of the runs of `seconds`, if RUNS has them.
 """
 
+import csv
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import scipy.stats
 
+# Columns of `on_test`.
+ERROR, NLL, ECE, NLL_AT_T, ECE_AT_T = range(5)
+MIXUPS = {"none": "none", "random": "random", "calibratemix": "CalibrateMix", "calibratemix-soft": "CalibrateMix, soft"}
+TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM"}
+
 
 def on_test(evaluations):
-    """Error, NLL, ECE before calibration, then NLL and ECE after it."""
+    """Error, NLL and ECE before calibration, then NLL and ECE after it."""
     seen = next(seen for seen in evaluations if seen["split"] == "test")
     raw, after = seen["metrics"], (seen.get("calibrated") or seen)["metrics"]
-    return np.array([100 * raw["error"], raw["nll"], 100 * raw["ece_15"], after["nll"], 100 * after["ece_15"]])
+    return np.array([raw["error"], raw["nll"], raw["ece_15"], after["nll"], after["ece_15"]])
 
 
-def cells(runs):
-    found = defaultdict(list)
+def read(runs):
+    """The results of the runs of each cell, by seed."""
+    found = defaultdict(dict)
     for path in sorted(Path(runs).glob("*/result.json")):
         run = json.loads(path.read_text())
         run["summary"] = json.loads((path.parent / "summary.json").read_text())
-        found[path.parent.name.rsplit("-", 1)[0]].append(run)
+        cell, seed = path.parent.name.rsplit("-", 1)
+        found[cell][int(seed)] = run
     return found
 
 
-def show(values, digits):
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+def columns(name, values, digits, spread="sd"):
+    """Mean and standard deviation as two columns."""
+    return {name: f"{np.mean(values):.{digits}f}", f"{name}_{spread}": f"{np.std(values, ddof=1):.{digits}f}"}
+
+
+def first_columns(runs):
+    return {"runs": len(runs), "seeds": f"{min(runs)}-{max(runs)}"}
 
 
 def chosen(run):
@@ -39,70 +53,72 @@ def chosen(run):
     distance = difference["estimate"] / error
     many = run["summary"]["unlabelled"] >= 10 * run["summary"]["labelled"]
     return {
-        "the rule": int(distance > (2 if many else 1)),
-        "one standard error": int(distance > 1),
-        "two standard errors": int(distance > 2),
-        "always the recipe's": 0,
-        "always labels alone": 1,
-        "lower NLL": int(alone["nll"] < recipe["nll"]),
+        "rule": int(distance > (2 if many else 1)),
+        "one_error": int(distance > 1),
+        "two_errors": int(distance > 2),
+        "recipe": 0,
+        "alone": 1,
+        "lower_nll": int(alone["nll"] < recipe["nll"]),
     }
 
 
 def choice(found):
-    rules = ["the rule", "one standard error", "two standard errors", "always the recipe's", "always labels alone", "lower NLL"]
-    print("| cell | n | error, recipe / alone | NLL, recipe / alone | alone kept | " + " | ".join(rules) + " |")
-    print("|" + "---|" * (len(rules) + 5))
-    temperature = []
+    """The loss of each rule against the better head of each run, which is the one with the lower NLL on test."""
     for cell, runs in sorted(found.items()):
-        both = np.array([[on_test(head["evaluations"]) for head in run["heads"]["candidates"]] for run in runs])
-        kept = [chosen(run) for run in runs]
-        error, nll = both[:, :, 0], both[:, :, 3]
-        losses = []
-        for rule in rules:
+        both = np.array([[on_test(head["evaluations"]) for head in run["heads"]["candidates"]] for run in runs.values()])
+        kept = [chosen(run) for run in runs.values()]
+        error, nll = both[:, :, ERROR], both[:, :, NLL_AT_T]
+        data, labels = cell.rsplit("-", 1)
+        row = {"data": data, "labels": labels} | first_columns(runs)
+        for metric, values, digits in [("error", error, 3), ("nll", nll, 3)]:
+            row |= columns(f"{metric}_recipe", values[:, 0], digits) | columns(f"{metric}_alone", values[:, 1], digits)
+        row["alone_kept"] = sum(picks["rule"] for picks in kept)
+        every = np.arange(len(runs))
+        for rule in kept[0]:
             pick = [picks[rule] for picks in kept]
-            rows = np.arange(len(runs))
-            # The better head is the one with the lower NLL on test.
-            lost, points = nll[rows, pick] - nll.min(axis=1), error[rows, pick] - error[rows, nll.argmin(axis=1)]
-            losses.append(f"{show(lost, 3)} ({points.mean():+.1f})")
-        alone = sum(picks["the rule"] for picks in kept)
-        errors = " / ".join(show(error[:, head], 1) for head in range(2))
-        nlls = " / ".join(show(nll[:, head], 3) for head in range(2))
-        print(f"| {cell} | {len(runs)} | {errors} | {nlls} | {alone} | {' | '.join(losses)} |")
-        pick = [picks["the rule"] for picks in kept]
-        model = both[np.arange(len(runs)), pick]
-        row = [show(model[:, 3] - model[:, 1], 3)] + [show(both[:, h, 3] - both[:, h, 1], 3) for h in range(2)]
-        temperature.append(f"| {cell} | {len(runs)} | {' | '.join(row)} | {show(model[:, 2], 1)} | {show(model[:, 4], 1)} |")
-    print("\n| cell | n | NLL at T − raw: kept | recipe | labels alone | ECE raw, kept | ECE at T, kept |\n|" + "---|" * 7)
-    print("\n".join(temperature))
+            row[f"nll_loss_{rule}"] = f"{(nll[every, pick] - nll.min(axis=1)).mean():.3f}"
+            row[f"error_loss_{rule}"] = f"{(error[every, pick] - error[every, nll.argmin(axis=1)]).mean():.3f}"
+        model = both[every, [picks["rule"] for picks in kept]]
+        changes = {"": model, "_recipe": both[:, 0], "_alone": both[:, 1]}
+        yield row | {f"nll_change_at_t{head}": f"{(of[:, NLL_AT_T] - of[:, NLL]).mean():.3f}" for head, of in changes.items()}
 
 
 def rows(found):
-    print("| cell | n | error | NLL | ECE | NLL at T | ECE at T | NLL at T − NLL | T applied |\n|" + "---|" * 9)
+    """Every base with every mixup."""
     for cell, runs in sorted(found.items()):
-        of = np.array([on_test(run["evaluations"]) for run in runs])
-        digits = [1, 3, 1, 3, 1]
-        row = [show(of[:, column], digits[column]) for column in range(5)]
-        change = of[:, 3] - of[:, 1]
-        applied = int((np.abs(change) > 0).sum())
-        print(f"| {cell} | {len(runs)} | {' | '.join(row)} | {change.mean():+.4f} ± {change.std(ddof=1):.4f} | {applied} |")
+        base, rest = cell.split("-", 1)
+        mixup, labels = rest.rsplit("-", 1)
+        of = np.array([on_test(run["evaluations"]) for run in runs.values()])
+        row = {"head": "linear", "labels": labels, "base": base, "mixup": MIXUPS[mixup]} | first_columns(runs) | {"spread": "sd"}
+        for name, column in [("error", ERROR), ("nll", NLL), ("ece", ECE), ("nll_at_t", NLL_AT_T), ("ece_at_t", ECE_AT_T)]:
+            row |= columns(name, of[:, column], 3, "spread")
+        change = of[:, NLL_AT_T] - of[:, NLL]
+        yield row | columns("nll_change", change, 4, "spread") | {"t_applied": int((np.abs(change) > 0).sum())}
 
 
 def default(found):
-    print("| images | labels per class | n | error: views | clean | NLL: views | clean | clean − views | seconds: views | clean |")
-    print("|" + "---|" * 10)
+    """Heads on five views beside heads on one."""
     for cell in sorted(cell for cell in found if cell.startswith("default-") and cell.endswith("-views")):
-        _, images, labels, _ = cell.split("-")
-        clean = cell.replace("views", "clean")
-        both = [np.array([on_test(run["evaluations"]) for run in found[name]]) for name in [cell, clean]]
-        assert len(both[0]) == len(both[1]), f"{cell}: {len(both[0])} and {len(both[1])} runs"
-        error, nll = ([of[:, column] for of in both] for column in (0, 3))
-        change = nll[1] - nll[0]
-        interval = scipy.stats.t.ppf(0.975, len(change) - 1) * change.std(ddof=1) / len(change) ** 0.5
-        took = [seconds(name.replace("default", "seconds")) for name in [cell, clean]]
-        print(
-            f"| {images} | {labels} | {len(change)} | {show(error[0], 1)} | {show(error[1], 1)} | {show(nll[0], 3)} | {show(nll[1], 3)} "
-            f"| {change.mean():+.3f} ± {interval:.3f} | {took[0]} | {took[1]} |"
-        )
+        _, data, labels, _ = cell.split("-")
+        five, one = found[cell], found[cell.replace("views", "clean")]
+        assert five.keys() == one.keys(), f"{cell}: the seeds {sorted(five)} and {sorted(one)}"
+        both = [np.array([on_test(runs[seed]["evaluations"]) for seed in sorted(runs)]) for runs in (five, one)]
+        row = {"data": data, "labels": labels} | first_columns(five)
+        for metric, column in [("error", ERROR), ("nll", NLL_AT_T)]:
+            for views, of in zip(["five_views", "one_view"], both):
+                row |= columns(f"{metric}_{views}", of[:, column], 3)
+        change = both[1][:, NLL_AT_T] - both[0][:, NLL_AT_T]
+        half = scipy.stats.t.ppf(0.975, len(change) - 1) * change.std(ddof=1) / len(change) ** 0.5
+        row |= {"nll_difference": f"{change.mean():.3f}", "nll_difference_half95": f"{half:.3f}", "kept": kept(one)}
+        for views, name in [("five_views", cell), ("one_view", cell.replace("views", "clean"))]:
+            row[f"seconds_{views}"] = seconds(name.replace("default", "seconds"))
+        yield row
+
+
+def kept(runs):
+    """How often each head was kept."""
+    names = Counter(head["name"] for run in runs.values() for head in run["heads"]["candidates"] if head["kept"])
+    return ", ".join(f"{TITLES[name]} {count}" for name, count in names.most_common())
 
 
 def seconds(name):
@@ -111,5 +127,12 @@ def seconds(name):
     return f"{np.median(times):.0f}" if times else ""
 
 
+def main():
+    found = list({"choice": choice, "rows": rows, "default": default}[sys.argv[1]](read(sys.argv[2])))
+    out = csv.DictWriter(sys.stdout, found[0], lineterminator="\n")
+    out.writeheader()
+    out.writerows(found)
+
+
 if __name__ == "__main__":
-    {"choice": choice, "rows": rows, "default": default}[sys.argv[1]](cells(sys.argv[2]))
+    main()

@@ -1,6 +1,6 @@
 """One clean vector per image from feature caches: `features.py OUT CACHE TABLE CACHE TABLE`, with NumPy and safetensors.
 
-A CACHE is a folder of pages (docs/frozen-features.md) and TABLE the prepared folder of its dataset: first those of the copy that
+A CACHE is a folder of pages (docs/guides/frozen-features.md) and TABLE the prepared folder of its dataset: first those of the copy that
 `clean.py` makes, then those of the dataset. OUT gets `vectors.npy`, 10,000 training images and then the test images, and
 `classes.npy`, the class of each.
 """

@@ -1,9 +1,11 @@
-"""The tables of BENCHMARKS.md on vectors: `table.py RUNS [PEERS]`, with SciPy; runs of `runs.py`, lines of `peers.py`.
+"""Rows of `vectors.csv`, `vectors-differences.csv` and `vectors-scikit-learn.csv` in `results/recorded`: `table.py RUNS OUT [PEERS]`.
 
-The confirmed cells are those that did not choose EM's constants: all but CIFAR-10 on EfficientNet-Lite0. In each, a paired t test
-of the difference in NLL between the kept head and logistic regression, both calibrated, and Holm's correction over the cells.
+RUNS are of `runs.py`, PEERS has the lines of `peers.py`, OUT is a folder. The confirmed cells are those that did not choose EM's
+constants: all but CIFAR-10 on EfficientNet-Lite0. In each, a paired t test of the difference in NLL between the kept head and
+logistic regression, both calibrated, and Holm's correction over the cells.
 """
 
+import csv
 import json
 import sys
 from collections import Counter, defaultdict
@@ -13,6 +15,8 @@ import numpy as np
 from scipy import stats
 
 TITLES = {"logistic-regression": "LR", "em": "EM", "balanced-em": "balanced EM", "lr-em": "LR + EM"}
+# Columns of `measured`.
+ERROR, NLL_RAW, ECE_RAW, NLL, ECE = range(5)
 
 
 def is_confirmed(name):
@@ -21,16 +25,11 @@ def is_confirmed(name):
 
 
 def measured(head):
-    """Error, NLL and ECE on test, before and after calibration."""
+    """Error, then NLL and ECE on test before calibration and after it."""
     seen = next(seen for seen in head["evaluations"] if seen["split"] == "test")
     raw = seen["metrics"]
     after = (seen.get("calibrated") or seen)["metrics"]
-    return [100 * raw["error"], raw["nll"], 100 * raw["ece_15"], after["nll"], 100 * after["ece_15"]]
-
-
-def show(values, digits):
-    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{deviation}"
+    return np.array([raw["error"], raw["nll"], raw["ece_15"], after["nll"], after["ece_15"]])
 
 
 def holm(p_values):
@@ -63,56 +62,86 @@ def read_peers(path):
     return dict(sorted(peers.items()))
 
 
-def show_heads(cells):
-    for column, digits, title in [(0, 1, "error"), (1, 3, "NLL, raw"), (3, 3, "NLL"), (2, 1, "ECE, raw"), (4, 1, "ECE")]:
-        print(f"\n| {title} | n | {' | '.join(TITLES.values())} | kept | which |\n|{'---|' * (len(TITLES) + 4)}")
-        for (name, per_class), runs in cells.items():
-            row = [show([found[head][column] for found, _ in runs.values()], digits) for head in TITLES]
-            row.append(show([found[kept][column] for found, kept in runs.values()], digits))
-            kept = Counter(kept for _, kept in runs.values()).most_common()
-            row.append(", ".join(f"{TITLES[head]} {n}" for head, n in kept))
-            print(f"| {name}, {per_class} | {len(runs)} | {' | '.join(row)} |")
+def heads(cells):
+    """Means of each head and of the kept one."""
+    for (name, per_class), runs in cells.items():
+        of = lambda head, column: np.mean([found[head or kept][column] for found, kept in runs.values()])
+        row = {"features": name, "labels": per_class, "draws": len(runs)}
+        row |= {f"error_{head.replace('logistic-regression', 'lr').replace('-', '_')}": f"{of(head, ERROR):.3f}" for head in TITLES}
+        row["error_kept"] = f"{of(None, ERROR):.3f}"
+        for metric, column in [("nll", NLL), ("ece", ECE)]:
+            row |= {f"{metric}_lr": f"{of('logistic-regression', column):.3f}", f"{metric}_kept": f"{of(None, column):.3f}"}
+        row["kept"] = ", ".join(f"{TITLES[head]} {n}" for head, n in Counter(kept for _, kept in runs.values()).most_common())
+        change = [found[kept][NLL] - found["logistic-regression"][NLL] for found, kept in runs.values()]
+        yield row | {"nll_difference": f"{np.mean(change):.3f}", "nll_difference_largest": f"{max(change):.3f}"}
 
 
-def show_tests(title, differences):
-    """A paired test for each cell; `differences` are rows of error and NLL."""
-    differences = {cell: np.array(pairs) for cell, pairs in differences.items() if len(pairs) > 1}
-    print(f"\n| {title} | n | error | NLL | greatest | p | p, Holm |\n|---|---|---|---|---|---|---|")
-    p_values = [stats.ttest_1samp(pairs[:, 1], 0.0).pvalue for pairs in differences.values()]
-    for ((name, per_class), pairs), p, adjusted in zip(differences.items(), p_values, holm(p_values)):
-        shown = f"{show(pairs[:, 0], 1)} | {show(pairs[:, 1], 3)} | {pairs[:, 1].max():+.3f}"
-        print(f"| {name}, {per_class} | {len(pairs)} | {shown} | {p:.1e} | {adjusted:.1e} |")
+def tests(against, pairs):
+    """A paired test for each cell; `pairs` are differences of error and NLL."""
+    pairs = {cell: np.array(differences) for cell, differences in pairs.items() if len(differences) > 1}
+    p_values = [stats.ttest_1samp(differences[:, 1], 0.0).pvalue for differences in pairs.values()]
+    for ((name, per_class), differences), p, adjusted in zip(pairs.items(), p_values, holm(p_values)):
+        row = {"features": name, "labels": per_class, "against": against, "draws": len(differences)}
+        for column, metric in enumerate(["error", "nll"]):
+            row[f"{metric}_difference"] = f"{differences[:, column].mean():.3f}"
+            row[f"{metric}_difference_sd"] = f"{differences[:, column].std(ddof=1):.3f}"
+        yield row | {"nll_difference_largest": f"{differences[:, 1].max():.3f}", "p": f"{p:.1e}", "p_holm": f"{adjusted:.1e}"}
+
+
+def against_logistic_regression(cells):
+    """Differences between the kept head and logistic regression, with both before calibration."""
+    of = lambda runs, head, column: np.array([found[head or kept][column] for found, kept in runs.values()])
+    lr = "logistic-regression"
+    pairs = {cell: np.transpose([of(runs, None, one) - of(runs, lr, one) for one in (ERROR, NLL)]) for cell, runs in cells.items()}
+    for row in tests("logistic regression", pairs):
+        runs = cells[row["features"], row["labels"]]
+        for metric, column in [("nll", NLL_RAW), ("ece", ECE_RAW)]:
+            for name, head in [("lr", lr), ("kept", None)]:
+                values = of(runs, head, column)
+                row |= {f"{metric}_raw_{name}": f"{values.mean():.3f}", f"{metric}_raw_{name}_sd": f"{values.std(ddof=1):.3f}"}
+        yield row
+
+
+def against_scikit_learn(cells, peers):
+    """Differences between the kept head and scikit-learn's logistic regression, which is not calibrated."""
+    pairs = defaultdict(list)
+    for cell, runs in cells.items():
+        lines = peers.get((*cell, "logistic regression"), {})
+        for draw in sorted(runs.keys() & lines.keys()):
+            found, kept = runs[draw]
+            pairs[cell].append([found[kept][ERROR] - lines[draw]["error"], found[kept][NLL] - lines[draw]["nll"]])
+    return tests("scikit-learn LogisticRegression", pairs)
+
+
+def scikit_learn(peers):
+    """Means of the classifiers of scikit-learn; no NLL if a true class has no probability in some draw."""
+    for (name, per_class, peer), lines in peers.items():
+        of = lambda key: [line[key] for line in lines.values()]
+        nll = "" if None in of("nll") else f"{np.mean(of('nll')):.3f}"
+        row = {"features": name, "labels": per_class, "draws": len(lines), "classifier": peer, "error": f"{np.mean(of('error')):.3f}"}
+        yield row | {"nll": nll, "ece": f"{np.mean(of('ece')):.3f}", "seconds": f"{np.mean(of('seconds')):.1f}"}
+
+
+def write(path, rows):
+    rows = list(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="") as file:
+        out = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        out.writeheader()
+        out.writerows(rows)
 
 
 def main():
-    cells = read_runs(Path(sys.argv[1]))
-    show_heads(cells)
+    cells, out = read_runs(Path(sys.argv[1])), Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
     confirmed = {cell: runs for cell, runs in cells.items() if is_confirmed(cell[0])}
-    others = {cell: runs for cell, runs in cells.items() if not is_confirmed(cell[0])}
-    for title, chosen in [("confirmed: kept − LR", confirmed), ("constants chosen here: kept − LR", others)]:
-        pairs = {}
-        for cell, runs in chosen.items():
-            of_draws = [np.subtract(found[kept], found["logistic-regression"]) for found, kept in runs.values()]
-            pairs[cell] = [difference[[0, 3]] for difference in of_draws]
-        show_tests(title, pairs)
-    if len(sys.argv) <= 2:
-        return
-    peers = read_peers(Path(sys.argv[2]))
-    pairs = defaultdict(list)
-    for cell, runs in confirmed.items():
-        rows = peers.get((*cell, "logistic regression"), {})
-        for draw in sorted(runs.keys() & rows.keys()):
-            found, kept = runs[draw]
-            peer = rows[draw]
-            pairs[cell].append([found[kept][0] - 100 * peer["error"], found[kept][3] - peer["nll"]])
-    show_tests("confirmed: kept − scikit-learn's logistic regression", pairs)
-    print("\n| cell, peer | n | error | NLL | ECE | s |\n|---|---|---|---|---|---|")
-    for (name, per_class, peer), rows in peers.items():
-        nll = [row["nll"] for row in rows.values()]
-        nll = "undefined" if None in nll else show(nll, 3)
-        error, ece = (show([100 * row[key] for row in rows.values()], 1) for key in ["error", "ece"])
-        seconds = np.mean([row["seconds"] for row in rows.values()])
-        print(f"| {name}, {per_class}, {peer} | {len(rows)} | {error} | {nll} | {ece} | {seconds:.1f} |")
+    differences = list(against_logistic_regression(confirmed))
+    if len(sys.argv) > 3:
+        peers = read_peers(Path(sys.argv[3]))
+        differences += against_scikit_learn(confirmed, peers)
+        write(out / "vectors-scikit-learn.csv", scikit_learn(peers))
+    write(out / "vectors.csv", heads(cells))
+    write(out / "vectors-differences.csv", differences)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ TOOLS = Path(sys.executable).parent
 MEGABYTE = 1_000_000
 # Twenty steps of the smallest recipe. One thread and two micro-batches: the same bits with one process and with two.
 TRAINING = ["train", "cpu-folder", "--set", "train.steps=20", "--set", "train.threads=1", "--set", "train.micro_batches=2"]
-# As docs/exit-codes.md has them.
+# As docs/reference/exit-codes.md has them.
 EXIT_CODES = {
     ("--version",): 0,
     ("recipes",): 0,

@@ -1,6 +1,6 @@
 """scikit-learn on the vectors and labels of a sweep's runs without mixtures: `peers.py SWEEP CACHE TABLE >> peers.csv`.
 
-CACHE is the folder of pages that the runs used (docs/frozen-features.md) and TABLE the prepared folder of their dataset. Vectors
+CACHE is the folder of pages that the runs used (docs/guides/frozen-features.md) and TABLE the prepared folder of their dataset. Vectors
 are clean ones, projected by the run's own projection. LabelSpreading sees all training vectors of the cache: the 10,000
 unlabelled images of every run, and the labelled ones of all of them. A run that `peers.csv` has already is left out.
 """

@@ -38,7 +38,7 @@ const TENSORBOARD: &str = "tensorboard==2.21.0";
 /// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
 /// in the same way.
 pub(crate) const PYARROW: &str = "pyarrow==26.0.1";
-/// The Python package that runs the SQL of docs/rounds.md in the tests of calmix-torch, which find its environment in the same
+/// The Python package that runs the SQL of docs/guides/rounds.md in the tests of calmix-torch, which find its environment in the same
 /// way.
 pub(crate) const DUCKDB: &str = "duckdb==2.0.0";
 /// The Python package that serves S3 in the tests of object storage, which find its environment in the same way.

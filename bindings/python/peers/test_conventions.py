@@ -65,7 +65,7 @@ def test_table_of_conventions_is_what_its_script_prints():
     script = PACKAGE / "examples/conventions.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    page = (PACKAGE.parents[1] / "docs/python.md").read_text()
+    page = (PACKAGE.parents[1] / "docs/guides/python.md").read_text()
     lines = done.stdout.splitlines()
     assert len(lines) == 7
     for line in lines:

@@ -126,13 +126,13 @@ impl CloudUrl {
         if self.authority().contains('@') {
             return bad(
                 "a user name in a URL would be stored with the run",
-                "put the credentials into environment variables, see docs/object-storage.md",
+                "put the credentials into environment variables, see docs/guides/object-storage.md",
             );
         }
         if self.text.contains(['?', '#']) {
             return bad(
                 "a URL with a query would be stored with the run, and it may hold a signature",
-                "use credentials in environment variables, see docs/object-storage.md",
+                "use credentials in environment variables, see docs/guides/object-storage.md",
             );
         }
         if self.text.chars().any(char::is_control) || self.key().split('/').any(|part| part == "..") {

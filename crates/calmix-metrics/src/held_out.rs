@@ -109,7 +109,7 @@ impl HeldOut {
     ///
     /// The calibrator that is used for predictions was fitted on all labels, those of the folds on four fifths of them. The
     /// coverage is therefore not proven, as it is for [`score`](Self::score), but shown by a simulation
-    /// (docs/guarantees.md).
+    /// (docs/concepts/guarantees.md).
     ///
     /// # Errors
     /// If labels, logits and the cross-fit do not match, or a logit is not finite.

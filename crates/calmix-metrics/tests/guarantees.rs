@@ -4,7 +4,7 @@
 //! what `train` and `calibrate` do, and compares the result with the truth. The usual run takes 2,000 draws of the cells that
 //! are quick, and of the others as many as the time allows: of 50 classes with vector scaling 30 draws of 100 labels, and 3 of
 //! 1,000. Of fewer than 100 draws the share with false precision says nothing, so the flat world is left out.
-//! `CALMIX_EXHAUSTIVE=1` takes 2,000 of all cells. The table of docs/guarantees.md:
+//! `CALMIX_EXHAUSTIVE=1` takes 2,000 of all cells. The table of docs/concepts/guarantees.md:
 //!
 //! `CALMIX_EXHAUSTIVE=1 cargo test --release -p calmix-metrics --test integration guarantees -- --ignored --nocapture`
 
@@ -259,7 +259,7 @@ fn fifty_classes_keep_their_guarantees() {
     assert_kept(50);
 }
 
-/// The table of docs/guarantees.md.
+/// The table of docs/concepts/guarantees.md.
 #[test]
 #[ignore = "prints a table, and takes minutes"]
 fn print_the_table() {

@@ -111,7 +111,7 @@ choice! {
         Paper = "paper",
         /// The behaviour of the code that the authors released. It exists only for SoftMatch.
         ReleasedCode = "released-code",
-        /// What the study in `results/` found best calibrated for heads on frozen features, by the number of labels per class.
+        /// What the study in `docs/study` found best calibrated for heads on frozen features, by the number of labels per class.
         Calibrated = "calibrated",
     }
 }

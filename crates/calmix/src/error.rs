@@ -188,7 +188,7 @@ fn run_hint(error: &RunError) -> Option<String> {
     }
 }
 
-/// Whether the same command would fail again until the user corrects it; docs/exit-codes.md has a table.
+/// Whether the same command would fail again until the user corrects it; docs/reference/exit-codes.md has a table.
 fn is_mistake(error: &Error) -> bool {
     let kinds = [
         error.downcast_ref().map(RunError::kind),

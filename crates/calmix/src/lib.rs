@@ -30,7 +30,7 @@
 
 /// Compiles the example of this page as a doctest of this crate.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/use-the-model.md")]
+#[doc = include_str!("../../../docs/guides/use-the-model.md")]
 struct UseTheModel;
 
 #[doc(hidden)]

@@ -24,9 +24,8 @@ use plan::Plan;
 use scenes::{SCENES, Scene};
 use summary::Summary;
 
-/// Documents outside `docs`.
-const DOCUMENTS: &[&str] =
-    &["README.md", "CONTRIBUTING.md", "bindings/python/README.md", "results/README.md"];
+/// Documents that do not stand directly in `docs`.
+const DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", "bindings/python/README.md"];
 
 /// The folder of modules whose docstrings have examples; pytest runs those that are not marked `+SKIP`.
 const MODULES: &str = "bindings/python/python/calmix";
@@ -116,12 +115,17 @@ fn plan(document: &str, tier: Tier, is_doctest: bool, summary: &mut Summary) -> 
 fn documents() -> Result<Vec<String>> {
     let root = workspace::root();
     let mut found: Vec<String> = DOCUMENTS.iter().map(|path| (*path).to_owned()).collect();
-    for (folder, extension) in [("docs", "md"), (MODULES, "py")] {
-        let entries = fs::read_dir(root.join(folder)).with_context(|| format!("cannot read {folder}"))?;
+    let mut folders = vec![("docs".to_owned(), "md"), (MODULES.to_owned(), "py")];
+    while let Some((folder, extension)) = folders.pop() {
+        let entries = fs::read_dir(root.join(&folder)).with_context(|| format!("cannot read {folder}"))?;
         for entry in entries {
-            let path = PathBuf::from(entry?.file_name());
-            if path.extension().is_some_and(|it| it == extension) {
-                found.push(format!("{folder}/{}", path.display()));
+            let entry = entry?;
+            let name = PathBuf::from(entry.file_name());
+            let path = format!("{folder}/{}", name.display());
+            if entry.file_type()?.is_dir() {
+                folders.push((path, extension));
+            } else if name.extension().is_some_and(|it| it == extension) {
+                found.push(path);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use calmix_io::error::FileError;
 use object_store::Error;
 
-const CREDENTIALS: &str = "set the credentials in environment variables, see docs/object-storage.md";
+const CREDENTIALS: &str = "set the credentials in environment variables, see docs/guides/object-storage.md";
 
 /// Whether the same request may succeed later.
 pub(super) fn is_retryable(error: &Error) -> bool {

@@ -1,4 +1,4 @@
-//! The reference of all keys, as Markdown: docs/keys.md. Everything in it comes from the declarations.
+//! The reference of all keys, as Markdown: docs/reference/keys.md. Everything in it comes from the declarations.
 
 use toml::Value;
 
@@ -13,15 +13,14 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `CALMIX_BLESS=1 cargo nextest run -p calmix-recipe reference`: change the declarations of the keys, not this page. -->
 
-A key is set in a file (`[train]`, then `steps = 2000`), by an environment variable (`CALMIX_TRAIN__STEPS=2000`) or by `--set
-train.steps=2000`. `calmix inspect RECIPE` prints the value of every key in a recipe, where it comes from and why. The defaults
-below apply when no recipe is used.
+Set a key in a file (`[train]`, then `steps = 2000`), by an environment variable (`CALMIX_TRAIN__STEPS=2000`) or by `--set
+train.steps=2000`. `calmix inspect RECIPE` prints every value with its origin. The defaults apply without a recipe.
 
-*Resume* shows whether `calmix resume` may change a key; changing any other key would make it a different run. A key that has no
-effect, given the values of others, is reset to its default, with a warning if you set it.
+*Resume* shows whether `calmix resume` may change a key. A key that has no effect, given the values of others, is reset to its
+default, with a warning if you set it.
 ";
 
-/// Writes the page docs/keys.md.
+/// Writes the page docs/reference/keys.md.
 pub fn reference() -> String {
     let defaults = value::of(&Recipe::default()).unwrap_or_default();
     let mut text = INTRODUCTION.to_owned();

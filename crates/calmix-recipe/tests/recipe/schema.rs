@@ -112,24 +112,28 @@ fn it_describes_keys_words_and_defaults() {
 /// `CALMIX_BLESS=1` writes the file.
 #[test]
 fn schema_file_is_that_of_the_declarations() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipe.schema.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/recipe.schema.json");
     let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     if std::env::var_os("CALMIX_BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "docs/recipe.schema.json is not what the declarations say now:\n{text}");
+    assert!(
+        written == text,
+        "docs/reference/recipe.schema.json is not what the declarations say now:\n{text}"
+    );
 }
 
 /// `CALMIX_BLESS=1` writes the page.
 #[test]
 fn the_reference_is_that_of_the_declarations() {
-    let (page, path) = (reference(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/keys.md"));
+    let (page, path) =
+        (reference(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/keys.md"));
     if std::env::var_os("CALMIX_BLESS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/keys.md is not what the declarations say now:\n{page}");
+    assert!(written == page, "docs/reference/keys.md is not what the declarations say now:\n{page}");
     // Every key, with its limits, its default and its condition.
     let resolved = Layers::new().resolve().unwrap();
     assert!(resolved.origins().keys().all(|key| page.contains(&format!("\n| `{key}` | "))));

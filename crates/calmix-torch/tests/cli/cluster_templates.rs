@@ -1,4 +1,4 @@
-//! The templates in `docs` for clusters: they are well-formed, and calmix accepts their arguments.
+//! The templates in `docs/guides/templates` for clusters: they are well-formed, and calmix accepts their arguments.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use calmix_testkit::workspace::Workspace;
 use crate::program::new_workspace;
 
 fn template(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/templates").join(name)
 }
 
 fn program(folder: &Path, name: &str, script: &str) {

@@ -1,4 +1,4 @@
-//! docs/rounds.md: the loop of predicting, selecting by the page's own SQL, and training on the selection.
+//! docs/guides/rounds.md: the loop of predicting, selecting by the page's own SQL, and training on the selection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +28,7 @@ for name in sys.argv[2:]:
 
 /// The queries of the page.
 fn queries() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rounds.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/rounds.md");
     let page = fs::read_to_string(page).unwrap();
     let blocks = page.split("```sql\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()

