@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A command that is running.
 pub struct Running {
     pub child: Child,
-    stderr: BufReader<ChildStderr>,
+    pub stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
