@@ -60,6 +60,7 @@ impl Workspace {
     }
 
     /// Hides `calmix-torch`, which a build may have put beside the program: a command that needs it fails.
+    #[must_use]
     pub fn without_libtorch(self) -> Self {
         Self { has_libtorch: false, ..self }
     }
@@ -73,6 +74,7 @@ impl Workspace {
     }
 
     /// Images of 8×8 in the format of Fashion-MNIST: 100 for training, 40 for testing.
+    #[must_use]
     pub fn with_garments(self) -> Self {
         let folder = self.path("garments");
         fs::create_dir(&folder).unwrap();
@@ -92,6 +94,7 @@ impl Workspace {
     }
 
     /// Photos in folders: two classes, some without a label, one file that is not an image.
+    #[must_use]
     pub fn with_photos(self) -> Self {
         for (class, shade, count) in [("cat", 40, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
             self.images(&format!("photos/{class}"), shade, count);
@@ -126,6 +129,7 @@ impl Workspace {
     }
 
     /// Photos of two classes with splits of their own: 10 for training, 12 for validation, 8 for testing.
+    #[must_use]
     pub fn with_validation_folder(self) -> Self {
         for (subset, count) in [("train", 5), ("val", 6), ("test", 4)] {
             for class in ["cat", "dog"] {
@@ -222,6 +226,7 @@ impl CommandOutput {
     }
 
     /// Fails and shows the output unless the command exited with `code`.
+    #[allow(clippy::return_self_not_must_use)] // many tests check the exit code alone
     #[track_caller]
     pub fn with_code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
