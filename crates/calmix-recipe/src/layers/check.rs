@@ -10,7 +10,7 @@ use crate::nearest::nearest;
 use crate::problem::What;
 use crate::value::read;
 
-/// Returns the value as its key stores it, or what is wrong with it.
+/// Converts the value to the type of its key, or returns what is wrong with it.
 pub(crate) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, What> {
     let Shape::Value(kind) = (field.shape)() else { return Err(What::Section) };
     fit(kind, field.limit, value).ok_or_else(|| What::Expected {
@@ -20,7 +20,7 @@ pub(crate) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, W
     })
 }
 
-/// Suggests a key with a similar name for which the value is valid: `train.steps` for `train.step = 10`.
+/// Suggests a key with a similar name that accepts the value: `train.steps` for `train.step = 10`.
 fn other_key(path: &str, value: &Value) -> Option<String> {
     let fits = |(other, field): &(String, &'static Field)| {
         let Shape::Value(kind) = (field.shape)() else { return false };
@@ -32,7 +32,7 @@ fn other_key(path: &str, value: &Value) -> Option<String> {
     leaves(Recipe::fields()).into_iter().find(fits).map(|(other, _)| format!("the key `{other}`"))
 }
 
-/// Returns the value if it is valid; a whole number is also a number.
+/// Converts the value if it is valid; an integer is also a valid float.
 fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
     match (kind, value) {
         (Kind::Bool, Value::Boolean(_)) | (Kind::String, Value::String(_)) => Some(value.clone()),
@@ -84,7 +84,7 @@ pub(crate) fn expected(kind: Kind, limit: Limit) -> String {
     }
 }
 
-/// Returns the limit of a whole number, including the maximum of its type if that is small.
+/// Returns the limit of an integer, including the maximum of its type if that is small.
 fn within(kind: Kind, limit: Limit) -> Limit {
     match kind {
         Kind::Int(most) if most <= i64::from(u16::MAX) => {

@@ -1,11 +1,12 @@
-//! The tables, before they are written: the paper's, with methods in rows and data in columns, and that of differences.
+//! The layout of the tables before formatting: the paper's, with methods in rows and data in columns, and the table of
+//! differences.
 
 use super::{Comparison, Measure};
 
 /// A number in a table, in per cent or points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TableNumber {
-    /// Mean, standard deviation, the number of runs, and digits after the point.
+    /// Our mean, standard deviation, number of runs, and number of decimals.
     Ours(f64, Option<f64>, usize, usize),
     /// The paper's mean and standard deviation.
     Paper(f64, Option<f64>),
@@ -13,10 +14,10 @@ pub(super) enum TableNumber {
     Nothing,
 }
 
-/// The rows of a measure, with their names.
+/// The rows of a measure with their names.
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
-/// Lays out the paper's table: for each measure a row per method, and two more if the paper has metrics of it.
+/// Lays out the paper's table: for each measure a row per method, and two more if the paper has its metrics.
 pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(Measure, MeasureRows)> {
     let of = |measure| {
         let mut rows = MeasureRows::new();
@@ -31,7 +32,7 @@ pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(
                 None => TableNumber::Nothing,
             });
             rows.push((name.clone(), ours.collect()));
-            // The paper has no other measures.
+            // The paper has only these measures.
             let is_in_paper = Measure::TESTED.contains(&measure);
             if !is_in_paper || !cells().flatten().any(|cell| cell.paper.is_some()) {
                 continue;
@@ -54,7 +55,7 @@ pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(
     Measure::ALL.into_iter().filter(measured).map(of).collect()
 }
 
-/// Finds in each column the row of ours with the lowest mean; `None` if there is only one row or a tie.
+/// Finds our row with the lowest mean in each column; `None` if there is only one row, or a tie.
 pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
     let columns = rows.first().map_or(0, |(_, numbers)| numbers.len());
     let best_of = |column: usize| {
@@ -73,7 +74,7 @@ pub(super) fn data_names(comparison: &Comparison) -> Vec<String> {
     comparison.columns.iter().map(|column| format!("{}, {}", column.dataset, column.labels)).collect()
 }
 
-/// The rows of the table of differences, with these names of the data and the methods.
+/// Returns the rows of the table of differences, with these names of data and methods.
 pub(super) fn differences(comparison: &Comparison, data: &[String], methods: &[String]) -> Vec<[String; 9]> {
     let row = |seen: &super::SettingDifference| {
         let points = |share: f64| format!("{:+.2}", 100.0 * share);
@@ -96,7 +97,7 @@ pub(super) fn differences(comparison: &Comparison, data: &[String], methods: &[S
     comparison.differences.iter().map(row).collect()
 }
 
-/// The notes below the tables, which explain how to read them.
+/// Returns the notes below the tables, which explain how to read them.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
         "mean ± standard deviation over seeds, with the number of runs n in brackets; error and ECE (15 bins) in per cent, the \

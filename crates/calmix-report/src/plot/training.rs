@@ -1,4 +1,4 @@
-//! Error and calibration error over training, of the averaged weights.
+//! Error and calibration error of the EMA weights over training.
 
 use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
@@ -27,7 +27,7 @@ pub struct EvaluatedStep {
 }
 
 impl TrainingCurve {
-    /// Collects the evaluations from the events of a run: on the test split if any, or else on validation.
+    /// Collects the evaluations in the events of a run: on the test split if any, otherwise on validation.
     pub fn of(events: &[Event]) -> Option<Self> {
         let seen: Vec<_> = events
             .iter()
@@ -43,7 +43,7 @@ impl TrainingCurve {
             let point =
                 EvaluatedStep { step: seen.step, error: seen.metrics.error, ece_15: seen.metrics.ece_15 };
             samples = seen.samples;
-            // The chosen model is evaluated once more at the end.
+            // The selected model is evaluated once more at the end.
             points.retain(|other| other.step != seen.step);
             points.push(point);
         }
@@ -52,9 +52,9 @@ impl TrainingCurve {
     }
 }
 
-/// Error and ECE, each in a panel with all runs.
+/// Plots error and ECE, each in a panel with all runs.
 pub(super) fn view(curves: &[RunData<'_, TrainingCurve>]) -> Option<PlotView> {
-    // A single evaluation, as heads have, shows no progress.
+    // Heads have a single evaluation, which shows no progress.
     let curves: Vec<_> = curves.iter().filter(|curve| curve.data.points.len() > 1).collect();
     let last = curves.iter().flat_map(|curve| curve.data.points.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {

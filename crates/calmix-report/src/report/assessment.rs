@@ -1,4 +1,4 @@
-//! The assessment of a model in plain sentences: how well calibrated it is, and which predictions to trust.
+//! Assesses a model in plain sentences: its calibration, and which predictions to trust.
 
 use calmix_io::text::{counted, counted_in_groups};
 use calmix_metrics::abstention::min_labels;
@@ -10,31 +10,31 @@ use calmix_metrics::predictions::EvalSet;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
 
-/// The precision for which the assessment looks up a confidence threshold.
+/// The precision for which the assessment states a confidence threshold.
 pub const PRECISION: f64 = 0.95;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
-    /// Confidence against accuracy, or why there are no metrics.
+    /// The confidence compared with the accuracy, or why there are no metrics.
     pub headline: String,
     /// Which predictions to trust, or why there is no threshold.
     pub trust: String,
-    /// The share of the held-out labels above the threshold for 95% precision; `None` if there is no such threshold.
+    /// The share of the held-out labels above the threshold for 95% precision; `None` without such a threshold.
     #[serde(rename = "answers")]
     pub answered_share: Option<f64>,
     /// Further sentences, such as what the model was evaluated on.
     pub notes: Vec<String>,
 }
 
-/// Where the labels come from that a confidence threshold is based on.
+/// The origin of the labels for a confidence threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelsOf {
-    /// They were held out by a run that has ended.
+    /// The labels held out by a finished run.
     FinishedRun,
-    /// They are the training labels of a run that has ended, each predicted by a head trained without it.
+    /// The training labels of a finished run, each predicted by a head trained without it.
     OutOfFold,
     UnfinishedRun,
-    /// They are the labels of predictions that another program made.
+    /// The labels of predictions by another program.
     Predictions,
 }
 
@@ -50,7 +50,7 @@ impl LabelsOf {
 }
 
 impl Assessment {
-    /// Assesses an evaluation and the held-out labels that the model stores.
+    /// Assesses a model by an evaluation and its stored held-out labels.
     pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
         let (answered_share, trust) = trust(held_out, labels);
@@ -94,7 +94,7 @@ impl Assessment {
                 );
             }
         }
-        // Heads on one vector per sample are trained at once.
+        // Heads on one vector per sample are trained in one go.
         let after = match seen.step {
             0 => String::new(),
             steps => format!(", after {}", counted(steps, "training step")),
@@ -104,8 +104,8 @@ impl Assessment {
     }
 }
 
-/// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough samples for an ECE, the
-/// ECE comes first: over- and under-confidence can cancel in the means.
+/// Formats a sentence such as "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With
+/// enough samples for an ECE, the ECE comes first, because over- and under-confidence can cancel in the means.
 fn confidence_against_accuracy(its: &str, metrics: &Metrics, samples: u64) -> String {
     let confidence = measured(metrics.mean_confidence, None);
     let right = measured(1.0 - metrics.error, None);
@@ -133,7 +133,7 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
         };
         return (None, format!("{why}, so there is no confidence threshold for {precision} precision."));
     };
-    // A score that is not a number comes from a damaged file; then there is no threshold either.
+    // A NaN score comes from a damaged file; then there is no threshold either.
     match held_out.answer_threshold(PRECISION).ok().flatten() {
         Some(found) => {
             let share = found.answered as f64 / found.n as f64;
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Two classes at a confidence of 0.97, of which every fifth is wrong.
+    /// Makes predictions for two classes at a confidence of 0.97, of which every fifth is wrong.
     fn made_predictions(n: usize) -> Predictions {
         Predictions {
             step: 1_000,
