@@ -69,13 +69,13 @@ mod tests {
     #[test]
     fn large_images_wait_for_each_other_and_small_ones_do_not() {
         static OWN: Budget = Budget::new(4, 64);
-        let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (now, peak) = (AtomicU64::new(0), AtomicU64::new(0));
         let half = 32;
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let lease = OWN.lease(half).unwrap();
-                    most.fetch_max(now.fetch_add(half, Ordering::SeqCst) + half, Ordering::SeqCst);
+                    peak.fetch_max(now.fetch_add(half, Ordering::SeqCst) + half, Ordering::SeqCst);
                     assert!(OWN.lease(4).is_none(), "a small one waits for nothing");
                     thread::sleep(Duration::from_millis(5));
                     now.fetch_sub(half, Ordering::SeqCst);
@@ -83,7 +83,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(most.into_inner(), 64);
+        assert_eq!(peak.into_inner(), 64);
         // A single lease is admitted, whatever its size.
         assert!(OWN.lease(128).is_some());
         assert_eq!(*OWN.used.lock().unwrap(), 0);

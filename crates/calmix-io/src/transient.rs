@@ -132,7 +132,8 @@ mod tests {
         assert!(waits.iter().sum::<Duration>() == BackOff::MAX_TOTAL_WAIT && waits.len() < 30, "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= BackOff::MAX_WAIT));
         let mut back_off = BackOff::default();
-        let told = waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.should_warn(wait)));
-        assert_eq!(told.count(), 1);
+        let warnings =
+            waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.should_warn(wait)));
+        assert_eq!(warnings.count(), 1);
     }
 }

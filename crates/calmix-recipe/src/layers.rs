@@ -104,9 +104,9 @@ impl Layers {
     /// Sets the values in pretrained weights, each with the file it was read from: they override built-in recipes, but
     /// nothing that the user sets. The later of two values takes precedence.
     #[must_use]
-    pub fn pretrained<'a>(mut self, said: impl IntoIterator<Item = (&'a Path, &'a str, Value)>) -> Self {
+    pub fn pretrained<'a>(mut self, values: impl IntoIterator<Item = (&'a Path, &'a str, Value)>) -> Self {
         let mut layer = Layer::default();
-        for (path, key, value) in said {
+        for (path, key, value) in values {
             let origin = Origin::Text { place: Place::Pretrained(path.to_owned()), line: None };
             layer.add(key, origin, |_| value);
         }

@@ -98,18 +98,18 @@ pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predicti
 }
 
 /// Reads the predictions of an evaluation; `None` if the run never wrote them or has deleted them.
-pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
-    let name = predictions_file::file_name(seen.step, seen.split, seen.model);
+pub fn predictions_of(folder: &Path, evaluation: &Evaluation) -> Result<Option<Predictions>, FileError> {
+    let name = predictions_file::file_name(evaluation.step, evaluation.split, evaluation.model);
     let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
     if !safe_open::exists(&path) {
         return Ok(None);
     }
     let RunSummary { classes, labelled, validation, .. } = summary(folder)?;
-    let samples = match seen.split {
-        EvalSet::OutOfFold | EvalSet::Labelled => seen.samples.min(labelled as u64),
-        EvalSet::Validation => seen.samples.min(validation as u64),
+    let samples = match evaluation.split {
+        EvalSet::OutOfFold | EvalSet::Labelled => evaluation.samples.min(labelled as u64),
+        EvalSet::Validation => evaluation.samples.min(validation as u64),
         // Only the events have the size of the test split.
-        EvalSet::Test => seen.samples,
+        EvalSet::Test => evaluation.samples,
     };
     predictions(&path, samples, classes).map(Some)
 }
@@ -130,11 +130,11 @@ pub fn latest_evaluations(
 ) -> Result<Vec<Event>, FileError> {
     let mut latest: Vec<Box<Evaluation>> = Vec::new();
     each_event(folder, |event| {
-        if let Event::Evaluation(seen) = event
-            && wanted(&seen)
+        if let Event::Evaluation(evaluation) = event
+            && wanted(&evaluation)
         {
-            latest.retain(|other| (other.split, other.model) != (seen.split, seen.model));
-            latest.push(seen);
+            latest.retain(|other| (other.split, other.model) != (evaluation.split, evaluation.model));
+            latest.push(evaluation);
         }
     })?;
     Ok(latest.into_iter().map(Event::Evaluation).collect())

@@ -83,13 +83,13 @@ impl FeatureCache {
         safe_open::create_folder_if_missing(&cache.folder)?;
         safe_open::check_owned_folder(&cache.folder)?;
         atomic_file::sweep_abandoned(&cache.folder);
-        let told = cache.folder.join(IDENTITY);
+        let identity_path = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
-            .map_err(|error| DataError::format(&told, error.to_string()))?;
+            .map_err(|error| DataError::format(&identity_path, error.to_string()))?;
         // The folder name is the hash of this file, so other content means damage. A cache in which only
         // another user may write can still be read, since nothing depends on this file.
-        if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
-            let _ = atomic_file::write(&told, &text);
+        if safe_open::read(&identity_path, text.len() as u64).ok().as_deref() != Some(&text) {
+            let _ = atomic_file::write(&identity_path, &text);
         }
         let names = atomic_file::names(&cache.folder)?;
         for (_, path) in names.into_iter().filter(|(name, _)| name.starts_with(PAGE)) {

@@ -43,28 +43,28 @@ pub(super) fn wanted(rule: Rule, seed: Seed, classes: &[String], available: &[u6
 /// Returns the number of labels that each class gives to the held-out set.
 pub(super) fn held_out(how: HoldOut, seed: Seed, classes: &[String], labels: &[u64]) -> Vec<u64> {
     let (share, keeps) = how.share_of(labels.iter().sum());
-    let most: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(keeps)).collect();
-    let given = shares(share, seed, Purpose::Validation, classes, labels, &most);
+    let max: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(keeps)).collect();
+    let given = shares(share, seed, Purpose::Validation, classes, labels, &max);
     if how.refuses(given.iter().sum()) { vec![0; labels.len()] } else { given }
 }
 
 /// Rounds `share` of each count down, then adds one to classes chosen by the seed among those that were rounded, until the
-/// total is `share` of all, rounded. No class gives more than its `most`.
+/// total is `share` of all, rounded. No class gives more than its `max`.
 fn shares(
     share: f64,
     seed: Seed,
     purpose: Purpose,
     classes: &[String],
     counts: &[u64],
-    most: &[u64],
+    max: &[u64],
 ) -> Vec<u64> {
     let exact: Vec<f64> = counts.iter().map(|&count| share * count as f64).collect();
     let mut given: Vec<u64> =
-        exact.iter().zip(most).map(|(exact, &most)| most.min(exact.floor() as u64)).collect();
+        exact.iter().zip(max).map(|(exact, &max)| max.min(exact.floor() as u64)).collect();
     let total = (share * counts.iter().sum::<u64>() as f64).round() as u64;
     let missing = total.saturating_sub(given.iter().sum());
-    let may = |class: usize, given: u64| exact[class] > given as f64 && given < most[class];
-    one_more(&mut given, missing, seed, purpose, classes, may);
+    let is_eligible = |class: usize, given: u64| exact[class] > given as f64 && given < max[class];
+    one_more(&mut given, missing, seed, purpose, classes, is_eligible);
     given
 }
 
@@ -75,13 +75,13 @@ fn one_more(
     seed: Seed,
     purpose: Purpose,
     classes: &[String],
-    may: impl Fn(usize, u64) -> bool,
+    is_eligible: impl Fn(usize, u64) -> bool,
 ) {
     let mut lots: Vec<(u64, &str, usize)> = classes
         .iter()
         .zip(numbers.iter())
         .enumerate()
-        .filter(|(class, (_, number))| may(*class, **number))
+        .filter(|(class, (_, number))| is_eligible(*class, **number))
         .map(|(class, (name, _))| {
             let lot = seed.stream(Domain::Split, purpose as u64, class_key(name)).next_u64();
             (lot, name.as_str(), class)

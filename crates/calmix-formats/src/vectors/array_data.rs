@@ -68,11 +68,11 @@ pub(super) struct EntryReader {
 
 impl Read for EntryReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let most = self.left.min(into.len() as u64) as usize;
-        if most == 0 {
+        let limit = self.left.min(into.len() as u64) as usize;
+        if limit == 0 {
             return Ok(0);
         }
-        let count = self.from.read(&mut into[..most])?;
+        let count = self.from.read(&mut into[..limit])?;
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -148,8 +148,8 @@ impl VectorSource {
     }
 
     fn all_blocks(&self, first: u64, rows_per_block: usize) -> VectorBlocks<'_> {
-        let most = MAX_BLOCK_BYTES / (8 * self.shape.numbers());
-        let rows_per_block = rows_per_block.clamp(1, most.max(1));
+        let max_rows = MAX_BLOCK_BYTES / (8 * self.shape.numbers());
+        let rows_per_block = rows_per_block.clamp(1, max_rows.max(1));
         VectorBlocks { source: self, stream: None, next: first, rows_per_block, is_finite: false }
     }
 

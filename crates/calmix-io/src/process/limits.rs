@@ -29,7 +29,7 @@ pub fn available_memory() -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| mem_available(&text));
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let container = number("/sys/fs/cgroup/memory.max")
-        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
+        .map(|limit| limit.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
     machine.into_iter().chain(container).min()
 }
 

@@ -197,10 +197,10 @@ fn comment(text: &str, span: &Range<usize>) -> Option<String> {
     let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
     // Skips the part of its own line before the key.
     let above = before.lines().rev().skip(usize::from(!before.ends_with('\n')));
-    let mut said: Vec<String> = above.map_while(words).collect();
-    said.reverse();
-    said.extend(behind.lines().next().and_then(words));
-    Some(said.join(" ")).filter(|said| !said.is_empty())
+    let mut lines: Vec<String> = above.map_while(words).collect();
+    lines.reverse();
+    lines.extend(behind.lines().next().and_then(words));
+    Some(lines.join(" ")).filter(|lines| !lines.is_empty())
 }
 
 #[cfg(test)]
@@ -214,15 +214,15 @@ mod tests {
                     [dataset]\npath = \"a # b\"\nmean = [\n  0.1, # red\n  0.2, 0.3]  # all\n";
         let layer = Layer::text(&Place::Preset("test".to_owned()), text);
         assert_eq!(layer.problems, []);
-        let said = |path: &str| {
+        let comment_on = |path: &str| {
             let setting = layer.settings.iter().find(|setting| setting.path == path).unwrap();
             setting.comment.clone().unwrap_or_default()
         };
-        assert_eq!(said("train.steps"), "of the paper and of others few");
+        assert_eq!(comment_on("train.steps"), "of the paper and of others few");
         assert_eq!(
-            [said("train.batch"), said("dataset.path"), said("method.unlabelled_weight")],
+            [comment_on("train.batch"), comment_on("dataset.path"), comment_on("method.unlabelled_weight")],
             ["", "", ""]
         );
-        assert_eq!([said("method.fixmatch.threshold"), said("dataset.mean")], ["low", "all"]);
+        assert_eq!([comment_on("method.fixmatch.threshold"), comment_on("dataset.mean")], ["low", "all"]);
     }
 }

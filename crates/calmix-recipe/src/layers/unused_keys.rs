@@ -142,15 +142,15 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
     }
     if recipe.unlabelled() == 0 {
-        let asked = train.ratio > 0;
-        let why = if asked { "method.base is supervised" } else { "train.ratio is 0" };
+        let has_ratio = train.ratio > 0;
+        let why = if has_ratio { "method.base is supervised" } else { "train.ratio is 0" };
         let why = format!("{why}, so there are no unlabelled batches");
         unused.push(("labels.unlabelled_from", why.clone()));
         unused.push(("labels.include_labelled", why.clone()));
         unused.push(("labels.unlabelled_count", why.clone()));
         unused.push(("labels.unlabelled_file", why.clone()));
         unused.push(("labels.leave_out_test_copies", why.clone()));
-        if asked {
+        if has_ratio {
             unused.push(("train.ratio", why));
         }
     }

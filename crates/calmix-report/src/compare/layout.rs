@@ -24,10 +24,10 @@ pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(
         for (row, name) in methods.iter().enumerate() {
             let cells = || (0..comparison.columns.len()).map(move |column| comparison.cell(column, row));
             let ours = cells().map(|cell| match cell.and_then(|cell| cell.measured(measure)) {
-                Some(seen) => {
+                Some(summary) => {
                     let scale = measure.scale();
-                    let std = seen.deviation.map(|std| scale * std);
-                    TableNumber::Ours(scale * seen.mean, std, seen.n, measure.digits())
+                    let std = summary.deviation.map(|std| scale * std);
+                    TableNumber::Ours(scale * summary.mean, std, summary.n, measure.digits())
                 }
                 None => TableNumber::Nothing,
             });
@@ -76,22 +76,24 @@ pub(super) fn data_names(comparison: &Comparison) -> Vec<String> {
 
 /// Returns the rows of the table of differences, with these names of data and methods.
 pub(super) fn differences(comparison: &Comparison, data: &[String], methods: &[String]) -> Vec<[String; 9]> {
-    let row = |seen: &super::SettingDifference| {
+    let row = |difference: &super::SettingDifference| {
         let points = |share: f64| format!("{:+.2}", 100.0 * share);
-        let interval =
-            seen.interval.map(|interval| format!("{} to {}", points(interval.low), points(interval.high)));
+        let interval = difference
+            .interval
+            .map(|interval| format!("{} to {}", points(interval.low), points(interval.high)));
         let p = |value: f64| if value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") };
-        let p_values = seen.p_value.zip(seen.p_holm).map(|(one, holm)| format!("{} ({})", p(one), p(holm)));
+        let p_values =
+            difference.p_value.zip(difference.p_holm).map(|(one, holm)| format!("{} ({})", p(one), p(holm)));
         [
-            data[seen.column].clone(),
-            methods[seen.row].clone(),
-            methods[seen.against].clone(),
-            seen.measure.name().to_owned(),
-            seen.pairs.to_string(),
-            seen.mean.map(points).unwrap_or_default(),
+            data[difference.column].clone(),
+            methods[difference.row].clone(),
+            methods[difference.against].clone(),
+            difference.measure.name().to_owned(),
+            difference.pairs.to_string(),
+            difference.mean.map(points).unwrap_or_default(),
             interval.unwrap_or_default(),
             p_values.unwrap_or_default(),
-            seen.outcome.words().to_owned(),
+            difference.outcome.words().to_owned(),
         ]
     };
     comparison.differences.iter().map(row).collect()

@@ -195,10 +195,10 @@ fn samples(run: &RunReport, summary: &RunSummary) -> String {
 
 /// Returns the metrics of a run before and after calibration.
 fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
-    let seen = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
-    let samples = seen.map_or(0, Evaluation::observations);
-    let raw = seen.map(|seen| (&seen.metrics, seen.intervals.as_ref()));
-    let calibrated = seen.and_then(|seen| seen.calibrated.as_ref());
+    let evaluation = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
+    let samples = evaluation.map_or(0, Evaluation::observations);
+    let raw = evaluation.map(|evaluation| (&evaluation.metrics, evaluation.intervals.as_ref()));
+    let calibrated = evaluation.and_then(|evaluation| evaluation.calibrated.as_ref());
     let calibrator = calibrated.map_or("none".to_owned(), |calibrated| {
         let name = match calibrated.temperature {
             Some(temperature) => format!("temperature {:.2}", temperature.value()),

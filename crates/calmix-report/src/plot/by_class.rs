@@ -176,8 +176,8 @@ fn rows(
 }
 
 fn errors(drawn: &[&ClassMetrics]) -> Drawing {
-    let most = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
-    let axis = Axis::share_up_to("misclassified samples of the class, %", most);
+    let max_error = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
+    let axis = Axis::share_up_to("misclassified samples of the class, %", max_error);
     let (mut drawing, x) = rows("Error by class", drawn, &axis, &[]);
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);

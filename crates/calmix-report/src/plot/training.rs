@@ -29,22 +29,25 @@ pub struct EvaluatedStep {
 impl TrainingCurve {
     /// Collects the evaluations in the events of a run: on the test split if any, otherwise on validation.
     pub fn of(events: &[Event]) -> Option<Self> {
-        let seen: Vec<_> = events
+        let evaluations: Vec<_> = events
             .iter()
             .filter_map(|event| match event {
-                Event::Evaluation(seen) if seen.model == EvalModel::Ema => Some(seen),
+                Event::Evaluation(evaluation) if evaluation.model == EvalModel::Ema => Some(evaluation),
                 _ => None,
             })
             .collect();
-        let split = seen.iter().map(|seen| seen.split).max()?;
+        let split = evaluations.iter().map(|evaluation| evaluation.split).max()?;
         let mut points: Vec<EvaluatedStep> = Vec::new();
         let mut samples = 0;
-        for seen in seen.iter().filter(|seen| seen.split == split) {
-            let point =
-                EvaluatedStep { step: seen.step, error: seen.metrics.error, ece_15: seen.metrics.ece_15 };
-            samples = seen.samples;
+        for evaluation in evaluations.iter().filter(|evaluation| evaluation.split == split) {
+            let point = EvaluatedStep {
+                step: evaluation.step,
+                error: evaluation.metrics.error,
+                ece_15: evaluation.metrics.ece_15,
+            };
+            samples = evaluation.samples;
             // The selected model is evaluated once more at the end.
-            points.retain(|other| other.step != seen.step);
+            points.retain(|other| other.step != evaluation.step);
             points.push(point);
         }
         points.sort_by_key(|point| point.step);

@@ -51,23 +51,23 @@ impl LabelsOf {
 
 impl Assessment {
     /// Assesses a model by an evaluation and its stored held-out labels.
-    pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
+    pub fn of(evaluation: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
         let (answered_share, trust) = trust(held_out, labels);
         let mut notes = Vec::new();
-        let Some(seen) = seen else {
+        let Some(evaluation) = evaluation else {
             let headline = "There are no metrics yet: the run has no predictions for labelled samples.";
             return Self { headline: headline.to_owned(), trust, answered_share, notes };
         };
-        let labels_in_groups = |noun: &str| counted_in_groups(seen.samples, noun, seen.groups);
-        let samples = match seen.split {
+        let labels_in_groups = |noun: &str| counted_in_groups(evaluation.samples, noun, evaluation.groups);
+        let samples = match evaluation.split {
             EvalSet::OutOfFold => {
                 format!("{}, each predicted by a head trained without it", labels_in_groups("label"))
             }
             split => format!("{} of the {} split", labels_in_groups("sample"), split.word()),
         };
-        let headline = match &seen.calibrated {
-            _ if seen.observations() < MIN_SAMPLES_TO_ASSESS => {
+        let headline = match &evaluation.calibrated {
+            _ if evaluation.observations() < MIN_SAMPLES_TO_ASSESS => {
                 format!(
                     "Too few labels: it was evaluated on {samples}; an assessment needs {MIN_SAMPLES_TO_ASSESS}."
                 )
@@ -75,17 +75,20 @@ impl Assessment {
             Some(calibrated) => {
                 format!(
                     "After calibration, {}.",
-                    confidence_against_accuracy("its", &calibrated.metrics, seen.observations())
+                    confidence_against_accuracy("its", &calibrated.metrics, evaluation.observations())
                 )
             }
-            None => format!("{}.", confidence_against_accuracy("Its", &seen.metrics, seen.observations())),
+            None => format!(
+                "{}.",
+                confidence_against_accuracy("Its", &evaluation.metrics, evaluation.observations())
+            ),
         };
-        if seen.observations() >= MIN_SAMPLES_TO_ASSESS
-            && let Some(calibrated) = &seen.calibrated
+        if evaluation.observations() >= MIN_SAMPLES_TO_ASSESS
+            && let Some(calibrated) = &evaluation.calibrated
         {
             notes.push(format!(
                 "Without calibration, {}.",
-                confidence_against_accuracy("its", &seen.metrics, seen.observations())
+                confidence_against_accuracy("its", &evaluation.metrics, evaluation.observations())
             ));
             if calibrated.evaluated_by == EvaluatedBy::CrossFit {
                 notes.push(
@@ -95,7 +98,7 @@ impl Assessment {
             }
         }
         // Heads on one vector per sample are trained in one go.
-        let after = match seen.step {
+        let after = match evaluation.step {
             0 => String::new(),
             steps => format!(", after {}", counted(steps, "training step")),
         };

@@ -107,13 +107,13 @@ impl RunReport {
             None => None,
         };
         let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
-        let seen = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
+        let evaluation = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
         let labels = match calibrator.map(|fitted| fitted.fitted_on) {
             _ if result.is_none() => LabelsOf::UnfinishedRun,
             Some(FittedOn::OutOfFold) => LabelsOf::OutOfFold,
             _ => LabelsOf::FinishedRun,
         };
-        let assessment = Assessment::of(seen, held_out, labels);
+        let assessment = Assessment::of(evaluation, held_out, labels);
         let name = std::path::absolute(folder).ok();
         let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
         let selected = result.as_ref().and_then(|result| result.finished.selected.get(&result.selection));
@@ -200,7 +200,7 @@ impl EvaluatedRun {
 /// Returns the number of labels predicted out of fold, at the latest evaluation.
 fn out_of_fold(events: &[Event]) -> u64 {
     let samples = events.iter().rev().find_map(|event| match event {
-        Event::Evaluation(seen) if seen.split == EvalSet::OutOfFold => Some(seen.samples),
+        Event::Evaluation(evaluation) if evaluation.split == EvalSet::OutOfFold => Some(evaluation.samples),
         _ => None,
     });
     samples.unwrap_or_default()
@@ -213,17 +213,23 @@ fn predicted(
     events: &[Event],
     result: Option<&RunResult>,
 ) -> Result<Option<(Predictions, ComputedIntervals)>, ReportError> {
-    let seen = |split: EvalSet| {
+    let evaluations = |split: EvalSet| {
         events.iter().rev().filter_map(move |event| match event {
-            Event::Evaluation(seen) if seen.split == split && seen.model == EvalModel::Ema => Some(seen),
+            Event::Evaluation(evaluation)
+                if evaluation.split == split && evaluation.model == EvalModel::Ema =>
+            {
+                Some(evaluation)
+            }
             _ => None,
         })
     };
     for split in [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold] {
-        for seen in seen(split).filter(|seen| result.is_none_or(|result| result.step == seen.step)) {
-            if let Some(predictions) = read::predictions_of(folder, seen)? {
-                let after = seen.calibrated.as_ref().map(|calibrated| calibrated.intervals);
-                return Ok(Some((predictions, BeforeAfter { before: seen.intervals, after })));
+        for evaluation in
+            evaluations(split).filter(|evaluation| result.is_none_or(|result| result.step == evaluation.step))
+        {
+            if let Some(predictions) = read::predictions_of(folder, evaluation)? {
+                let after = evaluation.calibrated.as_ref().map(|calibrated| calibrated.intervals);
+                return Ok(Some((predictions, BeforeAfter { before: evaluation.intervals, after })));
             }
         }
     }

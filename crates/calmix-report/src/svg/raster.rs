@@ -40,7 +40,7 @@ mod tests {
 
     /// A letter leaves dark pixels on the white background, so the embedded font was found.
     #[test]
-    fn a_image_has_letters() {
+    fn image_has_letters() {
         let mut drawing = Drawing::new("a title", 60.0, 20.0);
         let dark = |drawing: &Drawing| {
             let image = Pixmap::decode_png(&png(drawing).unwrap()).unwrap();

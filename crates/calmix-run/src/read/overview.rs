@@ -137,17 +137,18 @@ fn latest(folder: &Path) -> Result<Option<OverviewMetrics>, FileError> {
         return Ok(None);
     }
     let evaluated = |split| split != EvalSet::Labelled;
-    let events =
-        read::latest_evaluations(folder, |seen| seen.model == EvalModel::Ema && evaluated(seen.split))?;
-    let seen = events.iter().filter_map(|event| match event {
-        Event::Evaluation(seen) => Some(seen),
+    let events = read::latest_evaluations(folder, |evaluation| {
+        evaluation.model == EvalModel::Ema && evaluated(evaluation.split)
+    })?;
+    let evaluations = events.iter().filter_map(|event| match event {
+        Event::Evaluation(evaluation) => Some(evaluation),
         _ => None,
     });
-    Ok(seen.max_by_key(|seen| seen.split.precedence()).map(|seen| OverviewMetrics {
-        split: seen.split,
-        samples: seen.samples,
-        error: seen.metrics.error,
-        ece_15: seen.metrics.ece_15,
+    Ok(evaluations.max_by_key(|evaluation| evaluation.split.precedence()).map(|evaluation| OverviewMetrics {
+        split: evaluation.split,
+        samples: evaluation.samples,
+        error: evaluation.metrics.error,
+        ece_15: evaluation.metrics.ece_15,
     }))
 }
 

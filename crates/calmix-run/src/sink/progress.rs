@@ -96,23 +96,23 @@ impl<W: Write> Progress<W> {
         self.to.write_all(format!("{clear}{line}\n").as_bytes())
     }
 
-    fn remember(&mut self, seen: &Evaluation) {
+    fn remember(&mut self, evaluation: &Evaluation) {
         let better = self
             .metrics
             .as_ref()
-            .is_none_or(|(split, _)| *split == seen.split || seen.split == EvalSet::Validation);
-        if seen.model == EvalModel::Ema && seen.split != EvalSet::Labelled && better {
-            let on = if seen.split == EvalSet::Validation { "val" } else { seen.split.word() };
+            .is_none_or(|(split, _)| *split == evaluation.split || evaluation.split == EvalSet::Validation);
+        if evaluation.model == EvalModel::Ema && evaluation.split != EvalSet::Labelled && better {
+            let on = if evaluation.split == EvalSet::Validation { "val" } else { evaluation.split.word() };
             let metrics = format!(
                 "{on} error {}  {}",
-                percent(seen.metrics.error),
-                if seen.samples >= MIN_SAMPLES_FOR_ECE {
-                    format!("ECE {}", percent(seen.metrics.ece_15))
+                percent(evaluation.metrics.error),
+                if evaluation.samples >= MIN_SAMPLES_FOR_ECE {
+                    format!("ECE {}", percent(evaluation.metrics.ece_15))
                 } else {
-                    format!("gap {:>+6.1}", 100.0 * seen.metrics.confidence_gap)
+                    format!("gap {:>+6.1}", 100.0 * evaluation.metrics.confidence_gap)
                 }
             );
-            self.metrics = Some((seen.split, metrics));
+            self.metrics = Some((evaluation.split, metrics));
         }
     }
 

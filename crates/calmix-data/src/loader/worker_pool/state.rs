@@ -148,9 +148,9 @@ mod tests {
             ready
         }
 
-        fn act(&mut self, who: usize) {
+        fn act(&mut self, thread: usize) {
             let Self { state, workers, failing, is_notified, delivered } = self;
-            let Some(worker) = workers.get_mut(who) else {
+            let Some(worker) = workers.get_mut(thread) else {
                 let found = state.complete();
                 // The consumer checks again after a batch, and waits if there is none.
                 *is_notified = found.is_some();

@@ -106,21 +106,21 @@ mod tests {
     #[test]
     fn least_important_parts_go_first() {
         let all = joined(&longest()).chars().count();
-        let seen = |room| {
+        let visible = |room| {
             let line = fitted(longest(), (1, 2), room);
             assert!(line.chars().count() <= room, "{room}: {line}");
             ["step", "left", "ECE", "img/s", "loss", "used", "wait"].map(|word| line.contains(word))
         };
-        assert_eq!(seen(all + 22), [true; 7]);
+        assert_eq!(visible(all + 22), [true; 7]);
         let mut before = 7;
         for room in (0..all + 22).rev() {
-            let there = seen(room);
+            let there = visible(room);
             // If a part is left out, all less important ones are too.
             let count = there.iter().take_while(|&&is_there| is_there).count();
             assert!(there.iter().skip(count).all(|is_there| !is_there), "{room}: {there:?}");
             assert!(count <= before, "{room}");
             before = count;
         }
-        assert!(seen(42)[..2].iter().all(|&is_there| is_there));
+        assert!(visible(42)[..2].iter().all(|&is_there| is_there));
     }
 }
