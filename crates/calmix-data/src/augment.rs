@@ -46,7 +46,7 @@ pub(crate) use resize::resized;
 
 use crate::error::DataError;
 
-/// How the views of a dataset are made.
+/// The augmentation of a dataset: its weak, strong and evaluation views.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Augment {
@@ -58,7 +58,7 @@ pub struct Augment {
     pub strong: Strong,
     /// The view for evaluation.
     pub evaluation: EvalView,
-    /// How images are resized.
+    /// The filter for resizing images.
     pub filter: Filter,
 }
 

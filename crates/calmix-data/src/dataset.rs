@@ -65,8 +65,8 @@ impl Dataset {
     /// The root may be a URL.
     ///
     /// # Errors
-    /// If files are missing, a table is not the one that was prepared, byte by byte, the header contradicts itself, or a
-    /// part's path could leave the root.
+    /// If files are missing, a table differs from the prepared one, the header is inconsistent, or a part's path could leave
+    /// the root.
     pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
         let prepared = prepared.canonicalize().map_err(|error| DataError::new(prepared, error))?;
         let root = PartSource::find(root)?;

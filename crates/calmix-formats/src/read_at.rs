@@ -32,7 +32,7 @@ pub struct ReadAt {
     uses: Option<CountedUse>,
 }
 
-/// How uses of a cached file are recorded.
+/// The recording of uses of a cached file.
 #[derive(Debug)]
 struct CountedUse {
     mark_used: fn(&File),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::canvas::Canvas;
 use super::resize::Rgb;
 
-/// How the square is drawn.
+/// The kind of square to cut out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Cutout {

@@ -10,7 +10,7 @@ use crate::error::DataError;
 /// The largest size of a view: the fixed-point arithmetic of the operations supports twice this.
 pub(super) const MAX_SIZE: u32 = 1 << 14;
 
-/// How the frame of a view is drawn.
+/// The random geometry of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Geometry {

@@ -6,7 +6,7 @@ use calmix_formats::error::FormatProblem;
 
 use crate::error::DataError;
 
-/// What to do about a corrupt sample: one whose prepared bytes cannot be decoded.
+/// The policy for corrupt samples, whose prepared bytes cannot be decoded.
 ///
 /// A file that is unreadable or has changed is not a corrupt sample and always stops the loader: a run that skipped it could
 /// not be reproduced from its recipe and dataset.

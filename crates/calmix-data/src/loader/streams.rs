@@ -28,7 +28,7 @@ pub struct Training {
     pub unlabelled: SampleStream,
     /// The files of the unlabelled stream if it is shuffled in blocks; `None` to shuffle all its samples.
     pub blocks: Option<FileBlocks>,
-    /// What to do about corrupt samples.
+    /// The policy for corrupt samples.
     pub corrupt: OnCorrupt,
     /// The initial tally: zero, or the last one of a resumed run.
     pub tally: Tally,

@@ -24,7 +24,7 @@ use crate::outage::{Outage, SILENCE, Warn};
 use state::{PoolState, Task};
 use threads::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 
-/// How batches are made. Each row is a pure function of the step and the row number.
+/// The work of the pool: making batches. Each row is a pure function of the step and the row number.
 pub(super) trait Job: Send + Sync + 'static {
     /// The batch to deliver.
     type Batch: Default + Send + 'static;

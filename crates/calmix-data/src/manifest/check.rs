@@ -12,8 +12,9 @@ impl Header {
     /// Checks the consistency of the header.
     ///
     /// # Errors
-    /// If the version is another one, classes or subsets share a name or have none, a class name is too long, subsets do not follow each
-    /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is malformed.
+    /// If the format version differs, classes or subsets share a name or have none, a class name is too long, the subsets
+    /// are not contiguous from the first sample to the last, images have no pixels or too many, or the fingerprint is
+    /// malformed.
     pub fn check(&self) -> Result<(), FormatProblem> {
         check_version(self.version)?;
         if self.classes.len() >= NO_LABEL as usize {

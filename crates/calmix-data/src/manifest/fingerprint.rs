@@ -8,10 +8,10 @@ const FORM: u32 = 1;
 
 /// An incremental fingerprint: samples in the order of their ids, then the header.
 ///
-/// It is the BLAKE3 of, each number little-endian and each text after its length: the number 1, the
-/// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
-/// subsets, the side to which images were shrunk, if any were, and the BLAKE3 of the table of groups, if there are any. Paths are not part of it: a dataset that was moved or
-/// sharded again is the same dataset.
+/// It is the BLAKE3 of the following, with numbers in little-endian order and texts preceded by their length: the number 1,
+/// the number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the subsets, the
+/// side of shrunk images, if any, and the BLAKE3 of the table of groups, if any. Paths are not part of it: a dataset that
+/// was moved or resharded is still the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
     samples: blake3::Hasher,

@@ -12,7 +12,7 @@ pub const VERSION: u32 = 2;
 /// The maximum number of subsets.
 pub const MAX_SUBSETS: usize = 64;
 
-/// How the bytes of a sample encode an image or a vector.
+/// The encoding of a sample's bytes: an image or a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
@@ -54,7 +54,7 @@ pub struct Header {
     pub samples: u64,
     /// The number of files that hold samples.
     pub parts: u32,
-    /// How samples are stored.
+    /// The encoding of all samples.
     pub encoding: Encoding,
     /// The images that were shrunk; `None` if none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,16 +76,16 @@ pub struct Header {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableHashes {
-    /// Of `samples.bin`.
+    /// The hash of `samples.bin`.
     pub samples: String,
-    /// Of `parts.bin`.
+    /// The hash of `parts.bin`.
     pub parts: String,
-    /// Of `names.bin`.
+    /// The hash of `names.bin`.
     pub names: String,
-    /// Of the content and label of every sample, from which the fingerprint is computed; empty in tables of earlier versions.
+    /// The hash of the content and label of every sample, part of the fingerprint; empty in tables of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
-    /// Of `groups.bin`; empty if there are no groups.
+    /// The hash of `groups.bin`; empty if there are no groups.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub groups: String,
 }

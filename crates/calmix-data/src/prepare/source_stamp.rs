@@ -32,7 +32,7 @@ pub struct SourceStamp {
     times: String,
 }
 
-/// How a prepared dataset differs from the files.
+/// The difference between a prepared dataset and the current files.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Stale {

@@ -34,12 +34,12 @@ use super::layout::{ClassFolders, FolderLayout, GroupLevel};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// How a folder of images is read.
+/// Options for a folder of images.
 #[derive(Debug, Clone, Default)]
 pub struct FolderOptions {
-    /// How images are checked.
+    /// The checks of images.
     pub inspection: Inspection,
-    /// Which folders are splits and which are classes.
+    /// The roles of the folders: splits or classes.
     pub layout: FolderLayout,
     /// The level of folders below the root that names the [group](crate::groups) of an image, not counting split folders: 2
     /// in `CLASS/GROUP/image.jpg`, 0 for none.

@@ -23,10 +23,10 @@ use super::image_files::{ImageFiles, Origin};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// How ImageNet is read.
+/// Options for ImageNet.
 #[derive(Debug, Clone, Default)]
 pub struct ImagenetOptions {
-    /// How images are checked.
+    /// The checks of images.
     pub inspection: Inspection,
     /// The labels of a flat `val`, if they are not in the root under one of the usual names.
     pub truth: Option<PathBuf>,

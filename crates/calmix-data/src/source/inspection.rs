@@ -1,4 +1,4 @@
-//! How image files are read during preparation.
+//! Options for checking image files during preparation.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use calmix_formats::decode::DecodeLimits;
 
 use crate::prepare_progress::PrepareProgress;
 
-/// How thoroughly an image file is checked during preparation.
+/// The thoroughness of checking an image file during preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// Checks header, size and end: finds files that are not an image, truncated or too large.
@@ -20,7 +20,7 @@ pub enum Check {
 /// The number of images up to which sources decode every image by default, which takes a few minutes at most.
 pub const FULL_UP_TO: u64 = 200_000;
 
-/// How image files are read during preparation.
+/// Options for checking image files during preparation.
 #[derive(Debug, Clone, Default)]
 pub struct Inspection {
     /// The maximum size of an image.

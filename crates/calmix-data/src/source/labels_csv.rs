@@ -37,7 +37,7 @@ use crate::data_warning::DataWarning;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// What to do with images that no row names.
+/// The treatment of images that no row names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unlisted {
@@ -48,14 +48,14 @@ pub enum Unlisted {
     Unlabelled,
 }
 
-/// How a list is read.
+/// Options for a list of labels.
 #[derive(Debug, Clone, Default)]
 pub struct LabelsCsvOptions {
-    /// How images are checked.
+    /// The checks of images.
     pub inspection: Inspection,
-    /// What to do with images that no row names.
+    /// The treatment of images that no row names.
     pub unlisted: Unlisted,
-    /// Which columns are read.
+    /// The columns to read.
     pub columns: LabelColumns,
 }
 

@@ -27,10 +27,10 @@ use super::{Check, Inspection};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// How Parquet files are read.
+/// Options for Parquet files.
 #[derive(Debug, Clone, Default)]
 pub struct ParquetOptions {
-    /// How images are checked; by default only the header, because such datasets usually have many images.
+    /// The checks of images; by default only of the header, because such datasets usually have many images.
     pub inspection: Inspection,
     /// The columns of images (`path`) and labels; by default they are found by type and usual names.
     pub columns: LabelColumns,

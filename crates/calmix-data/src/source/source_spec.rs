@@ -32,7 +32,7 @@ pub enum SourceSpec {
     Stl10,
     /// A folder per class, and one for unlabelled images.
     Folder {
-        /// Which folders are splits and which are classes.
+        /// The roles of the folders: splits or classes.
         layout: FolderLayout,
         /// The shorter side to which larger images are [shrunk](crate::shrink); 0 to keep their size.
         #[serde(default)]
@@ -43,9 +43,9 @@ pub enum SourceSpec {
     },
     /// A folder of images with `labels.csv` or `metadata.csv`.
     LabelsCsv {
-        /// What to do with images that no row names.
+        /// The treatment of images that no row names.
         unlisted: labels_csv::Unlisted,
-        /// Which columns are read.
+        /// The columns to read.
         #[serde(default)]
         columns: LabelColumns,
         /// The shorter side to which larger images are shrunk, as for a folder; 0 to keep their size.
@@ -59,7 +59,7 @@ pub enum SourceSpec {
     },
     /// Images in Parquet files, as on the Hugging Face Hub.
     Parquet {
-        /// Which columns are read.
+        /// The columns to read.
         #[serde(default)]
         columns: LabelColumns,
     },

@@ -87,7 +87,7 @@ impl SplitPlan {
 pub enum HoldOut {
     /// This share, in [0, 1). Every class keeps at least one label.
     Share(f64),
-    /// By a rule.
+    /// A number given by a rule.
     Rule(HoldOutRule),
 }
 

@@ -24,7 +24,7 @@ impl Default for DecodeLimits {
     }
 }
 
-/// What is wrong with bytes that cannot be decoded to an image.
+/// Why bytes cannot be decoded to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeProblem {

@@ -271,7 +271,7 @@ fn write_all<'a>(folder: &Path, files: impl Iterator<Item = (&'a str, &'a Vec<u8
 mod tests {
     use super::*;
 
-    /// A user's folder of weights and one of a package; only the existence of files matters here.
+    /// Makes a user's folder of weights and one of a package; only the existence of files matters here.
     fn folders() -> (tempfile::TempDir, WeightsFolder) {
         let scene = tempfile::tempdir().unwrap();
         for file in [

@@ -15,11 +15,11 @@ pub(in crate::source) const TRAIN: &str = "train";
 /// The subset of images without labels.
 pub(in crate::source) const UNLABELLED: &str = "unlabelled";
 
-/// How the folders of a dataset are read.
+/// The interpretation of a dataset's folders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FolderLayout {
-    /// By their names and contents; an error if two readings are possible.
+    /// Detected from their names and contents; an error if two readings are possible.
     #[default]
     Auto,
     /// Every folder in the root is a class, whatever its name, except `unlabelled`.

@@ -12,7 +12,7 @@ use crate::manifest::NO_LABEL;
 /// The maximum number of labels: a class for each is held in memory.
 const MAX_CLASSES: usize = calmix_io::class_names::MAX_CLASSES;
 
-/// Labels and subsets, five bytes per row, and groups, four more if there are any.
+/// Labels and subsets at five bytes per row, and groups, if any, at four more.
 #[derive(Debug)]
 pub(super) struct RowLabels {
     list: Option<LabelList>,

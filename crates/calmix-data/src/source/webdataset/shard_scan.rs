@@ -17,10 +17,10 @@ use crate::source::image_files::check_image;
 use crate::source::layout::UNLABELLED;
 use crate::source::{Check, Inspection};
 
-/// How shards are read.
+/// Options for tar shards.
 #[derive(Debug, Clone, Default)]
 pub struct WebdatasetOptions {
-    /// How images are checked; by default only the header, because shards usually hold many images.
+    /// The checks of images; by default only of the header, because shards usually hold many images.
     pub inspection: Inspection,
     /// The classes in the order of their numbers; `None` for as many as occur, named by number.
     pub classes: Option<Vec<String>>,
