@@ -1,12 +1,12 @@
-//! Names of shards in braces, as in the package webdataset: `train-{000..099}.tar`, `{train,test}.tar`.
+//! Expands shard names with braces, as the package webdataset does: `train-{000..099}.tar`, `{train,test}.tar`.
 
-/// The most names that one expression may stand for.
+/// The maximum number of names that an expression may expand to.
 const MAX_NAMES: usize = 1 << 20;
 
-/// The names that `text` stands for, in order; the text itself if it has no braces.
+/// Expands `text` to names in order; a text without braces is returned unchanged.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the braces.
+/// A message that says what is wrong with the braces.
 pub(crate) fn expand(text: &str) -> Result<Vec<String>, String> {
     let Some(open) = text.find('{') else {
         return if text.contains('}') {
@@ -40,7 +40,7 @@ pub(crate) fn expand(text: &str) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// What is inside the braces and behind them; `text` begins behind the opening one.
+/// Splits `text`, which starts after the opening brace, into the content of the braces and the rest.
 fn matching(text: &str) -> Option<(&str, &str)> {
     let mut depth = 1;
     for (at, letter) in text.char_indices() {
@@ -56,7 +56,7 @@ fn matching(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The parts between commas that are in no further braces.
+/// Splits at commas outside of inner braces.
 fn top_level(text: &str) -> Vec<&str> {
     let mut depth = 0;
     text.split(move |letter| {
@@ -70,7 +70,7 @@ fn top_level(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// The numbers of `first..last`, as wide as the first one; `None` if it is not a range.
+/// Expands `first..last` to numbers as wide as the first; `None` if it is not a range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((first, last)) = text.split_once("..") else { return Ok(None) };
     if text.contains(['{', ',']) {

@@ -1,4 +1,4 @@
-//! URLs of object stores and web servers, as the user writes them.
+//! URLs of object stores and web servers, as given by the user.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::redacted::redacted;
 
-/// Bytes of the longest URL.
+/// The maximum length of a URL, in bytes.
 const MAX_URL_BYTES: usize = 4096;
 
 /// The protocol of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// Amazon S3 and everything that speaks its protocol.
+    /// Amazon S3 and stores with the same protocol.
     S3,
     /// Google Cloud Storage.
     Gs,
@@ -20,7 +20,7 @@ pub enum Scheme {
     Az,
     /// A web server.
     Https,
-    /// A web server without encryption.
+    /// A web server without TLS.
     Http,
 }
 
@@ -41,23 +41,20 @@ pub struct CloudUrl {
 }
 
 impl CloudUrl {
-    /// The URL in `path`; `None` if it is the path of a file system. A path may hold a URL, because recipes and command lines
-    /// have one field for both.
+    /// Parses the URL in `path`; `None` if it is a file system path. A path may hold a URL, because recipes and command
+    /// lines have one field for both.
     pub fn parse(path: &Path) -> Option<Self> {
         let text = path.to_str()?;
         let (start, scheme) = SCHEMES.into_iter().find(|(start, _)| text.starts_with(start))?;
         Some(Self { text: text.trim_end_matches('/').to_owned(), scheme, authority: start.len() })
     }
 
-    /// Whether `path` is a URL.
+    /// Returns whether `path` is a URL.
     pub fn is_url(path: &Path) -> bool {
         Self::parse(path).is_some()
     }
 
-    /// Refuses a URL where only a file system will do. `what` is kept there, such as "a run folder".
-    ///
-    /// # Errors
-    /// If `path` is a URL.
+    /// Refuses a URL where a file system is required; `what` is the noun for the message, such as "a run folder".
     pub fn refuse(path: &Path, what: &str) -> Result<(), FileError> {
         if !Self::is_url(path) {
             return Ok(());
@@ -66,51 +63,51 @@ impl CloudUrl {
         Err(FileError::mistake(path, problem).hint("name a folder on a local or shared file system"))
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The whole URL, without slashes at its end.
+    /// Returns the whole URL without trailing slashes.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The URL in place of a path, for messages and recipes.
+    /// Returns the URL as a path, for messages and recipes.
     pub fn to_path(&self) -> PathBuf {
         PathBuf::from(&self.text)
     }
 
-    /// The bucket, the container, or the host with its port.
+    /// Returns the bucket, the container, or the host with its port.
     pub fn authority(&self) -> &str {
         let rest = self.text.get(self.authority..).unwrap_or_default();
         rest.split_once('/').map_or(rest, |(authority, _)| authority)
     }
 
-    /// The path below the authority, without slashes at its ends.
+    /// Returns the path below the authority, without slashes at its ends.
     pub fn key(&self) -> &str {
         let rest = self.text.get(self.authority..).unwrap_or_default();
         rest.split_once('/').map_or("", |(_, key)| key.trim_matches('/'))
     }
 
-    /// The authority with its protocol, without a path.
+    /// Returns the protocol and the authority, without a path.
     pub(crate) fn base(&self) -> String {
         let length = self.authority + self.authority().len();
         self.text.get(..length).unwrap_or_default().to_owned()
     }
 
-    /// The URL of another key at the same authority.
+    /// Returns the URL of another key at the same authority.
     pub(crate) fn with_key(&self, key: &str) -> Self {
         let text = if key.is_empty() { self.base() } else { format!("{}/{key}", self.base()) };
         Self { text, scheme: self.scheme, authority: self.authority }
     }
 
-    /// Whether it is on a web server, which cannot list its files.
+    /// Returns whether it is on a web server, which cannot list files.
     pub(crate) fn is_web(&self) -> bool {
         matches!(self.scheme, Scheme::Https | Scheme::Http)
     }
 
-    /// Refuses what no request can be made from, and what holds a secret, before anything of it is printed or stored.
+    /// Refuses URLs that are unusable or contain a secret, before any part of them is printed or stored.
     ///
     /// # Errors
     /// If it has no bucket or host, a user name, a query, control characters or `..`, or is too long.
@@ -142,7 +139,7 @@ impl CloudUrl {
     }
 }
 
-/// Without user name, password, query and fragment, which only a URL has that [`check`](CloudUrl::check) refuses.
+/// Omits user name, password, query and fragment; [`check`](CloudUrl::check) refuses URLs with these.
 impl fmt::Display for CloudUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&redacted(&self.text))

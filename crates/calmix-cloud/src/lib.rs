@@ -1,7 +1,7 @@
-//! Object storage: whole shards come through a bounded cache on the local disk, and finished files go out.
+//! Object storage: whole shards are read through a bounded local cache, and finished files are uploaded.
 //!
-//! Everything here is synchronous; the async runtime of the HTTP client stays inside `store`. Without the feature `cloud`
-//! there is no client, and every URL is refused with the way to get it.
+//! The API is synchronous; the async runtime of the HTTP client is internal to `store`. Without the feature `cloud` there is
+//! no client, and every URL is refused with an explanation of how to get it.
 //!
 //! | question | module |
 //! |---|---|

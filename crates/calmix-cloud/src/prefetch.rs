@@ -1,10 +1,10 @@
-//! Shards that are fetched before they are needed, by threads of their own.
+//! Fetches shards in background threads before they are needed.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-/// Shards that are fetched at the same time.
+/// The number of shards to fetch at the same time.
 const THREADS: usize = 2;
 
 /// The queue of names, and the threads that fetch them. They end with the folder.
@@ -22,13 +22,13 @@ struct Shared {
 #[derive(Debug, Default)]
 struct PrefetchState {
     queue: VecDeque<String>,
-    /// What is in the queue or being fetched.
+    /// The names in the queue or being fetched.
     pending: HashSet<String>,
     is_closed: bool,
 }
 
 impl Prefetcher {
-    /// Starts threads that call `fetch` with each name, until it returns false.
+    /// Starts threads that call `fetch` with each name until it returns false.
     pub(crate) fn new(fetch: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let fetch = Arc::new(fetch);

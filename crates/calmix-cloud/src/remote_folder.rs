@@ -1,4 +1,4 @@
-//! The shards that a URL names, and their files on the local disk.
+//! The shards at a URL, and their local files.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::prefetch::Prefetcher;
 use crate::shard_cache::{ShardCache, mark_used};
 use crate::store::{RemoteObject, Store};
 
-/// A folder of shards (`.tar`) in object storage or on a web server, as it was when it was opened.
+/// A folder of shards (`.tar`) in object storage or on a web server, as it was when opened.
 #[derive(Debug)]
 pub struct RemoteFolder {
     url: CloudUrl,
@@ -27,22 +27,18 @@ pub struct RemoteFolder {
 }
 
 impl RemoteFolder {
-    /// Lists the shards that `url` names: those below a prefix, the one that it names, or those of its braces. Other objects are
-    /// passed.
+    /// Lists the shards at `url`: all below a prefix, a single one, or an expression with braces. Other objects are skipped.
     ///
     /// # Errors
     /// If calmix was built without the feature `cloud`, the URL cannot be used, or the server refuses or does not answer.
     pub fn open(url: &CloudUrl) -> Result<Arc<Self>, FileError> {
         url.check()?;
-        // First: without the feature there is nothing to keep.
+        // First, because without the feature there is nothing to cache.
         let store = Store::open(url)?;
         Self::listed(url, store, ShardCache::from_environment()?)
     }
 
-    /// Lists the shards as [`open`](Self::open) does, with a cache of at most `limit` bytes in `cache`.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
+    /// Lists the shards as [`open`](Self::open) does, with a cache of at most `limit` bytes in the folder `cache`.
     pub fn open_with_cache(url: &CloudUrl, cache: PathBuf, limit: u64) -> Result<Arc<Self>, FileError> {
         url.check()?;
         let store = Store::open(url)?;
@@ -67,7 +63,7 @@ impl RemoteFolder {
         } else {
             (key, store.list(key)?)
         };
-        // As files of a folder are listed, so that a dataset has the same table wherever its shards are.
+        // In the order of a local folder, so that a dataset has the same table wherever its shards are.
         objects.sort_by(|a, b| folder_order(&a.name, &b.name));
         let by_name: HashMap<String, usize> =
             objects.iter().enumerate().map(|(index, object)| (object.name.clone(), index)).collect();
@@ -78,32 +74,32 @@ impl RemoteFolder {
         Ok(Arc::new(Self { url, objects, by_name, store, cache, prefetcher: OnceLock::new() }))
     }
 
-    /// The URL of the folder.
+    /// Returns the URL of the folder.
     pub fn url(&self) -> &CloudUrl {
         &self.url
     }
 
-    /// The objects whose names are those of shards, also compressed ones, in the order of a folder.
+    /// Returns the objects named like shards, including compressed ones, in the order of a local folder.
     pub fn objects(&self) -> &[RemoteObject] {
         &self.objects
     }
 
-    /// The object of this name.
+    /// Returns the object with this name.
     pub fn object(&self, name: &str) -> Option<&RemoteObject> {
         self.by_name.get(name).and_then(|&index| self.objects.get(index))
     }
 
-    /// The URL of an object, in place of a path.
+    /// Returns the URL of an object as a path.
     pub fn path(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("{}/{name}", self.url.as_str()))
     }
 
-    /// Bytes that the cache may hold.
+    /// Returns the maximum size of the cache, in bytes.
     pub fn cache_limit(&self) -> u64 {
         self.cache.limit()
     }
 
-    /// Opens the local file of an object, which is fetched unless it is in the cache.
+    /// Opens the local file of an object, fetching it unless it is in the cache.
     ///
     /// # Errors
     /// If it cannot be fetched, has changed since the folder was opened, or the disk is full.
@@ -120,7 +116,7 @@ impl RemoteFolder {
         })
     }
 
-    /// Opens a file of the cache that is made from other bytes by `fill`, which writes `size` bytes, unless it is there.
+    /// Opens a derived file of the cache; if it is missing, `fill` writes its `size` bytes.
     ///
     /// # Errors
     /// If `fill` fails, or the disk is full.
@@ -133,14 +129,14 @@ impl RemoteFolder {
         self.cache.open_or_fetch(name, size, fill)
     }
 
-    /// Starts to fetch objects in the background, in this order. Whether that succeeds shows when they are needed.
+    /// Starts fetching objects in the background, in this order. Failures are reported when the objects are needed.
     pub fn prefetch(self: &Arc<Self>, names: Vec<String>) {
         let prefetcher = || {
             let folder = Arc::downgrade(self);
             Prefetcher::new(move |name| {
-                // The threads must not keep the folder alive: they end with it.
+                // The threads must not keep the folder alive, because they end with it.
                 let Some(folder) = folder.upgrade() else { return false };
-                // The reader that needs it fetches it again and reports the error.
+                // On failure, the reader that needs it fetches it again and reports the error.
                 let _ = folder.fetch(name);
                 true
             })
@@ -148,14 +144,14 @@ impl RemoteFolder {
         self.prefetcher.get_or_init(prefetcher).add(names);
     }
 
-    /// Counts an open file of the cache as used now.
+    /// Marks an open file of the cache as recently used.
     pub fn mark_used(file: &File) {
         mark_used(file);
     }
 
     fn cache_name(&self, object: &RemoteObject) -> String {
         let mut hash = blake3::Hasher::new();
-        // Without a version, a file of another process may be older than the object.
+        // Without a version, a file from another process may be older than the object.
         let version =
             if object.version.is_empty() { process::id().to_string() } else { object.version.clone() };
         for part in [self.url.as_str(), &object.name, &version] {
@@ -166,12 +162,12 @@ impl RemoteFolder {
     }
 }
 
-/// Whether a key has the name of a shard.
+/// Returns whether a key is named like a shard.
 fn is_shard(key: &str) -> bool {
     key.to_ascii_lowercase().ends_with(".tar")
 }
 
-/// The order in which a folder of files is listed: at each level first the files, then the folders, by their bytes.
+/// Compares paths in the order of a local folder: at each level first the files, then the folders, by their bytes.
 fn folder_order(a: &str, b: &str) -> Ordering {
     let mut left = a.split('/').peekable();
     let mut right = b.split('/').peekable();

@@ -1,7 +1,7 @@
-//! Files that are finished on the local disk and then stored as objects.
+//! Output files that are finished locally and then stored as objects.
 //!
-//! The files of an output are made in a folder of the cache and stored one by one, each when it is whole. A process
-//! that continues an output on another machine first gets back what was stored.
+//! The files of an output are written in a folder of the cache and uploaded one by one, each when it is complete. A process
+//! that continues an output on another machine first downloads the stored files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::cloud_url::CloudUrl;
 use crate::shard_cache::ShardCache;
 use crate::store::Store;
 
-/// Bytes of the largest file that is got back.
+/// The maximum size of a file to restore, in bytes.
 const MAX_RESTORED_BYTES: u64 = 1 << 30;
 
-/// An output in object storage, and the local folder in which its files are made.
+/// An output in object storage, and the local folder in which its files are written.
 #[derive(Debug)]
 pub struct RemoteOutput {
     url: CloudUrl,
     store: Store,
     /// The local folder.
     staging: PathBuf,
-    /// The folder of `url`, in which the files of the output lie.
+    /// The key of the folder of `url`, which contains the files of the output.
     key: String,
     name: String,
 }
 
 impl RemoteOutput {
-    /// The output called `url`. Its objects are `url` followed by more characters: a folder, and files beside it.
+    /// Opens the output `url`. The names of its objects start with `url`: a folder, and files beside it.
     ///
     /// # Errors
     /// If calmix was built without the feature `cloud`, or the URL cannot be written to.
@@ -63,20 +63,17 @@ impl RemoteOutput {
         &self.url
     }
 
-    /// The local path of the output.
+    /// Returns the local path of the output.
     pub fn local(&self) -> PathBuf {
         self.staging.join(&self.name)
     }
 
-    /// Whether something of the output is stored.
-    ///
-    /// # Errors
-    /// If the store does not answer.
+    /// Returns whether any object of the output is stored.
     pub fn is_stored(&self) -> Result<bool, FileError> {
         Ok(!self.stored()?.is_empty())
     }
 
-    /// Gets back what is stored and is not here, so that the output can be continued on this machine.
+    /// Downloads stored files that are missing locally, so that this machine can continue the output.
     ///
     /// # Errors
     /// If it cannot be read, or not be written here.
@@ -96,10 +93,10 @@ impl RemoteOutput {
         Ok(())
     }
 
-    /// Stores a new object for the local file `path`.
+    /// Uploads a new object for the local file `path`.
     ///
     /// # Errors
-    /// If there is one already, or the store refuses it.
+    /// If it exists already, or the store refuses it.
     pub fn create(&self, path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
         let name = self.name_of(path)?;
         if self.store.put(&format!("{}{name}", self.key), bytes, false)? {
@@ -111,19 +108,13 @@ impl RemoteOutput {
             .hint("give each process an output of its own, for example by `--shard`"))
     }
 
-    /// Stores an object for the local file `path`, in place of an earlier one.
-    ///
-    /// # Errors
-    /// If the store refuses it.
+    /// Uploads an object for the local file `path`, replacing an earlier one.
     pub fn replace(&self, path: &Path, bytes: Vec<u8>) -> Result<(), FileError> {
         let name = self.name_of(path)?;
         self.store.put(&format!("{}{name}", self.key), bytes, true).map(drop)
     }
 
-    /// Removes the local files, of which something may be left from a process that was killed.
-    ///
-    /// # Errors
-    /// If the folder cannot be made anew.
+    /// Removes the local files, including those of a killed process.
     pub fn clear_local(&self) -> Result<(), FileError> {
         self.remove_local();
         safe_open::create_folder_if_missing(&*self.staging)
@@ -131,11 +122,11 @@ impl RemoteOutput {
 
     /// Removes the local files and their folder.
     pub fn remove_local(&self) {
-        // What is left takes room, nothing more.
+        // Leftover files only take up space.
         let _ = fs::remove_dir_all(&self.staging);
     }
 
-    /// The names of the stored files, below the folder of the URL: those of the output, and nothing else.
+    /// Lists the stored files of the output by name, relative to the folder of the URL.
     fn stored(&self) -> Result<Vec<String>, FileError> {
         let all = self.store.names(self.key.trim_end_matches('/'))?;
         let is_part = |rest: &str| {

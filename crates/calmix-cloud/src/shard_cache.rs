@@ -1,9 +1,9 @@
-//! Shards on the local disk: at most as many bytes as allowed, and those that were not used for the longest time leave first.
+//! A local cache of shards with a size limit and least-recently-used eviction.
 //!
-//! A file appears when it is whole, by a rename, so a file that is there can be used. Its name is a hash of the URL, the size
-//! and the version (ETag) of the object: another version is another file. All processes of a machine share the folder;
-//! an object that several of them need at once is fetched by one. A file that leaves while a process reads it stays readable
-//! for that process until it closes the file.
+//! A file gets its name by a rename when it is complete, so an existing file can be used. The name is a hash of the URL, the
+//! size and the version (ETag) of the object: another version is another file. All processes of a machine share the folder;
+//! an object that several of them need at once is fetched by one. A file that is evicted while a process reads it stays
+//! readable for that process until it closes the file.
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,27 +15,27 @@ use std::time::{Duration, Instant, SystemTime};
 use calmix_io::error::{ErrorKind, FileError};
 use calmix_io::safe_open;
 
-/// The environment variable with the folder of the cache.
+/// The environment variable for the folder of the cache.
 pub const CACHE_FOLDER: &str = "CALMIX_SHARD_CACHE";
-/// The environment variable with the size of the cache, in GB.
+/// The environment variable for the size of the cache, in GB.
 pub const CACHE_LIMIT: &str = "CALMIX_SHARD_CACHE_GB";
 const DEFAULT_GB: f64 = 32.0;
 
-/// The extensions of whole files and of those that are being written.
+/// The extensions of complete and partial files.
 const COMPLETE: &str = "shard";
 const PARTIAL: &str = "partial";
 
-/// The interval at which a process looks whether others have finished a shard, so that one can leave.
+/// The interval for checking whether other processes have finished a shard, which can then be evicted.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a process waits for room.
+/// How long a process waits for space.
 const ROOM_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// A folder of shards.
+/// A cache folder.
 #[derive(Debug, Clone)]
 pub(crate) struct ShardCache {
     folder: PathBuf,
-    /// Bytes of all files in it.
+    /// The maximum size of all files, in bytes.
     limit: u64,
 }
 
@@ -48,7 +48,7 @@ struct Entry {
 }
 
 impl ShardCache {
-    /// The cache of this user: in the folder `CALMIX_SHARD_CACHE`, with a limit of `CALMIX_SHARD_CACHE_GB`.
+    /// Opens this user's cache, in the folder `CALMIX_SHARD_CACHE` and with the limit `CALMIX_SHARD_CACHE_GB`.
     pub(crate) fn from_environment() -> Result<Self, FileError> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let folder = set(CACHE_FOLDER).map(PathBuf::from).or_else(|| {
@@ -73,9 +73,9 @@ impl ShardCache {
         Self::new(folder, (gigabytes * 1e9) as u64)
     }
 
-    /// The cache in `folder`, which is made if it does not exist.
+    /// Opens the cache in `folder`, which is created if necessary.
     pub(crate) fn new(folder: PathBuf, limit: u64) -> Result<Self, FileError> {
-        // `create_folder_if_missing` makes one level; the levels above it are the user's.
+        // `create_folder_if_missing` creates one level; the levels above it belong to the user.
         if let Some(parent) = folder.parent() {
             fs::create_dir_all(parent).map_err(|error| FileError::new(parent, error))?;
         }
@@ -84,7 +84,7 @@ impl ShardCache {
         Ok(Self { folder, limit })
     }
 
-    /// Bytes that all its files may have together.
+    /// Returns the maximum size of all files, in bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
@@ -93,7 +93,7 @@ impl ShardCache {
         &self.folder
     }
 
-    /// The file called `name`, open; `None` if it is not there, or has another size. It counts as used now.
+    /// Opens the file `name` and marks it as used; `None` if it is missing or has another size.
     pub(crate) fn open(&self, name: &str, size: u64) -> Option<File> {
         let (file, found) = safe_open::open_owned(&*self.path(name, COMPLETE)).ok()?;
         if found != size {
@@ -103,7 +103,7 @@ impl ShardCache {
         Some(file)
     }
 
-    /// The file called `name`: from the cache, or made by `fetch`, which writes `size` bytes.
+    /// Opens the file `name` from the cache, or calls `fetch` to write its `size` bytes.
     pub(crate) fn open_or_fetch(
         &self,
         name: &str,
@@ -119,7 +119,7 @@ impl ShardCache {
             let error = FileError::limit(&self.folder, problem).hint(hint);
             return Err(error.unless_transient(ErrorKind::Mistake));
         }
-        // Held until the file is whole: whoever waits for the lock then finds the file.
+        // Held until the file is complete: a process that waits for the lock then finds the file.
         let _held = self.lock(name)?;
         if let Some(file) = self.open(name, size) {
             return Ok(file);
@@ -128,7 +128,7 @@ impl ShardCache {
         let failed = |error: io::Error| FileError::new(&partial, error);
         let mut file = self.reserve(&partial, size)?;
         let fetched = fetch(&mut file).and_then(|()| {
-            // A power failure must not leave a file that is whole by its name only.
+            // A power failure must not leave an incomplete file under the final name.
             file.sync_data().and_then(|()| fs::rename(&partial, self.path(name, COMPLETE))).map_err(failed)
         });
         if let Err(error) = fetched {
@@ -141,14 +141,14 @@ impl ShardCache {
         })
     }
 
-    /// Makes room for `size` bytes and a file that takes them.
+    /// Makes room for `size` bytes, and creates a file of that size.
     fn reserve(&self, partial: &Path, size: u64) -> Result<File, FileError> {
         let start = Instant::now();
         while start.elapsed() < ROOM_TIMEOUT {
             let held = self.lock("folder")?;
             if self.make_room(size)? {
                 let failed = |error: io::Error| FileError::new(partial, error);
-                // A file that a killed process left; a link would lead elsewhere.
+                // A file left by a killed process; a link would lead elsewhere.
                 let _ = fs::remove_file(partial);
                 let options = OpenOptions::new().read(true).write(true).create_new(true).open(partial);
                 let file = options.map_err(failed)?;
@@ -165,7 +165,7 @@ impl ShardCache {
         Err(FileError::limit(&self.folder, problem).hint(hint))
     }
 
-    /// Removes what was not used for the longest time until `size` more bytes fit. Returns whether they do: files that other
+    /// Evicts the least recently used files until `size` more bytes fit, and returns whether they do. Files that other
     /// processes are writing stay.
     fn make_room(&self, size: u64) -> Result<bool, FileError> {
         let mut entries = self.entries()?;
@@ -182,7 +182,7 @@ impl ShardCache {
         Ok(total.saturating_add(size) <= self.limit)
     }
 
-    /// Whether the process that wrote this partial file is gone.
+    /// Returns whether the process that wrote this partial file has ended.
     fn is_abandoned(&self, partial: &Path) -> bool {
         let Some(name) = partial.file_stem().and_then(|name| name.to_str()) else { return false };
         let lock = File::options().read(true).write(true).open(self.lock_path(name));
@@ -210,7 +210,7 @@ impl ShardCache {
         self.folder.join(format!("{name}.{extension}"))
     }
 
-    /// One of few lock files, which are never removed: two names may share one, and then wait for each other.
+    /// Returns one of a few lock files, which are never removed: names that share one wait for each other.
     fn lock_path(&self, name: &str) -> PathBuf {
         let start: String = name.chars().take(2).collect();
         self.folder.join(format!("{start}.lock"))
@@ -226,9 +226,9 @@ impl ShardCache {
     }
 }
 
-/// Counts an open shard as used now.
+/// Marks an open shard as recently used.
 pub(crate) fn mark_used(file: &File) {
-    // Without it the shard may leave earlier than it should.
+    // If this fails, the shard may be evicted earlier than it should.
     let _ = file.set_modified(SystemTime::now());
 }
 
@@ -242,7 +242,7 @@ mod tests {
         let file = cache.open_or_fetch(name, size as u64, |file| {
             file.write_all(&vec![name.as_bytes()[0]; size]).map_err(|error| FileError::new("x", error))
         });
-        // Times of files are compared; two files in one tick of the clock would be equal.
+        // File times are compared, so two files must not fall into one clock tick.
         thread::sleep(Duration::from_millis(20));
         file
     }
@@ -259,7 +259,7 @@ mod tests {
         let mut open = filled(&cache, "dd", 30).unwrap();
         let kept = ["aa", "bb", "cc", "dd"].map(|name| cache.open(name, 30).is_some());
         assert_eq!(kept, [true, false, true, true]);
-        // An open file stays readable after it has left.
+        // An open file stays readable after its eviction.
         filled(&cache, "ee", 100).unwrap();
         let mut bytes = Vec::new();
         open.read_to_end(&mut bytes).unwrap();
@@ -281,7 +281,7 @@ mod tests {
         let cache = ShardCache::new(folder.path().join("c"), 100).unwrap();
         let broken = cache.open_or_fetch("aa", 10, |_| Err(FileError::new("u", io::Error::other("reset"))));
         assert!(broken.is_err() && cache.entries().unwrap().is_empty());
-        // What a killed process leaves is neither used nor counted for ever.
+        // Files left by a killed process are neither used nor counted forever.
         fs::write(cache.path("aa", PARTIAL), [0; 90]).unwrap();
         assert!(cache.open("aa", 90).is_none());
         filled(&cache, "bb", 50).unwrap();

@@ -1,4 +1,4 @@
-//! The store behind a URL: a client, or a stub in a build without the feature `cloud`.
+//! The store of a URL: a client, or a stub in a build without the feature `cloud`.
 
 #[cfg(feature = "cloud")]
 mod client;
@@ -15,12 +15,12 @@ pub(crate) use disabled::Store;
 /// An object of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteObject {
-    /// Its path below the folder.
+    /// Its path relative to the folder.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Its version: the ETag, or else the time of its last change. Empty if the server states neither.
+    /// Its version: the ETag, or else the modification time. Empty if the server reports neither.
     pub version: String,
-    /// The ETag, which a request can demand.
+    /// The ETag, for conditional requests.
     pub(crate) e_tag: Option<String>,
 }

@@ -46,7 +46,7 @@ pub(crate) use resize::resized;
 
 use crate::error::DataError;
 
-/// How the views of a dataset are made.
+/// The augmentation of a dataset: its weak, strong and evaluation views.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Augment {
@@ -58,7 +58,7 @@ pub struct Augment {
     pub strong: Strong,
     /// The view for evaluation.
     pub evaluation: EvalView,
-    /// How images are resized.
+    /// The filter for resizing images.
     pub filter: Filter,
 }
 
@@ -77,12 +77,12 @@ pub struct Strong {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EvalView {
-    /// Pixels of the shorter side before the cut; if it is the size of the view, nothing is cut from a square image.
+    /// Pixels of the shorter side before the cut. If this equals the size of the view, a square image is not cropped.
     pub resize: u32,
 }
 
 impl Augment {
-    /// Bytes of a view: one each for red, green and blue, row by row.
+    /// Returns the number of bytes of a view: red, green and blue of each pixel, row by row.
     pub fn bytes(&self) -> usize {
         3 * self.size as usize * self.size as usize
     }

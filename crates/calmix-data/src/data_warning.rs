@@ -4,17 +4,17 @@ use std::fmt::{self, Display, Formatter};
 
 use calmix_io::shown::shown;
 
-/// How many examples a warning carries.
+/// The maximum number of examples in a warning.
 pub(crate) const MAX_EXAMPLES: usize = 5;
 
 /// A property of a dataset that is allowed but probably a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataWarning {
-    /// Classes with one or two samples in a subset that has labels; a class with none is among them.
+    /// Classes with fewer than three samples in a subset that has labels, including classes without any.
     FewImages {
         subset: String,
-        /// How many such classes there are.
+        /// The number of such classes.
         classes: u64,
         /// The first few such classes, each with its number of samples.
         examples: Vec<(String, u64)>,
@@ -34,20 +34,20 @@ pub enum DataWarning {
     },
     /// Samples with the same content in two subsets.
     SameInTwoSubsets {
-        /// How many distinct samples have such copies.
+        /// The number of distinct samples with such copies.
         contents: u64,
         /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
     },
-    /// Groups with labelled samples in two subsets: a test on samples of known groups is easier than one on new groups.
+    /// Groups with labelled samples in two subsets: testing on known groups is easier than testing on new ones.
     GroupsInTwoSubsets {
         groups: u64,
-        /// The first two subsets that share one.
+        /// The first two subsets that share a group.
         subsets: [String; 2],
     },
     /// Samples with the same content under two labels.
     SameUnderTwoLabels {
-        /// How many distinct samples have such copies.
+        /// The number of distinct samples with such copies.
         contents: u64,
         /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
@@ -56,13 +56,13 @@ pub enum DataWarning {
     DuplicatesNotSearched {
         /// Samples of the dataset.
         samples: u64,
-        /// The largest number of samples that is searched.
+        /// The largest number of samples that calmix searches.
         limit: u64,
     },
-    /// A class whose name other tools write for a missing label.
+    /// A class whose name other tools use for a missing label.
     MaybeMissing {
         name: String,
-        /// The samples that have it.
+        /// The number of samples in that class.
         samples: u64,
     },
     /// Classes are named, but no sample has a label.
@@ -72,21 +72,21 @@ pub enum DataWarning {
     /// Class imbalance: one class has many times the labelled samples of another.
     Uneven {
         subset: String,
-        /// The class with the most samples, and how many.
+        /// The class with the most samples, and its count.
         most: (String, u64),
-        /// The class with the fewest, and how many.
+        /// The class with the fewest samples, and its count.
         least: (String, u64),
     },
-    /// Vectors that are all zeros, which most of the time stand for samples that failed.
+    /// All-zero vectors, which usually stand for samples that failed.
     ZeroVectors {
         vectors: u64,
-        /// The first of them.
+        /// The first of these samples.
         example: String,
     },
-    /// Columns of the vectors in which all samples have the same number.
+    /// Columns of the vectors that have the same value in all samples.
     ConstantColumns {
         columns: u64,
-        /// Numbers of a vector, in all its views.
+        /// The total number of columns, over all views.
         of: u64,
     },
     /// A folder that is named like a split but contains images instead of class folders.

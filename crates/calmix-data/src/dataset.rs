@@ -1,8 +1,8 @@
-//! A prepared dataset, open: sample id → record, bytes, image, from any number of threads.
+//! An open prepared dataset: reads the record, bytes and image of a sample id from any number of threads.
 //!
-//! Memory holds only the header and a few open files; everything else is read from the disk on demand, so a
-//! billion samples need as much memory as a thousand. Bytes are checked whenever they are read: bytes that differ
-//! from those that were prepared are an error that names the part and the sample, never an image.
+//! Memory holds only the header and a few open files; everything else is read from disk on demand, so a billion samples need
+//! as much memory as a thousand. Bytes are verified at every read: if they differ from the prepared ones, the result is an
+//! error that names the part and the sample, never an image.
 
 mod local_samples;
 mod open_parts;
@@ -43,17 +43,17 @@ pub struct Dataset {
     kept: Option<LocalSamples>,
 }
 
-/// Samples of remote shards in one local file, one after the other in the order of their ids.
+/// Samples of remote shards in one local file, in the order of their ids.
 #[derive(Debug)]
 struct LocalSamples {
     ids: Vec<u64>,
-    /// Where each begins.
+    /// The offset of each sample.
     starts: Vec<u64>,
     file: ReadAt,
 }
 
 impl LocalSamples {
-    /// The place of a sample in the file.
+    /// Returns the offset of a sample in the file.
     fn find(&self, id: u64) -> Option<(&ReadAt, u64)> {
         let index = self.ids.binary_search(&id).ok()?;
         Some((&self.file, *self.starts.get(index)?))
@@ -61,12 +61,12 @@ impl LocalSamples {
 }
 
 impl Dataset {
-    /// Opens the dataset that was prepared into the folder `prepared` from files below `root`, or from the file `root`. The
-    /// root may be a URL.
+    /// Opens the dataset that was prepared into the folder `prepared` from the files below `root`, or from the file `root`.
+    /// The root may be a URL.
     ///
     /// # Errors
-    /// If files are missing, a table is not the one that was prepared, byte by byte, the header contradicts itself, or a
-    /// part's path could leave the root.
+    /// If files are missing, a table differs from the prepared one, the header is inconsistent, or a part's path could leave
+    /// the root.
     pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
         let prepared = prepared.canonicalize().map_err(|error| DataError::new(prepared, error))?;
         let root = PartSource::find(root)?;
@@ -87,37 +87,36 @@ impl Dataset {
         Ok(Self { header, samples, parts, groups, kept: None })
     }
 
-    /// The prepared folder.
+    /// Returns the prepared folder.
     pub fn folder(&self) -> &Path {
         self.parts.prepared()
     }
 
-    /// The header: everything but the records.
+    /// Returns the header: everything but the records.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The number of samples.
     pub fn len(&self) -> u64 {
         self.header.samples
     }
 
-    /// Whether the dataset has no samples.
     pub fn is_empty(&self) -> bool {
         self.header.samples == 0
     }
 
-    /// The classes by name; a label is an index into them.
+    /// Returns the classes by name; a label is an index into them.
     pub fn classes(&self) -> &[String] {
         &self.header.classes
     }
 
-    /// The fingerprint of the dataset, in hexadecimal: the same content under the same names has the same fingerprint.
+    /// Returns the fingerprint of the dataset, in hexadecimal: the same content under the same names has the same
+    /// fingerprint.
     pub fn fingerprint(&self) -> &str {
         &self.header.fingerprint
     }
 
-    /// The ids of a subset.
+    /// Returns the ids of a subset.
     ///
     /// # Errors
     /// If there is no subset of that name.
@@ -131,7 +130,7 @@ impl Dataset {
         Ok(subset.first..subset.first + subset.count)
     }
 
-    /// Where a sample is.
+    /// Returns the location of a sample.
     ///
     /// # Errors
     /// If there is no such sample, or its record cannot be read or contradicts the header.
@@ -145,15 +144,12 @@ impl Dataset {
         self.checked(id, SampleRecord::from_bytes(bytes))
     }
 
-    /// A sample's class, if it has one.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
+    /// Returns the class of a sample; `None` if it is unlabelled.
     pub fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         Ok(self.record(id)?.class())
     }
 
-    /// A file that holds samples.
+    /// Returns an entry of the table of parts.
     ///
     /// # Errors
     /// If there is no such part, or its entry cannot be read.
@@ -161,7 +157,7 @@ impl Dataset {
         self.parts.part(index)
     }
 
-    /// A part as a reader from its beginning; one in object storage is fetched unless it is in the cache.
+    /// Opens a part for reading from its beginning; a remote part is fetched unless it is in the cache.
     ///
     /// # Errors
     /// If it cannot be opened, or has another length than when it was prepared.
@@ -169,11 +165,8 @@ impl Dataset {
         Ok(ReadFrom::full(&self.parts.opened(index)?))
     }
 
-    /// The name of a sample for the user: its file or, if a file holds many, its index in its subset, as `train[7]`. Of a
-    /// vector, the file and the row in it, as `vectors.npy[7]`.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
+    /// Returns the name of a sample for messages: its file, its index in its subset (`train[7]`) if a file holds many, or
+    /// the file and row of a vector (`vectors.npy[7]`).
     pub fn sample_name(&self, id: u64) -> Result<String, DataError> {
         let record = self.record(id)?;
         let part = self.part(record.part)?;
@@ -184,7 +177,7 @@ impl Dataset {
                 part.path.strip_suffix(UNPACKED_VECTORS).filter(|_| part.unpacked).unwrap_or(&part.path);
             return Ok(format!("{file}[{row}]"));
         }
-        // A shard has a header before its first image; a file may have bytes behind its image.
+        // A shard has a header before its first image; a file may have extra bytes after its image.
         let is_own_file = self.header.encoding == Encoding::File && record.offset == 0;
         let is_whole = record.offset == 0 && u64::from(record.length) == part.length;
         if part.shrunk || (!part.unpacked && (is_own_file || is_whole)) {
@@ -199,7 +192,7 @@ impl Dataset {
         Ok(named.unwrap_or_else(|| format!("sample {id}")))
     }
 
-    /// Puts the bytes of a sample, as they were prepared, into `bytes`.
+    /// Reads the bytes of a sample into `bytes`, and verifies them.
     ///
     /// # Errors
     /// If they cannot be read, or are not the bytes that were prepared ([`FormatProblem::Changed`]).
@@ -207,7 +200,7 @@ impl Dataset {
         self.bytes_of(id, self.record(id)?, bytes)
     }
 
-    /// Appends the numbers of a sample to `numbers`: all its views, one after the other.
+    /// Appends the values of a sample to `numbers`: all its views, one after the other.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes), and if the dataset holds images.
@@ -232,17 +225,12 @@ impl Dataset {
     }
 
     /// Decodes `bytes`, the bytes of sample `id`.
-    ///
-    /// # Errors
-    /// If they are not an image.
     pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Image, DataError> {
         self.decode_shrunk(id, bytes, 0)
     }
 
-    /// Decodes a sample and shrinks it by the [rule](shrink) for large ones; `side` 0 for images as they are stored.
-    ///
-    /// # Errors
-    /// As [`image`](Self::image).
+    /// Decodes a sample and [shrinks](shrink) it to a shorter side of `side` pixels if it is larger; 0 keeps the stored
+    /// size.
     pub fn shrunk_image(&self, id: u64, side: u32) -> Result<Image, DataError> {
         let mut bytes = Vec::new();
         self.bytes(id, &mut bytes)?;
@@ -299,7 +287,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Path and location of a sample, for an error.
+    /// Returns the path and location of a sample for an error.
     fn location(&self, id: u64) -> Result<(PathBuf, String), DataError> {
         let record = self.record(id)?;
         let part = self.parts.opened(record.part)?;

@@ -1,28 +1,28 @@
-//! The default folders that calmix writes to: never inside the dataset.
+//! The default output folders, which are never inside the dataset.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use calmix_cloud::CloudUrl;
 
-/// The folder in which `runs/`, `prepared/`, `features/` and `sweeps/` are created: the working folder, as an empty path, or,
-/// if that is inside the dataset, the path to the folder that contains the dataset.
+/// Returns the folder in which `runs/`, `prepared/`, `features/` and `sweeps/` are created: the working folder (an empty
+/// path), or the parent of the dataset if the working folder is inside the dataset.
 pub fn folder_for_output(dataset: &Path) -> PathBuf {
     levels_to_leave(dataset).map(|levels| (0..levels).map(|_| "..").collect()).unwrap_or_default()
 }
 
-/// The number of levels from the working folder up to the folder that contains the dataset; `None` if it is not inside the
-/// dataset.
+/// Returns the number of levels from the working folder up to the parent of the dataset; `None` if the working folder is not
+/// inside the dataset.
 fn levels_to_leave(dataset: &Path) -> Option<usize> {
     let current = env::current_dir().ok()?.canonicalize().ok()?;
     let dataset = dataset.canonicalize().ok()?;
     let depth = current.strip_prefix(&dataset).ok()?.components().count();
-    // No folder contains a dataset that is a whole file system.
+    // A dataset that is a whole file system has no parent folder.
     dataset.parent()?;
     Some(depth + 1)
 }
 
-/// The default folder for the prepared table of a dataset.
+/// Returns the default folder of a dataset's prepared table.
 pub fn default_prepared_folder(dataset: &Path) -> PathBuf {
     if let Some(url) = CloudUrl::parse(dataset) {
         return Path::new("prepared").join(name_of(&url));
@@ -34,13 +34,13 @@ pub fn default_prepared_folder(dataset: &Path) -> PathBuf {
     folder_for_output(dataset).join("prepared").join(name)
 }
 
-/// A name for the dataset of a URL: its last folder, or else its bucket or host.
+/// Returns a name for a dataset at a URL: its last folder, or else its bucket or host.
 fn name_of(url: &CloudUrl) -> String {
     let folder = url.key().split('{').next().unwrap_or_default();
     let is_shard =
         |part: &str| Path::new(part).extension().is_some_and(|end| end.eq_ignore_ascii_case("tar"));
     let parts = folder.split('/').filter(|part| !part.is_empty() && !is_shard(part));
-    // What stands before a brace is the beginning of a file name.
+    // The text before a brace is the start of a file name.
     let is_cut = folder.len() < url.key().len() && !folder.ends_with('/');
     let mut parts: Vec<&str> = parts.collect();
     if is_cut {

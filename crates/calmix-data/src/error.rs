@@ -1,7 +1,7 @@
 //! The error of this crate: what is wrong with a dataset, where, and what to try next.
 //!
-//! A function that checks bytes without knowing their file returns a [`FormatProblem`]. It is not an error by itself, so that the
-//! compiler demands the file of it before it can reach a user.
+//! A function that checks bytes without knowing their file returns a [`FormatProblem`]. It does not implement `Error`, so
+//! the compiler makes the caller add the file before the error can reach a user.
 
 use std::any::Any;
 use std::io;
@@ -13,7 +13,7 @@ use calmix_formats::decode::DecodeProblem;
 use calmix_formats::error::{FormatError, FormatProblem};
 use calmix_io::error::{ErrorKind, FileError};
 
-/// Why a dataset cannot be prepared or read, an image not be decoded, or a batch not be made.
+/// Why a dataset cannot be prepared or read, an image decoded, or a batch made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -26,14 +26,14 @@ pub enum DataError {
     /// An image without pixels, which has no views.
     #[error("the image is empty ({width} × {height} pixels)")]
     EmptyImage { width: u32, height: u32 },
-    /// A buffer of the wrong length for a view.
+    /// A buffer whose length does not match the view.
     #[error("a view of {size} × {size} pixels needs a buffer of {expected} bytes, not {found}")]
     ViewLength {
         /// The size of the view.
         size: u32,
-        /// The length that is needed.
+        /// The required length.
         expected: usize,
-        /// The length that was given.
+        /// The actual length.
         found: usize,
     },
     /// An invalid setting of views.
@@ -69,11 +69,11 @@ pub enum DataError {
         /// The message of the panic.
         message: String,
     },
-    /// A sample is corrupt, and so is everything that could take its place.
+    /// A sample is corrupt, and so is every replacement.
     #[error("sample {id} is corrupt, and so are the {tried} samples tried in its place")]
     NoReplacement {
         id: u64,
-        /// How many others were tried.
+        /// The number of replacements that were tried.
         tried: u64,
     },
     /// More samples are corrupt than a run may skip.
@@ -91,7 +91,7 @@ pub enum DataError {
         /// Corrupt ones among them.
         skipped: u64,
     },
-    /// No worker finished a sample within the patience.
+    /// No worker finished a sample before the timeout.
     #[error("no sample was loaded for {} s; in progress: {ids:?}; check that the storage is reachable", .after.as_secs_f64())]
     Stalled {
         /// The samples that the workers are working on.
@@ -105,12 +105,12 @@ pub enum DataError {
     /// All workers ended without an error.
     #[error("all loader threads ended before the batch of step {step} was complete")]
     NoWorkers { step: u64 },
-    /// A stream that must give rows has no samples.
+    /// A stream that must deliver rows has no samples.
     #[error("the {stream} stream has no samples, but every step takes {rows} rows from it")]
     NoSamples {
-        /// Labelled or unlabelled.
+        /// The stream: `labelled` or `unlabelled`.
         stream: &'static str,
-        /// Rows that a group takes in a step.
+        /// Rows per group and step.
         rows: u32,
     },
     /// A batch whose rows cannot be divided into equal micro-batches.
@@ -119,14 +119,14 @@ pub enum DataError {
          train.batch and train.ratio so that train.micro_batches divides both batches"
     )]
     UnevenBatch {
-        /// Labelled or unlabelled.
+        /// The stream: `labelled` or `unlabelled`.
         stream: &'static str,
-        /// Rows that a group takes in a step.
+        /// Rows per group and step.
         rows: u32,
-        /// Micro-batches of a group.
+        /// Micro-batches per group.
         micro_batches: u32,
     },
-    /// Some micro-batches would have no unlabelled sample.
+    /// There are fewer unlabelled samples than micro-batches.
     #[error(
         "{samples} unlabelled samples are too few for {micro_batches} micro-batches, which need one each; choose smaller \
          train.groups or train.micro_batches"
@@ -134,13 +134,13 @@ pub enum DataError {
     TooFewUnlabelled {
         /// Samples of the unlabelled stream.
         samples: u64,
-        /// Micro-batches of a step.
+        /// Micro-batches per step.
         micro_batches: u64,
     },
-    /// A micro-batch that a step does not have.
+    /// A micro-batch number beyond those of a step.
     #[error("there is no micro-batch {} in group {}", .0.index, .0.group)]
     NoSuchMicroBatch(MicroBatch),
-    /// A batch that no memory can hold.
+    /// A batch that does not fit into memory.
     #[error("a batch of {rows} rows of {bytes} bytes is too large")]
     TooLarge {
         /// Rows of the batch.
@@ -154,7 +154,7 @@ pub enum DataError {
 }
 
 impl From<DataError> for FormatProblem {
-    /// Drops the file, for an error about another file that it makes unusable.
+    /// Drops the file name, for an error about another file that this one makes unusable.
     fn from(error: DataError) -> Self {
         match error {
             DataError::File(FormatError { problem, .. }) | DataError::View { problem, .. } => problem,
@@ -193,7 +193,7 @@ impl DataError {
         Self::File(FormatError::limit(path, what))
     }
 
-    /// Returns an error about bytes that are not those that were written.
+    /// Returns an error about bytes that differ from the written ones.
     pub fn changed(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Self::File(FormatError::changed(path, what))
     }
@@ -203,7 +203,7 @@ impl DataError {
         Self::File(FormatError::content(path, what))
     }
 
-    /// Adds where in the file the problem is.
+    /// Adds the location within the file.
     #[must_use]
     pub fn at(self, at: impl Into<String>) -> Self {
         match self {
@@ -233,7 +233,7 @@ impl DataError {
         }
     }
 
-    /// Makes the problem with the file a violation of its format, in these words.
+    /// Turns the problem into a violation of the file format, described by `words`.
     #[must_use]
     pub(crate) fn with_format(mut self, words: impl FnOnce(&FormatProblem) -> String) -> Self {
         if let Self::File(FormatError { problem, .. }) = &mut self {
@@ -242,7 +242,7 @@ impl DataError {
         self
     }
 
-    /// Returns the file or folder that cannot be used, if the error is about one.
+    /// Returns the file or folder that the error is about, if any.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(error) => Some(&error.path),
@@ -251,7 +251,7 @@ impl DataError {
         }
     }
 
-    /// Returns what is wrong with the file or the sample, if the error is about one.
+    /// Returns the problem of the file or sample, if the error is about one.
     pub fn problem(&self) -> Option<&FormatProblem> {
         match self {
             Self::File(FormatError { problem, .. }) | Self::View { problem, .. } => Some(problem),
@@ -265,14 +265,13 @@ impl DataError {
         self.kind() == ErrorKind::Transient
     }
 
-    /// Returns whether the file could not be read because of the device, the network or its permissions. The content of the
-    /// file may then be fine.
+    /// Returns whether the device, the network or permissions prevented reading. The content of the file may then be intact.
     pub(crate) fn is_storage_failure(&self) -> bool {
         matches!(self, Self::File(error) if error.is_storage_failure())
     }
 
-    /// Returns what to do about it. A file that cannot be used is a mistake, unless the storage failed; so is what a loader
-    /// finds before its first batch. A sample that cannot be read is found on the way.
+    /// Classifies the error. An unusable file is a mistake unless the storage failed, and so is an error that a loader
+    /// raises before its first batch; an unreadable sample is a failure during the run.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::File(error) => error.kind(),
@@ -288,7 +287,7 @@ impl DataError {
         }
     }
 
-    /// A panic that was caught while a worker was working on `id`.
+    /// Returns the error for a worker that panicked while working on `id`.
     pub(crate) fn panicked(id: u64, panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,15 +1,15 @@
 //! Groups of samples that are not independent of each other: those of one patient, video, site or writer.
 //!
-//! The user names them in a column `group` of the labels, or by a level of folders. Samples of one group are never on both sides
-//! of a split that calmix draws. A sample without a group is a group of its own.
+//! The user names them in a column `group` of the labels, or by a level of folders. A split that calmix draws never
+//! separates the samples of a group. A sample without a group forms its own group.
 
 use std::collections::HashMap;
 
 /// Marks a sample without a group in the table.
 pub const NO_GROUP: u32 = u32::MAX;
 
-/// Numbers the groups of a list of samples from 0, in the order of their first sample. A sample without a group gets a number of
-/// its own. Empty if no two samples are in one group: every sample then stands alone.
+/// Numbers the groups of these samples from 0, in order of first occurrence. A sample without a group gets its own number.
+/// Returns an empty list if no two samples share a group.
 ///
 /// ```
 /// use calmix_data::groups::group_numbers;
@@ -32,9 +32,9 @@ pub fn group_numbers(groups: &[Option<u32>]) -> Vec<u32> {
     if next as usize == numbers.len() { Vec::new() } else { numbers }
 }
 
-/// The number of different groups of `samples` samples with these [`group_numbers`].
+/// Returns the number of distinct groups of `samples` samples with these [`group_numbers`].
 pub fn group_count(numbers: &[u32], samples: usize) -> u64 {
-    // Numbers are dense.
+    // The numbers are dense.
     numbers.iter().max().map_or(samples as u64, |&last| u64::from(last) + 1)
 }
 

@@ -1,8 +1,8 @@
-//! Images to predict, one after the other: files, folders, WebDataset's shards, also in object storage, and lists of them.
+//! A list of images to predict: files, folders, WebDataset shards, URLs of object storage, and lists of paths.
 //!
-//! Nothing is prepared, and memory holds only the names of one folder per level, so a list may have any length. The
-//! order is fixed: paths as they are given, the files below a folder in the order of the bytes of their paths, the
-//! members of a tar in archive order. What cannot be read keeps its place in that order.
+//! Nothing is prepared, and memory holds only the names of one folder per level, so a list may have any length. The order is
+//! fixed: paths in the order given, files below a folder in byte order of their paths, members of a tar in archive order. An
+//! unreadable image keeps its place in that order.
 
 mod bad_file;
 mod listed_image;
@@ -22,22 +22,22 @@ pub use listed_image::ListedImage;
 use pending::PendingImages;
 pub use shard_file::FileShard;
 
-/// The images of paths and lists, in order.
+/// An iterator over the images of paths and lists, in order.
 #[derive(Debug, Default)]
 pub struct ImageList {
-    /// The innermost folder or tar is the last one.
+    /// Open sources; the innermost folder or tar is the last.
     open: Vec<PendingImages>,
     /// Why the list ended early.
     failure: Option<DataError>,
 }
 
 impl ImageList {
-    /// The images of these paths: files, folders and WebDataset's shards (`.tar`).
+    /// Lists the images of these paths: files, folders and WebDataset shards (`.tar`).
     pub fn of_paths(paths: Vec<PathBuf>) -> Self {
         Self { open: vec![PendingImages::Paths(paths.into_iter(), None)], failure: None }
     }
 
-    /// The images of paths that stand in a list, one per line.
+    /// Lists the images of the paths in a text, one per line.
     pub fn of_lines(lines: Box<dyn BufRead + Send>) -> Self {
         Self { open: vec![PendingImages::Lines(lines, None)], failure: None }
     }
@@ -49,7 +49,7 @@ impl ImageList {
         others
     }
 
-    /// Leaves only the images whose files are in `shard`; the other files are not opened.
+    /// Keeps only the images whose files are in `shard`; other files are not opened.
     #[must_use]
     pub fn only(mut self, shard: FileShard) -> Self {
         for pending in &mut self.open {
@@ -58,7 +58,7 @@ impl ImageList {
         self
     }
 
-    /// Why the list ended early: an object store failed. Whoever reads a list to its end has to ask.
+    /// Returns why the list ended early: an object store failed. The caller must check this after the last image.
     pub fn take_failure(&mut self) -> Option<DataError> {
         self.failure.take()
     }
@@ -89,29 +89,29 @@ impl Iterator for ImageList {
     }
 }
 
-/// A part of a list, as a loader reads it.
+/// A part of a list, as the source of a loader.
 #[derive(Debug)]
 pub struct ListedImages {
     /// The images; an id is an index into them.
     pub images: Vec<ListedImage>,
-    /// Images may be decoded to a fraction of their size that is at least this; [`u32::MAX`] for whole ones.
+    /// The minimum shorter side when decoding at reduced size; [`u32::MAX`] to decode at full size.
     side: u32,
-    /// The shorter side to which larger images are shrunk, as those that the model trained on were; 0 for none.
+    /// The shorter side to which larger images are shrunk, as at training; 0 to keep their size.
     shrink: u32,
     failing: FailingFiles,
 }
 
 impl ListedImages {
-    /// These images, decoded to a fraction of their size that is at least `side` ([`u32::MAX`] for whole ones) and shrunk to a
-    /// shorter side of `shrink` pixels (0 for none).
+    /// Makes a source of these images, with the minimum shorter side for decoding at reduced size ([`u32::MAX`] for full
+    /// size) and the shorter side of shrunk images (0 to keep their size).
     pub fn new(images: Vec<ListedImage>, side: u32, shrink: u32) -> Self {
         Self { images, side, shrink, failing: FailingFiles::default() }
     }
 }
 
 impl ImageSource for ListedImages {
-    /// An image that is missing, changed or not allowed does not end the list: without a prepared table it contradicts
-    /// nothing. The same holds for a bad sector, once waiting for the storage is over and the loader tries it again.
+    /// Decodes an image. A missing, changed or forbidden image does not end the list, because there is no prepared table
+    /// that it contradicts. Neither does a bad sector, once the loader has finished waiting for the storage.
     fn image(&self, id: u64) -> Result<Image, DataError> {
         let none = || DataError::content("", format!("there is no image {id}"));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;

@@ -1,9 +1,9 @@
 //! Worker threads that prefetch batches and deliver them in step order, with the same bytes for any number of workers.
 //!
-//! A row of a batch is a pure function of the recipe, the step and the row: [`order`](calmix_core::order) chooses the
-//! sample, [`Views`] make its views. Each worker takes a few rows at a time, and rows may finish in any order.
-//! The loader delivers a batch once all its rows are complete and the batch of the step before was delivered. At most
-//! [`Workers::prefetch`] batches are being made or are waiting. Dropping a batch returns its memory to the loader.
+//! Each row of a batch is a pure function of the recipe, the step and the row: [`order`](calmix_core::order) chooses the
+//! sample, [`Views`] makes its views. A worker takes a few rows at a time, and rows may finish in any order. The loader
+//! delivers a batch when all its rows are complete and the previous batch was delivered. At most [`Workers::prefetch`]
+//! batches are in progress or waiting. Dropping a batch returns its memory to the loader.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -71,9 +71,9 @@ use worker_pool::WorkerPool;
 
 /// The batches of a training run, step by step.
 ///
-/// The iterator ends after the last step, or after the first error. Temporarily unavailable storage is not an error: workers
-/// wait for it. Dropping the loader stops the workers: each finishes the sample it is working on, and the drop waits for
-/// that; a worker that hangs is left behind.
+/// The iterator ends after the last step or the first error. Temporarily unavailable storage is not an error: workers wait
+/// for it. Dropping the loader stops the workers and waits until each has finished its current sample; a worker that hangs
+/// is left behind.
 #[derive(Debug)]
 pub struct Loader {
     pool: WorkerPool<TrainingJob>,
@@ -92,15 +92,15 @@ impl Loader {
         Ok(Self { pool: WorkerPool::start(job, workers, tally)? })
     }
 
-    /// Sets the callback for warnings: that the storage is unavailable, and that it is available again.
+    /// Sets the callback for warnings about unavailable storage and its recovery.
     #[must_use]
     pub fn warning(self, warn: Warn) -> Self {
         self.pool.set_warn(warn);
         self
     }
 
-    /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is called ten times per second, returns true
-    /// before: then [`DataError::Interrupted`], and the loader ends.
+    /// Returns the next batch as [`next`](Iterator::next) does, unless `stop` returns true first; `stop` is polled ten times
+    /// per second. Then the result is [`DataError::Interrupted`], and the loader ends.
     pub fn next_unless(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
@@ -108,12 +108,12 @@ impl Loader {
         self.pool.next(stop)
     }
 
-    /// The counters so far.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> Counters {
         self.pool.counters()
     }
 
-    /// How many samples were read and skipped up to the last delivered batch.
+    /// Returns the number of samples read and skipped up to the last delivered batch.
     pub fn tally(&self) -> Tally {
         self.pool.tally()
     }

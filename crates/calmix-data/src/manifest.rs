@@ -1,9 +1,8 @@
-//! A dataset as one table: sample id → where its bytes are, their checksum, and its class.
+//! A dataset as one table: the location, checksum and class of every sample id.
 //!
-//! Every source, from CIFAR's binary files to shards of tar, is reduced to this table by
-//! [`prepare`](crate::prepare); everything after it (splits, order, loading) uses only the table. Ids are dense:
-//! sample n is row n. The table is a file of fixed records that is read in place, so a billion samples need no
-//! more memory than a thousand.
+//! [`prepare`](crate::prepare) reduces every source, from CIFAR's binary files to tar shards, to this table; all later
+//! stages (splits, order, loading) use only the table. Ids are dense: sample n is row n. The table is a file of fixed-size
+//! records that is read in place, so a billion samples need no more memory than a thousand.
 //!
 //! A prepared dataset is a folder:
 //!

@@ -1,4 +1,4 @@
-//! Unavailable storage: readers wait for it, and the user is warned once per outage.
+//! Waiting for unavailable storage, with one warning per outage.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use calmix_io::transient::BackOff;
 /// Receives warnings for the user, from any thread.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The time without a finished row, for whatever reason, after which the user is warned.
+/// How long no row may finish, for any reason, before the user is warned.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// Whether the user has been warned that the storage is unavailable.
@@ -32,7 +32,7 @@ impl Outage {
         let _ = self.warn.set(warn);
     }
 
-    /// Warns of a failed read that will be tried again.
+    /// Warns of a failed read that will be retried.
     pub(crate) fn failed(&self, error: &dyn Display, back_off: &BackOff) {
         if back_off.waited() >= BackOff::WARN_AFTER {
             self.warn_once(&format!(
@@ -42,7 +42,7 @@ impl Outage {
         }
     }
 
-    /// Warns that no row was finished for a while.
+    /// Warns that no row has finished for a while.
     pub(crate) fn silent(&self, ids: &[u64], patience: Duration) {
         self.warn_once(&format!(
             "no sample was loaded for {} s; in progress: {ids:?}; waiting for the storage, up to {} s",

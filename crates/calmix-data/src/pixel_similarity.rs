@@ -1,35 +1,37 @@
-//! Whether two images are copies of each other by their pixels: flipped, brighter, shifted, or one a crop of the other.
+//! Detects copies of an image by pixels: flipped, brighter, shifted or cropped ones.
 //!
-//! Both are compared as small grey images, by the largest normalised cross-correlation over places, scales and flips. It does
-//! not change with brightness and contrast, and distinct photos seldom reach it. Drawings do: most images of a handwritten digit
-//! correlate above 0.9 with another one of that digit, so that this comparison alone does not make two images copies.
+//! Both images are compared as small grey thumbnails, by the largest normalised cross-correlation over shifts, scales and
+//! flips. It is invariant to brightness and contrast, and distinct photos seldom reach the threshold. Drawings do: most
+//! images of a handwritten digit correlate above 0.9 with another image of that digit, so this comparison alone does not
+//! prove that two images are copies.
 
 use calmix_core::lanes;
 use calmix_formats::image::Image;
 
 use crate::augment::{Filter, resized};
 
-/// Pixels of a side of the images that are compared.
+/// The side of the thumbnails, in pixels.
 pub const SIDE: usize = 32;
-/// The sides to which an image is shrunk in search of its place in another, from the whole to a crop of three quarters.
+/// The sides to which a thumbnail is shrunk when it is searched for in another: from nearly the whole to a crop of three
+/// quarters.
 const CROPS: [usize; 5] = [30, 28, 26, 25, 24];
-/// The most pixels by which images are shifted against each other: an eighth of a side.
+/// The maximum shift between two images: an eighth of a side.
 const SHIFT: isize = 4;
-/// The correlation from which images are copies.
+/// The minimum correlation of copies.
 const MIN_CORRELATION: f64 = 0.9;
-/// The least standard deviation of the grey values of a region that is compared, of 255: a plain region is similar to any other.
+/// The minimum standard deviation of the grey values (of 255) in a compared region: a plain region is similar to any other.
 const MIN_DEVIATION: f64 = 2.0;
 
-/// An image as it is compared with others.
+/// A thumbnail for comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GreyThumbnail {
     side: usize,
     pixels: Vec<f32>,
-    /// The sum of all pixels above and to the left of each corner, and that of their squares.
+    /// Summed-area tables of the pixels and of their squares.
     sums: Vec<[f64; 2]>,
 }
 
-/// A part of an image: its top left corner, and its height and width.
+/// A rectangle of a thumbnail: its top left corner, height and width.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     top: usize,
@@ -60,7 +62,7 @@ impl GreyThumbnail {
         Self { side, pixels, sums }
     }
 
-    /// Whether two images are copies, of which either may be the original.
+    /// Returns whether two images are copies of each other.
     pub fn is_copy_of(&self, other: &Self) -> bool {
         let flipped = other.flipped();
         let mut pairs = [(self, other), (self, &flipped)].into_iter();
@@ -72,7 +74,7 @@ impl GreyThumbnail {
         Self::new(self.side, rows.flat_map(|row| row.iter().rev()).copied().collect())
     }
 
-    /// The image with a smaller side, each pixel the mean of the area that it covers.
+    /// Shrinks the thumbnail; each pixel is the mean of the area that it covers.
     fn shrunk(&self, side: usize) -> Self {
         let shrunk_rows = self.pixels.chunks_exact(SIDE).map(|row| shrunk_line(row.iter().copied(), side));
         let rows: Vec<f32> = shrunk_rows.flatten().collect();
@@ -86,7 +88,7 @@ impl GreyThumbnail {
         Self::new(side, pixels)
     }
 
-    /// The mean and the variance of the pixels of a region.
+    /// Returns the mean and the variance of a region.
     fn moments(&self, region: Region) -> [f64; 2] {
         let Region { top, left, height, width } = region;
         let corner = |row: usize, column: usize| self.sums[row * (self.side + 1) + column];
@@ -102,14 +104,14 @@ impl GreyThumbnail {
         [mean, square - mean * mean]
     }
 
-    /// The pixels of a region, row by row.
+    /// Iterates over the pixels of a region, row by row.
     fn rows(&self, region: Region) -> impl Iterator<Item = &[f32]> {
         let Region { top, left, height, width } = region;
         self.pixels.chunks_exact(self.side).skip(top).take(height).map(move |row| &row[left..left + width])
     }
 }
 
-/// Whether what two images have in common is the same, if one is shifted against the other.
+/// Returns whether the overlap of two images correlates at some shift.
 fn is_shifted(a: &GreyThumbnail, b: &GreyThumbnail) -> bool {
     let mut shifts = (-SHIFT..=SHIFT).flat_map(|down| (-SHIFT..=SHIFT).map(move |right| [down, right]));
     shifts.any(|[down, right]| {
@@ -125,7 +127,7 @@ fn is_shifted(a: &GreyThumbnail, b: &GreyThumbnail) -> bool {
     })
 }
 
-/// Whether an image is a part of the other.
+/// Returns whether an image is a crop of the other.
 fn is_crop(crop: &GreyThumbnail, whole: &GreyThumbnail) -> bool {
     CROPS.iter().any(|&side| {
         let small = crop.shrunk(side);
@@ -138,7 +140,7 @@ fn is_crop(crop: &GreyThumbnail, whole: &GreyThumbnail) -> bool {
     })
 }
 
-/// The correlation of the pixels of two regions of one size; 0 if one of them is plain.
+/// Returns the correlation of two regions of the same size; 0 if one of them is plain.
 fn correlation(a: &GreyThumbnail, in_a: Region, b: &GreyThumbnail, in_b: Region) -> f64 {
     let [mean_a, variance_a] = a.moments(in_a);
     let [mean_b, variance_b] = b.moments(in_b);
@@ -150,10 +152,10 @@ fn correlation(a: &GreyThumbnail, in_a: Region, b: &GreyThumbnail, in_b: Region)
     (mean - mean_a * mean_b) / libm::sqrt(variance_a * variance_b)
 }
 
-/// A line of [`SIDE`] pixels with fewer of them.
+/// Shrinks a line of [`SIDE`] pixels to `length` pixels.
 fn shrunk_line(line: impl Iterator<Item = f32>, length: usize) -> Vec<f32> {
     let mut shrunk = vec![0.0; length];
-    // In units of a SIDE-th of a pixel of the result, a pixel of the line has the length of the result.
+    // In units of 1/SIDE of a result pixel, a source pixel has the length `length`.
     for (n, pixel) in line.enumerate() {
         let start = n * length;
         let end = start + length;
@@ -175,7 +177,7 @@ mod tests {
 
     const WIDE: u32 = 96;
 
-    /// A photo-like image: overlapping discs of random grey values.
+    /// Makes a photo-like image: overlapping discs with random grey values.
     fn photo(seed: u64) -> Image {
         let mut stream = Seed(seed).stream(Domain::Init, 0, 0);
         let mut image = Image::filled(WIDE, WIDE, [120; 3]);
@@ -194,7 +196,7 @@ mod tests {
         image
     }
 
-    /// A part of an image, as large as it again.
+    /// Crops an image and enlarges the crop to the original size.
     fn crop(image: &Image, [top, left]: [u32; 2], side: u32) -> Image {
         let mut pixels = Vec::new();
         for row in top..top + side {

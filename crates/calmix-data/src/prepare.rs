@@ -1,4 +1,4 @@
-//! From files as they are published to a [prepared dataset](crate::manifest), with a summary of what was found.
+//! Turns published files into a [prepared dataset](crate::manifest), with a summary of the scan.
 
 mod duplicates;
 mod findings;
@@ -34,7 +34,7 @@ use crate::source::{
     svhn, vectors, webdataset, webvision,
 };
 
-/// The interval at which the stop flag is checked and progress is sent.
+/// The interval for checking the stop flag and sending progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.
@@ -49,11 +49,8 @@ pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report
     prepare_watched(source, root, target, None, Arc::default())
 }
 
-/// Prepares as [`prepare`] does, and counts the files read in `progress`. With a folder for `scans`, a preparation of shards
-/// that was killed continues with those that it has not read.
-///
-/// # Errors
-/// As [`prepare`].
+/// Prepares as [`prepare`] does, and counts the files read in `progress`. If `scans` is a folder, a killed preparation of
+/// shards continues with the shards that it has not read.
 pub fn prepare_watched(
     source: &SourceSpec,
     root: &Path,
@@ -83,14 +80,11 @@ pub fn prepare_watched(
     Ok(report)
 }
 
-/// Prepares the files below `root` into `target`, unless `stop` becomes true first. `progress` receives the files read so far,
-/// and how many there are once they are counted. Returns `None` if it was stopped.
+/// Prepares the files below `root` into `target`, unless `stop` becomes true first. `progress` receives the number of files
+/// read so far, and the total once it is known. Returns `None` if it was stopped.
 ///
-/// A thread does it in a temporary folder: even if the thread waits for a disk or a network, this function returns soon
-/// after the stop, and the end of the process ends the thread.
-///
-/// # Errors
-/// If the dataset cannot be read, or the table cannot be written.
+/// The work is done by a thread in a temporary folder: even if the thread waits for a disk or a network, this function
+/// returns soon after the stop, and the end of the process ends the thread.
 pub fn prepare_interruptibly(
     source: &SourceSpec,
     root: &Path,
@@ -101,7 +95,7 @@ pub fn prepare_interruptibly(
 ) -> Result<Option<Report>, DataError> {
     let scratch = scratch_beside(target)?;
     let prepared = scratch.path().join("prepared");
-    // Kept until the table is there: a preparation of shards that is stopped or killed continues.
+    // Kept until the table exists, so that a stopped or killed preparation of shards can continue.
     let scans = parent_of(target)
         .join(format!(".scanned-{}", target.file_name().unwrap_or_default().to_string_lossy()));
     let counter = Arc::new(PrepareProgress::default());
@@ -123,7 +117,7 @@ pub fn prepare_interruptibly(
             Ok(report) => {
                 let report = report?;
                 rename_folder(&prepared, target).map_err(|error| DataError::new(target, error))?;
-                // There is none for most sources.
+                // Most sources have no such folder.
                 let _ = fs::remove_dir_all(&scans);
                 return Ok(Some(report));
             }
@@ -136,7 +130,7 @@ pub fn prepare_interruptibly(
                 progress(files, (total > 0).then_some(total));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                // The thread panicked, and its message is on standard error.
+                // The thread panicked and printed its message to standard error.
                 let _ = thread.join();
                 let error = io::Error::other("preparing the dataset failed");
                 return Err(DataError::new(root, error));

@@ -1,22 +1,22 @@
-//! Progress of a preparation, readable from another thread.
+//! The progress of a preparation, readable from another thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::outage::{Outage, Warn};
 
-/// The number of image files, or of rows of vectors, read so far and in total. Sources of published files leave both at zero:
-/// they take seconds.
+/// The number of image files or rows of vectors read so far, and the total. Sources of published files leave both at zero,
+/// because they take only seconds.
 #[derive(Debug, Default)]
 pub struct PrepareProgress {
     done: AtomicU64,
     total: AtomicU64,
-    /// How often each is read, if more than once.
+    /// The number of passes over the items.
     passes: AtomicU64,
     outage: Outage,
 }
 
 impl PrepareProgress {
-    /// Files read so far, and files in total; the total is 0 until they have been counted.
+    /// Returns the number of files read so far, and the total; the total is 0 until they have been counted.
     pub fn now(&self) -> (u64, u64) {
         let passes = self.passes.load(Ordering::Relaxed).max(1);
         (self.done.load(Ordering::Relaxed) / passes, self.total.load(Ordering::Relaxed))
@@ -35,7 +35,7 @@ impl PrepareProgress {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// As [`expect`](Self::expect), of what is read twice.
+    /// Sets the total as [`expect`](Self::expect) does, for items that are read twice.
     pub(crate) fn expect_twice(&self, total: u64) {
         self.passes.store(2, Ordering::Relaxed);
         self.expect(total);

@@ -1,11 +1,11 @@
-//! A list of samples of a dataset by their paths, as `calmix predict` writes them: the column `path` of a Parquet file, of a
-//! folder of Parquet files or of a CSV file.
+//! A list of samples given by path, as `calmix predict` writes them: the column `path` of a Parquet file, a folder of
+//! Parquet files, or a CSV file.
 //!
-//! A path names a sample if it leads to it from the dataset's folder, from the current folder, or from the root of the file
-//! system; at a URL, if it begins with that URL. The image of a tar is the path of the tar, a slash and the name of the member.
-//! The table of a dataset does not keep the names of members, so the headers of those tars that the list names are read.
+//! A path names a sample if it leads there from the dataset's folder, the current folder or the file system root; for a URL,
+//! if it starts with that URL. An image in a tar is named by the path of the tar, a slash and the name of the member. The
+//! table does not store member names, so the headers of the listed tars are read.
 //!
-//! Memory holds a hash of each path of the list and nothing of the dataset, which may be much longer.
+//! Memory holds a hash per path of the list, and nothing of the dataset, which may be much larger.
 
 mod path_candidates;
 mod path_list;
@@ -23,18 +23,18 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::Encoding;
 
-/// Marks a path that no sample has.
+/// Marks a path without a sample.
 const NO_SAMPLE: u64 = u64::MAX;
 
-/// The samples that a list names.
+/// The samples named by a list.
 #[derive(Debug)]
 pub struct SampleList {
     list: PathList,
-    /// Ids, ascending, each with the row that names it first.
+    /// The ids in ascending order, each with the first row that names it.
     samples: Vec<(u64, u64)>,
 }
 
-/// A reading of a path of the list: the hash of the name that a sample would have.
+/// A possible meaning of a path: the hash of a sample name.
 #[derive(Debug, Clone, Copy)]
 struct NamedRow {
     name: [u8; 16],
@@ -43,8 +43,8 @@ struct NamedRow {
 }
 
 impl SampleList {
-    /// Finds the samples of `dataset`, whose files are below `root`, that the list at `path` names. A sample that is named
-    /// twice is in it once.
+    /// Finds the samples of `dataset`, with its files below `root`, that are named by the list at `path`. A sample that is
+    /// named twice occurs once.
     ///
     /// # Errors
     /// If the list cannot be read, is empty, names anything but samples of the dataset, or a path of it could be two of
@@ -84,7 +84,7 @@ impl SampleList {
         named.sort_unstable_by_key(|named| (named.row, named.id));
         let mut samples = Vec::with_capacity(named.len());
         for of_row in named.chunk_by(|a, b| a.row == b.row) {
-            // At least one: a chunk is not empty. Readings that are not samples come last.
+            // A chunk is not empty. Meanings that are not samples sort last.
             let (Some(first), Some(last)) = (of_row.first(), of_row.last()) else { continue };
             if first.id == NO_SAMPLE {
                 return Err(unknown(&list, first.row, &list.text(first.row)?, &candidates, &names));
@@ -99,23 +99,23 @@ impl SampleList {
         Ok(Self { list, samples })
     }
 
-    /// Ids, ascending, each with the row that names it first.
+    /// Returns the ids in ascending order, each with the first row that names it.
     pub fn samples(&self) -> &[(u64, u64)] {
         &self.samples
     }
 
-    /// The file or folder of the list.
+    /// Returns the file or folder of the list.
     pub fn path(&self) -> &Path {
         self.list.path()
     }
 
-    /// The error for a row of the list.
+    /// Returns the error for a row of the list.
     pub(crate) fn error(&self, row: u64, problem: FormatProblem) -> DataError {
         self.list.error(row, problem)
     }
 }
 
-/// Sixteen bytes of a hash: no two of billions of names share them by chance.
+/// Returns sixteen bytes of a hash, which do not collide by chance among billions of names.
 fn hash(name: &str) -> [u8; 16] {
     let hash = blake3::hash(name.as_bytes());
     hash.as_bytes().first_chunk().copied().unwrap_or_default()

@@ -1,10 +1,10 @@
-//! Large images, shrunk once: a photo of twelve megapixels takes a tenth of a second to decode, and a run would decode it at
+//! Shrinks large images once: decoding a photo of twelve megapixels takes a tenth of a second, which a run would spend at
 //! every visit.
 //!
-//! The rule is one number: an image whose shorter side is above it is resized to that shorter side, with Pillow's bilinear
-//! filter, which widens as the image shrinks; every other image stays as it is. [`prepare`](crate::prepare) applies it and
-//! stores the pixels in the prepared folder; prediction applies the same rule, so the same
-//! file always gives the same pixels.
+//! The rule has one parameter: an image with a longer shorter side is resized to that shorter side with Pillow's bilinear
+//! filter, which widens as the image shrinks; every other image stays as it is. [`prepare`](crate::prepare) applies the rule
+//! and stores the pixels in the prepared folder; prediction applies the same rule, so the same file always gives the same
+//! pixels.
 
 use calmix_formats::decode::{DecodeLimits, decode_at_least};
 use calmix_formats::image::Image;
@@ -12,8 +12,8 @@ use calmix_formats::image::Image;
 use crate::augment::{Filter, resized};
 use crate::error::DataError;
 
-/// The shorter side of shrunk images, unless the user chooses another: more than twice the 224 pixels of the usual network
-/// input, so that a random crop of an image still has them.
+/// The default shorter side of shrunk images: more than twice the usual network input of 224 pixels, so that a random crop
+/// still has that many pixels.
 pub const DEFAULT_SIDE: u32 = 512;
 
 /// The signature of a stored shrunk image; no image format begins with it.
@@ -21,7 +21,7 @@ const MAGIC: [u8; 8] = *b"\x00CMXRGB8";
 /// Bytes before the pixels: the signature, width, height, and the CRC-32C of the file that the image comes from.
 const HEAD: usize = 20;
 
-/// Shrinks an image by the rule; `side` 0 leaves every image as it is.
+/// Shrinks an image whose shorter side exceeds `side`; 0 keeps every image.
 pub fn shrunk(image: Image, side: u32) -> Image {
     let (width, height) = (image.width(), image.height());
     let shorter = width.min(height);
@@ -35,18 +35,14 @@ pub fn shrunk(image: Image, side: u32) -> Image {
     resized(&image, scaled(width), scaled(height), Filter::Bilinear)
 }
 
-/// Decodes an encoded image by the rule. A JPEG is decoded to a fraction of its size where that is enough
-/// ([`decode_at_least`]).
-///
-/// # Errors
-/// As [`decode`](calmix_formats::decode::decode).
+/// Decodes an image and shrinks it. A JPEG is decoded at reduced size where that is enough ([`decode_at_least`]).
 pub fn decode_shrunk(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DataError> {
     let at_least = if side == 0 { u32::MAX } else { side };
     Ok(shrunk(decode_at_least(bytes, limits, at_least)?, side))
 }
 
-/// A shrunk image as it is stored, with the checksum of the `original` file: pixels as they are, so that no decoder has to
-/// work and no version of one matters.
+/// Encodes a shrunk image for storage, with the checksum of the `original` file. Pixels are stored raw, so that reading
+/// needs no decoder and does not depend on the version of one.
 pub(crate) fn stored(image: &Image, original: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + image.pixels().len());
     bytes.extend(MAGIC);
@@ -57,7 +53,7 @@ pub(crate) fn stored(image: &Image, original: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The image that is stored as `bytes`, and the checksum of its file; `None` if they are something else.
+/// Decodes a stored image, and the checksum of its original file; `None` if `bytes` are something else.
 pub(crate) fn from_stored(bytes: &[u8]) -> Option<(Image, u32)> {
     let (head, pixels) = bytes.split_first_chunk::<HEAD>()?;
     let [_, _, _, _, _, _, _, _, w0, w1, w2, w3, h0, h1, h2, h3, c0, c1, c2, c3] = *head;
@@ -82,11 +78,11 @@ mod tests {
         assert_eq!(sides(shrunk(striped(100, 75), 50)), (67, 50));
         assert_eq!(sides(shrunk(striped(30, 300), 20)), (20, 200));
         assert_eq!(sides(shrunk(striped(51, 51), 50)), (50, 50));
-        // Not above the rule, or no rule: the same bytes.
+        // An image that is small enough, or no limit: the same bytes.
         for (image, side) in [(striped(50, 70), 50), (striped(9, 9), 50), (striped(100, 75), 0)] {
             assert_eq!(shrunk(image.clone(), side), image);
         }
-        // Once is enough.
+        // Shrinking again changes nothing.
         let once = shrunk(striped(100, 75), 50);
         assert_eq!(shrunk(once.clone(), 50), once);
     }

@@ -1,11 +1,10 @@
-//! The formats that datasets come in. Each source reduces one to a [manifest](crate::manifest).
+//! The formats of source datasets. Each source reduces one to a [manifest](crate::manifest).
 //!
-//! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
-//! is compressed as a whole, or page by page as in Parquet, is unpacked into the prepared folder, because nothing inside it
-//! can be reached otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
-//! skipped and listed, so one bad photograph never ends a run; so is a link that leads out of the folder. Storage that
-//! does not respond is waited for and then an error, because the unread file may be an image. A list that contradicts
-//! the files is an error.
+//! A source reads its files once, checks them, and writes the manifest. Samples stay in place; only files that are
+//! compressed as a whole, or page by page as in Parquet, are unpacked into the prepared folder, because they do not allow
+//! random access. An invalid published file is an error. An image file that cannot be decoded is skipped and listed, so that
+//! one bad photo never ends a run; so is a link that leads out of the folder. Unresponsive storage is waited for and then an
+//! error, because the unread file may be an image. A list that contradicts the files is an error.
 
 pub mod cifar;
 pub mod folder;
@@ -63,7 +62,8 @@ pub(crate) fn for_each_file(
     listing::walk(root, "", &mut Vec::new(), &mut |name| if matters(name) { visit(name) } else { Ok(()) })
 }
 
-/// Whether exactly one folder below `root` contains images, and no folders: it stores all images rather than one class.
+/// Returns whether exactly one folder below `root` contains images and no subfolders: it then holds all images rather than
+/// one class.
 pub fn has_one_image_folder(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
     let mut with_images = folders.iter().filter(|folder| contains_image(root, folder).unwrap_or(false));
@@ -71,7 +71,7 @@ pub fn has_one_image_folder(root: &Path) -> bool {
     listing::contents(root, only).is_ok_and(|contents| contents.folders.is_empty())
 }
 
-/// Whether a folder below `root` holds files that are named like images.
+/// Returns whether a folder below `root` contains files that are named like images.
 pub fn has_images_in_folders(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
     folders.iter().any(|folder| contains_image(root, folder).unwrap_or(false))

@@ -1,10 +1,10 @@
-//! Which samples keep their labels, which of them are held out, and which are trained on without a label.
+//! The split of a dataset into samples that keep their labels, held-out samples, and unlabelled samples.
 //!
-//! A split is drawn from a seed, class by class; a class draws by its name, so neither the order of classes nor
-//! the other classes change what it draws. It is a small file that can be published: the ids it names, and the
-//! fingerprint of the dataset they belong to.
+//! A split is drawn from a seed, class by class; the draw of a class depends only on its name, not on the order of the
+//! classes or on other classes. It is a small file that can be published: the ids that it names, and the fingerprint of
+//! their dataset.
 //!
-//! If samples are in [groups](crate::groups), whole groups are held out, and no other sample of these groups is trained on.
+//! If samples have [groups](crate::groups), whole groups are held out, and no other sample of these groups is trained on.
 //!
 //! ```
 //! use calmix_core::rng::Seed;
@@ -71,25 +71,25 @@ pub struct LabelSplit {
     plan: SplitPlan,
     labelled: Vec<u64>,
     validation: Vec<u64>,
-    /// The samples to train on without their label, ascending, if a list restricts them.
+    /// The unlabelled samples in ascending order, if a list restricts them.
     pool: Option<Arc<[u64]>>,
     short: Vec<Shortfall>,
 }
 
-/// The numbers of samples of a split.
+/// The sample counts of a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitCounts {
-    /// Samples to train on with their label.
+    /// The number of labelled training samples.
     pub labelled: u64,
-    /// Samples held out with their label.
+    /// The number of labelled held-out samples.
     pub validation: u64,
-    /// Samples to train on without a label.
+    /// The number of unlabelled training samples.
     pub unlabelled: u64,
-    /// How many of `unlabelled` are also in `labelled`: none unless the plan includes them.
+    /// The number of samples in both `unlabelled` and `labelled`: zero unless the plan includes labelled samples.
     pub in_both: u64,
-    /// `labelled`, class by class.
+    /// The counts of `labelled` by class.
     pub per_class: Vec<u64>,
-    /// The groups of `labelled`, each sample without one being its own; `None` if the dataset has no groups.
+    /// The number of groups of `labelled`, counting each sample without a group as one; `None` if the dataset has no groups.
     pub groups: Option<u64>,
 }
 
@@ -108,8 +108,8 @@ impl LabelSplit {
         Self::from_candidates(dataset, plan, &Candidates::Ranges(&ranges))
     }
 
-    /// Keeps the labels of exactly these samples (less a validation share, if `plan` has one); the plan's
-    /// rule becomes [`Rule::Given`].
+    /// Keeps the labels of exactly these samples (minus a validation share, if the plan has one); the plan's rule becomes
+    /// [`Rule::Given`].
     ///
     /// # Errors
     /// If an id occurs twice, is in none of the plan's labelled subsets or has no label.
@@ -120,30 +120,30 @@ impl LabelSplit {
         Self::from_candidates(dataset, plan, &Candidates::Ids(&ids))
     }
 
-    /// The plan that drew the split.
+    /// Returns the plan that drew the split.
     pub fn plan(&self) -> &SplitPlan {
         &self.plan
     }
 
-    /// The samples that keep their label, ascending.
+    /// Returns the samples that keep their label, ascending.
     pub fn labelled(&self) -> &[u64] {
         &self.labelled
     }
 
-    /// The samples held out with their label, ascending.
+    /// Returns the samples held out with their label, ascending.
     pub fn validation(&self) -> &[u64] {
         &self.validation
     }
 
-    /// The classes that had fewer labels than their share.
+    /// Returns the classes with fewer labels than requested.
     pub fn short(&self) -> &[Shortfall] {
         &self.short
     }
 
-    /// The samples to train on without their label.
+    /// Returns the samples to train on without their label.
     ///
     /// # Errors
-    /// If `dataset` lacks the plan's subsets: it is another one.
+    /// If `dataset` lacks the plan's subsets, because it is another dataset.
     pub fn unlabelled(&self, dataset: &Dataset) -> Result<UnlabelledSet, DataError> {
         match &self.pool {
             Some(pool) => Ok(UnlabelledSet::of_ids(Arc::clone(pool))),
@@ -151,7 +151,7 @@ impl LabelSplit {
         }
     }
 
-    /// The number of groups of the samples that keep their label.
+    /// Returns the number of groups of the labelled samples.
     fn groups(&self, dataset: &Dataset) -> Result<Option<u64>, DataError> {
         if !dataset.has_groups() {
             return Ok(None);
@@ -159,7 +159,7 @@ impl LabelSplit {
         Ok(Some(group_count(&dataset.group_numbers(&self.labelled)?, self.labelled.len())))
     }
 
-    /// The samples of the plan's unlabelled subsets, less those that keep their label and the groups that are held out.
+    /// Returns the samples of the plan's unlabelled subsets, without labelled samples and held-out groups.
     fn all_unlabelled(&self, dataset: &Dataset) -> Result<UnlabelledSet, DataError> {
         let kept = if self.plan.include_labelled { &[] } else { self.labelled.as_slice() };
         let ranges = ranges(dataset, &self.plan.unlabelled)?;
@@ -168,8 +168,8 @@ impl LabelSplit {
         Ok(UnlabelledSet::new(ranges, excluded))
     }
 
-    /// The samples of some ranges that share a group with a sample that is held out. Trained on without a label, they would make
-    /// the model better at the held-out samples than at those of a new group.
+    /// Returns the samples in these ranges that share a group with a held-out sample. Training on them without a label would
+    /// make the model better at the held-out samples than at a new group.
     fn in_held_out_groups(&self, dataset: &Dataset, ranges: &[Range<u64>]) -> Result<Vec<u64>, DataError> {
         if !dataset.has_groups() || self.validation.is_empty() {
             return Ok(Vec::new());
@@ -180,9 +180,6 @@ impl LabelSplit {
     }
 
     /// Counts the samples of each kind.
-    ///
-    /// # Errors
-    /// If the dataset cannot be read.
     pub fn counts(&self, dataset: &Dataset) -> Result<SplitCounts, DataError> {
         let unlabelled = self.unlabelled(dataset)?;
         let mut per_class = vec![0; dataset.classes().len()];
@@ -206,7 +203,7 @@ impl LabelSplit {
 
     fn from_candidates(dataset: &Dataset, plan: SplitPlan, from: &Candidates<'_>) -> Result<Self, DataError> {
         plan.check().map_err(|problem| DataError::new(dataset.folder(), problem))?;
-        // The unlabelled subsets must exist now, not when training begins.
+        // The unlabelled subsets must exist now, not only when training starts.
         ranges(dataset, &plan.unlabelled)?;
         let draw::Drawn { labelled, validation, short } = draw::draw(dataset, &plan, from)?;
         let dataset = dataset.fingerprint().to_owned();
@@ -214,16 +211,16 @@ impl LabelSplit {
     }
 }
 
-/// The ids of these subsets, ascending.
+/// Returns the id ranges of these subsets in ascending order.
 fn ranges(dataset: &Dataset, names: &[String]) -> Result<Vec<Range<u64>>, DataError> {
     let mut ranges = names.iter().map(|name| dataset.subset(name)).collect::<Result<Vec<_>, _>>()?;
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    // A subset that is named twice is there once.
+    // A subset that is named twice counts once.
     ranges.dedup();
     Ok(ranges)
 }
 
-/// Whether `ids` ascend without repetition, are in the plan's labelled subsets and have labels.
+/// Checks that `ids` ascend without repetition, are in the plan's labelled subsets and have labels.
 fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), FormatProblem> {
     let content = |problem: String| Err(FormatProblem::Content(problem));
     let mut pairs = ids.iter().zip(ids.iter().skip(1));

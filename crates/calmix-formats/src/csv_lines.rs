@@ -1,9 +1,9 @@
-//! The lines of a CSV text as an editor counts them, and those that hold nothing: the crate `csv` skips them, although each may
+//! Line numbers of a CSV text, counted as in an editor, and its empty lines: the crate `csv` skips them, although each may
 //! stand for a row.
 
-/// The number of empty lines at `place`, which is where a record ends, or 0.
+/// Counts the empty lines at `place`, which is the end of a record or 0.
 ///
-/// A line that is ended by CR LF may end at either: the record before the empty lines ends at its CR.
+/// A record that ends in CR LF may end after either byte; before empty lines, it ends after its CR.
 pub fn blank_lines(text: &[u8], place: usize) -> u64 {
     let Some((before, mut rest)) = text.split_at_checked(place) else { return 0 };
     if before.ends_with(b"\r") {
@@ -18,7 +18,7 @@ pub fn blank_lines(text: &[u8], place: usize) -> u64 {
     lines
 }
 
-/// The line of each place in a text; places have to ascend.
+/// Maps positions in a text to line numbers; positions must ascend.
 #[derive(Debug)]
 pub struct LineCount<'a> {
     text: &'a [u8],
@@ -27,13 +27,13 @@ pub struct LineCount<'a> {
 }
 
 impl<'a> LineCount<'a> {
-    /// Counts from the first line of a text.
+    /// Starts counting at the first line of a text.
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, place: 0, line: 1 }
     }
 
-    /// The line of the first byte at or after `place` that is not a line ending: the position of a record of the crate
-    /// `csv` includes the line endings before it.
+    /// Returns the line of the first byte at or after `place` that is not a line ending: in the crate `csv`, the position of
+    /// a record includes the line endings before it.
     pub fn line_at(&mut self, place: usize) -> u64 {
         let ends_line = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let skipped = self.text.iter().skip(place).take_while(|byte| ends_line(byte)).count();
@@ -55,7 +55,7 @@ mod tests {
     fn empty_lines_of_every_system_are_counted() {
         for (text, lines) in [("a\n\n\nb", 2), ("a\r\n\r\n\r\nb", 2), ("a\r\r\rb", 2), ("a\nb", 0), ("a", 0)]
         {
-            // Where the record `a` ends: after its CR or LF.
+            // The end of the record `a`: after its CR or LF.
             let place = 2.min(text.len());
             assert_eq!(blank_lines(text.as_bytes(), place), lines, "{text:?}");
         }
@@ -69,7 +69,7 @@ mod tests {
         for text in ["a\nb\n\nc", "a\r\nb\r\n\r\nc", "a\rb\r\rc"] {
             let mut lines = LineCount::new(text.as_bytes());
             let b = text.find('b').unwrap();
-            // From the end of the line before, where `csv` lets the record begin, and from itself.
+            // From the end of the line before, where `csv` may place the start of the record, and from the start itself.
             assert_eq!(lines.line_at(1), 2, "{text:?}");
             assert_eq!(lines.line_at(b), 2, "{text:?}");
             assert_eq!(lines.line_at(b + 1), 4, "{text:?}");

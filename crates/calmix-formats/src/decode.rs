@@ -1,16 +1,16 @@
-//! Encoded images to pixels: JPEG, PNG and WebP, detected by their first bytes, never by their names.
+//! Decodes JPEG, PNG and WebP images, which are detected by their first bytes, never by name.
 //!
-//! Every image comes out as RGB, eight bits per channel, upright. The rules are those of Pillow's
+//! Every image is decoded to upright RGB with eight bits per channel, by the rules of Pillow's
 //! `ImageOps.exif_transpose(image).convert("RGB")`:
 //!
-//! - grey becomes three equal channels; a palette is looked up; 1, 2 and 4 bits are stretched to 0–255;
-//! - alpha is dropped: the colour under a transparent pixel is kept as it is stored;
-//! - 16 bits keep their upper eight;
-//! - CMYK and YCCK are taken as Adobe writes them, inverted, and become (255 − C)(255 − K) / 255 per channel;
+//! - grey becomes three equal channels; palettes are applied; 1, 2 and 4 bits are scaled to 0–255;
+//! - alpha is dropped: the colour of a transparent pixel is kept as stored;
+//! - of 16 bits, the upper eight are kept;
+//! - CMYK and YCCK are read as Adobe writes them, inverted, and become (255 − C)(255 − K) / 255 per channel;
 //! - all eight EXIF orientations are applied, from JPEG, PNG (`eXIf`) and WebP (`EXIF`);
 //! - colour profiles and gamma are ignored.
 //!
-//! PNG and lossless WebP are Pillow's bytes. Where this differs from Pillow:
+//! PNG and lossless WebP give the same bytes as Pillow. Differences from Pillow:
 //!
 //! | what | here | Pillow |
 //! |---|---|---|
@@ -22,8 +22,9 @@
 //! | animated WebP | refused | its first frame |
 //! | orientation in XMP or in a PNG's text | ignored | applied |
 //!
-//! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated: sides, pixels, and the
-//! pixels of a large image against its bytes. Large images of all threads share one budget, and so do large files.
+//! Sizes are checked from the header, before pixels are decoded or buffers allocated: the sides, the number of pixels, and
+//! for a large image the ratio of pixels to bytes. Large images of all threads share one memory budget, and so do large
+//! files.
 
 mod encoded_file;
 mod file_kind;
@@ -47,18 +48,18 @@ use webp::Webp;
 use crate::image::Image;
 use crate::memory_budget::{PIXELS, SMALL_IMAGE};
 
-/// The most pixels that a byte of a large image stands for. A scanned page in black and white has some hundred; an image
-/// of one colour, crafted to exhaust memory, has millions.
+/// The maximum number of pixels per byte of a large image. A scanned black-and-white page has a few hundred; a single-colour
+/// image crafted to exhaust memory has millions.
 const MAX_PIXELS_PER_BYTE: u64 = 1_024;
 
-/// The size of an image and its end in the file, from its header.
+/// The size of an image and its end in the file, read from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageExtent {
-    /// Pixels in a row of the upright image.
+    /// Pixels per row of the upright image.
     pub width: u32,
-    /// Its rows.
+    /// Rows of the upright image.
     pub height: u32,
-    /// Where the image ends in its file; what comes behind is not read.
+    /// The end of the image in its file; later bytes are not read.
     pub end: usize,
 }
 
@@ -78,13 +79,10 @@ pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Image, DecodeProble
     decode_at_least(bytes, limits, u32::MAX)
 }
 
-/// Decodes an encoded image, to a half, a quarter or an eighth of its size if its shorter side is then still at
-/// least `side`.
+/// Decodes an encoded image at a half, a quarter or an eighth of its size if its shorter side then still has at least `side`
+/// pixels.
 ///
-/// Only JPEG with the feature `turbo` is ever decoded smaller; everything else comes in its full size.
-///
-/// # Errors
-/// As [`decode`].
+/// Only JPEG with the feature `turbo` is decoded at reduced size; everything else has its full size.
 pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DecodeProblem> {
     let (format, head) = head(bytes, limits)?;
     let lease = PIXELS.lease(u64::from(head.width) * u64::from(head.height));
@@ -92,20 +90,16 @@ pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result
     Ok(head.orientation.upright(image).with_lease(lease))
 }
 
-/// Width and height of the upright image, from the header, without decoding; a JPEG or PNG is also checked for
-/// its end.
+/// Reads width and height of the upright image from the header, without decoding; the end of a JPEG or PNG is also checked.
 ///
 /// # Errors
-/// As [`decode`], but for damage inside the compressed pixels.
+/// As [`decode`], except for damage inside the compressed pixels.
 pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DecodeProblem> {
     let ImageExtent { width, height, .. } = extent(bytes, limits)?;
     Ok((width, height))
 }
 
-/// Reads the size as [`size`] does, with the end of the image in its file.
-///
-/// # Errors
-/// As [`size`].
+/// Reads the size as [`size`] does, and the end of the image in its file.
 pub fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, DecodeProblem> {
     let (_, Head { width, height, orientation, end }) = head(bytes, limits)?;
     Ok(if orientation.swaps() {
@@ -115,7 +109,7 @@ pub fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, Decode
     })
 }
 
-/// The decoder of a kind of files, if calmix has one.
+/// Returns the decoder for a kind of file, if supported.
 fn format_of(kind: FileKind) -> Option<&'static dyn ImageFormat> {
     match kind {
         FileKind::Jpeg => Some(&Jpeg),
@@ -140,7 +134,7 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(&'static dyn ImageFormat
     if width.max(height) > limits.side || pixels > limits.pixels {
         return Err(DecodeProblem::Size { width, height, limits: *limits });
     }
-    // Bytes behind the image do not count towards its pixels.
+    // Bytes after the image do not count.
     let bytes = head.end as u64;
     if pixels > SMALL_IMAGE && pixels > bytes.saturating_mul(MAX_PIXELS_PER_BYTE) {
         return Err(DecodeProblem::Bomb { width, height, bytes });

@@ -1,10 +1,10 @@
-//! How the numbers of a vector are stored.
+//! The element types of vectors.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
-/// How a number is stored, little-endian.
+/// The type of a stored value, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElementType {
@@ -27,7 +27,7 @@ impl ElementType {
         }
     }
 
-    /// Appends the numbers that are stored as `bytes`; bytes after the last whole number are ignored.
+    /// Appends the values stored in `bytes`; trailing bytes of an incomplete value are ignored.
     pub fn append(self, bytes: &[u8], to: &mut Vec<f32>) {
         match self {
             Self::F16 => append_halves(bytes, f16::from_le_bytes, to),

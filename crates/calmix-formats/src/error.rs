@@ -1,7 +1,7 @@
 //! The error of this crate: what is wrong with a file, where, and what to try next.
 //!
-//! A function that reads bytes without knowing their file returns a [`FormatProblem`]. It is not an error by itself, so that the
-//! compiler demands the file of it before it can reach a user.
+//! A function that reads bytes without knowing their file returns a [`FormatProblem`]. It does not implement `Error`, so the
+//! compiler makes the caller add the file before the error can reach a user.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -17,7 +17,7 @@ use calmix_io::transient::{is_transient, is_wrong_path};
 pub struct FormatError {
     /// The file or folder.
     pub path: PathBuf,
-    /// Where in it: a line, a byte, a member, a sample.
+    /// The location in the file: a line, a byte, a member, a sample.
     pub place: Option<String>,
     /// What is wrong.
     pub problem: FormatProblem,
@@ -29,19 +29,19 @@ pub struct FormatError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FormatProblem {
-    /// The system could not read or write.
+    /// The operating system could not read or write.
     Io(io::Error),
     /// The bytes violate their format.
     Format(String),
-    /// Larger than what is accepted from untrusted input.
+    /// Exceeds the limit for untrusted input.
     Limit(String),
-    /// The bytes are not the ones that were prepared.
+    /// The bytes differ from the prepared ones.
     Changed(String),
     /// Labels, counts or names that contradict each other or the request.
     Content(String),
-    /// More than one reading is possible: the user has to choose one.
+    /// The input is ambiguous: the user has to choose a reading.
     Ambiguous {
-        /// What was found.
+        /// The ambiguity.
         what: String,
         /// The readings, each with the option that selects it.
         readings: Vec<String>,
@@ -100,7 +100,7 @@ impl FormatError {
         Self::new(path, FormatProblem::Limit(what.into()))
     }
 
-    /// Returns an error about bytes that are not those that were written.
+    /// Returns an error about bytes that differ from the written ones.
     pub fn changed(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Self::new(path, FormatProblem::Changed(what.into()))
     }
@@ -110,7 +110,7 @@ impl FormatError {
         Self::new(path, FormatProblem::Content(what.into()))
     }
 
-    /// Adds where in the file the problem is.
+    /// Adds the location in the file.
     #[must_use]
     pub fn at(mut self, at: impl Into<String>) -> Self {
         self.place = Some(at.into());
@@ -129,8 +129,7 @@ impl FormatError {
         self.kind() == ErrorKind::Transient
     }
 
-    /// Returns whether the file could not be read because of the device, the network or its permissions. The content of the
-    /// file may then be fine.
+    /// Returns whether the device, the network or permissions prevented reading. The content of the file may then be intact.
     pub fn is_storage_failure(&self) -> bool {
         use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
         let is_missing =
@@ -138,7 +137,7 @@ impl FormatError {
         matches!(&self.problem, FormatProblem::Io(error) if !is_missing(error))
     }
 
-    /// Returns what to do about it. A file that cannot be used is a mistake, unless the storage failed.
+    /// Classifies the error: an unusable file is a mistake, unless the storage failed.
     pub fn kind(&self) -> ErrorKind {
         match &self.problem {
             FormatProblem::Io(error) if is_transient(error) => ErrorKind::Transient,

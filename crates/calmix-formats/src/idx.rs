@@ -1,4 +1,4 @@
-//! IDX files of unsigned bytes, plain or under gzip.
+//! IDX files of unsigned bytes, plain or gzipped.
 //!
 //! An idx file is two zero bytes, the type (8: unsigned bytes), the number of dimensions, each dimension as a
 //! big-endian u32, and the values. <http://yann.lecun.com/exdb/mnist/>
@@ -12,21 +12,21 @@ use crate::error::FormatError;
 use crate::expansion;
 use crate::source_dir::SourceDir;
 
-/// The longest side of an image: one image is held in memory, and the published ones are 28.
+/// The maximum side of an image: one image is held in memory, and the published ones have 28 pixels.
 const MAX_SIDE: u32 = 4_096;
 
-/// An idx file whose header has been read.
+/// An IDX file with its header read.
 pub struct Idx {
     pub path: PathBuf,
     /// Its path below the root, with `/`.
     pub relative: String,
-    /// Whether it is under gzip.
+    /// Whether the file is gzipped.
     pub packed: bool,
-    /// Its dimensions, the first one first.
+    /// Its dimensions, in order.
     pub dims: Vec<u32>,
     /// The product of the dimensions.
     pub values: u64,
-    /// How many bytes have been read, after unpacking.
+    /// The number of bytes read so far, after decompression.
     pub position: u64,
     stream: Box<dyn Read>,
 }
@@ -74,10 +74,10 @@ impl Idx {
         Ok(idx)
     }
 
-    /// The width and height of the images, if these labels and the other subset agree with them.
+    /// Returns the width and height of the images, if these labels and the other subset are consistent with them.
     ///
     /// # Errors
-    /// If they do not, there are no images, or an image is too large.
+    /// If they are not, there are no images, or an image is too large.
     pub fn check_against(&self, labels: &Self, size: Option<(u32, u32)>) -> Result<(u32, u32), FormatError> {
         let (&[samples, height, width], &[labelled]) = (self.dims.as_slice(), labels.dims.as_slice()) else {
             return Err(self.refused("expected three dimensions for the images and one for the labels"));
@@ -103,7 +103,7 @@ impl Idx {
         }
     }
 
-    /// Reads the next values, as many as `into` holds.
+    /// Reads the next values and fills `into`.
     ///
     /// # Errors
     /// If there are fewer, or the file cannot be read.
@@ -113,10 +113,7 @@ impl Idx {
         Ok(())
     }
 
-    /// Refuses bytes after the last value, and checks gzip's own checksum.
-    ///
-    /// # Errors
-    /// If there are such bytes, or the checksum differs.
+    /// Refuses bytes after the last value, and verifies gzip's checksum.
     pub fn finish(mut self) -> Result<(), FormatError> {
         match self.stream.read(&mut [0]) {
             Ok(0) => Ok(()),
@@ -142,7 +139,7 @@ impl Idx {
         }
     }
 
-    /// Returns the error of a file that is not what its format demands.
+    /// Returns the error for a file that violates its format.
     pub fn refused(&self, problem: &str) -> FormatError {
         let error = FormatError::format(&self.path, problem);
         error.at(self.location(self.position)).hint("download the file again")

@@ -8,12 +8,12 @@ pub struct Image {
     width: u32,
     height: u32,
     pixels: Vec<u8>,
-    /// Its share of the memory of large images, as long as it lives.
+    /// The share of the memory budget for large images, held while the image exists.
     _lease: Option<Lease>,
 }
 
 impl Clone for Image {
-    /// The copy has no share of the memory of large images: a cache, which makes it, has a limit of its own.
+    /// Clones without a share of the memory budget: clones are made by a cache, which has its own limit.
     fn clone(&self) -> Self {
         Self { width: self.width, height: self.height, pixels: self.pixels.clone(), _lease: None }
     }
@@ -28,13 +28,13 @@ impl PartialEq for Image {
 impl Eq for Image {}
 
 impl Image {
-    /// An image from its pixels; `None` if they are not `width·height·3` bytes.
+    /// Makes an image of its pixels; `None` if they are not `width·height·3` bytes.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Option<Self> {
         let bytes = u64::from(width).checked_mul(u64::from(height))?.checked_mul(3)?;
         (bytes == pixels.len() as u64).then_some(Self { width, height, pixels, _lease: None })
     }
 
-    /// An image of one colour.
+    /// Makes an image of a single colour.
     pub fn filled(width: u32, height: u32, colour: [u8; 3]) -> Self {
         let pixels = colour.repeat(width as usize * height as usize);
         Self { width, height, pixels, _lease: None }
@@ -44,22 +44,22 @@ impl Image {
         Self { _lease: lease, ..self }
     }
 
-    /// Pixels in a row.
+    /// Returns the number of pixels per row.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// All channels of all pixels: R, G, B, R, …
+    /// Returns the channels of all pixels: R, G, B, R, …
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
 
-    /// All channels of all pixels, mutable.
+    /// Returns the channels of all pixels for modification.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
     }

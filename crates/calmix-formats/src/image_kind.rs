@@ -1,4 +1,4 @@
-//! Whether a file is an image: by its name, or by its first bytes.
+//! Detects image files by name or by first bytes.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,7 +8,7 @@ use crate::decode::kind;
 use crate::error::FormatError;
 use crate::listing::walk;
 
-/// Whether a file of this name should be an image, in a format that calmix reads or in another.
+/// Returns whether a file with this name should be an image, supported or not.
 pub fn has_image_extension(name: &str) -> bool {
     const EXTENSIONS: [&str; 25] = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "heic", "heif", "avif",
@@ -19,10 +19,7 @@ pub fn has_image_extension(name: &str) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// Whether a file of another name is an image by its first bytes.
-///
-/// # Errors
-/// If the storage does not let it be read.
+/// Returns whether a file without an image name is an image by its first bytes.
 pub fn is_image_by_content(path: &Path) -> Result<bool, FormatError> {
     let mut start = [0; 64];
     let read = fs::metadata(path).and_then(|found| {
@@ -36,15 +33,12 @@ pub fn is_image_by_content(path: &Path) -> Result<bool, FormatError> {
     }
 }
 
-/// Whether a file below the folder `name` is named like an image.
-///
-/// # Errors
-/// If a folder cannot be listed.
+/// Returns whether a file below the folder `name` is named like an image.
 pub fn contains_image(root: &Path, name: &str) -> Result<bool, FormatError> {
     let mut found = false;
     let mut look = |file: &str| {
         found = found || has_image_extension(file);
-        // The first one is enough: an error ends the walk.
+        // One is enough: the error ends the walk.
         if found { Err(FormatError::content(root, String::new())) } else { Ok(()) }
     };
     let walked = walk(root, name, &mut Vec::new(), &mut look);

@@ -1,4 +1,4 @@
-//! Labels and groups: how they are written, and in which columns.
+//! The spelling of labels and groups, and the columns that hold them.
 
 pub mod columns;
 pub mod csv_table;

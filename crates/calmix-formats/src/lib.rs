@@ -1,4 +1,4 @@
-//! Readers of the formats that datasets come in: images, arrays, tables, archives.
+//! Readers for the formats of datasets: images, arrays, tables, archives.
 //!
 //! | format | module |
 //! |---|---|
@@ -9,11 +9,12 @@
 //! | labels and groups: their columns, and CSV files of them | [`labels`] |
 //! | folders of files, files of records | [`listing`], [`source_dir`] |
 //!
-//! A reader knows its bytes and their place, and nothing of datasets, splits or batches. All input is untrusted: sizes are checked
-//! before memory is allocated, names before files are opened. Input that cannot be used is a [`FormatError`](error::FormatError).
+//! A reader knows only the bytes and their location, nothing of datasets, splits or batches. All input is untrusted: sizes
+//! are checked before memory is allocated, names before files are opened. Unusable input is a
+//! [`FormatError`](error::FormatError).
 //!
-//! A format of vectors is an implementation of one trait in `vectors`, a format of images one of another in `decode`; each is
-//! listed in one place, next to its trait's callers.
+//! A vector format implements a trait in `vectors`, an image format one in `decode`; each is registered in one place, next
+//! to the callers of its trait.
 #![forbid(unsafe_code)]
 
 pub mod csv_lines;

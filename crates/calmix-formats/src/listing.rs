@@ -1,6 +1,6 @@
-//! What the folders of a dataset hold, in a fixed order.
+//! Lists the folders of a dataset in a fixed order.
 //!
-//! One bad name or link does not end a scan: what cannot be part of a dataset is left out, with the reason.
+//! A bad name or link does not end a scan: what cannot be part of a dataset is left out, with the reason.
 
 use std::fs::{self, DirEntry};
 use std::path::Path;
@@ -11,32 +11,32 @@ use calmix_io::transient::BackOff;
 
 use crate::error::FormatError;
 
-/// The deepest nesting of folders.
+/// The maximum nesting of folders.
 const MAX_DEPTH: usize = 32;
 
-/// The files that identify a prepared dataset, and those that identify a run.
+/// The files that identify a prepared dataset or a run.
 const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
 
 /// The hint for a file or folder without read permission.
 pub const PERMIT: &str =
     "give yourself read permission (chmod u+r, or u+rx for a folder), or move it elsewhere";
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Names of its files, in ascending order of their bytes.
+    /// The names of its files, in byte order.
     pub files: Vec<String>,
-    /// Names of its folders, likewise.
+    /// The names of its folders, in byte order.
     pub folders: Vec<String>,
-    /// What is in it but not part of the dataset.
+    /// Entries that are not part of the dataset, with the reasons.
     pub left_out: Vec<FormatError>,
 }
 
-/// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
-/// `name` is empty for the root. Waits for storage that is temporarily unavailable.
+/// Lists the folder `name` below `root`, without hidden files and files that operating systems create; `name` is empty for
+/// the root itself. Waits for temporarily unavailable storage.
 ///
 /// # Errors
-/// If the folder cannot be listed: a class without its images would be another dataset.
+/// If the folder cannot be listed: without the images of a class, it would be a different dataset.
 pub fn contents(root: &Path, name: &str) -> Result<Contents, FormatError> {
     let mut back_off = BackOff::default();
     loop {
@@ -82,7 +82,7 @@ impl Contents {
         }
         let failed = |error: io::Error| FormatError::new(&path, error);
         let is_link = entry.file_type().map_err(failed)?.is_symlink();
-        // Through a link, if it is one.
+        // The target, if it is a link.
         let found = match fs::metadata(&path).map_err(failed) {
             Ok(found) => Some(found),
             Err(error) if error.is_transient() => return Err(error),
@@ -108,11 +108,11 @@ impl Contents {
     }
 }
 
-/// Visits every file below the folder `name`: first its files, then its folders, each in ascending order of
-/// their bytes, whatever order the system lists them in. What is not part of the dataset is added to `left_out`.
+/// Visits every file below the folder `name`: first its files, then its folders, each in byte order, independent of the
+/// listing order of the system. Entries that are not part of the dataset are added to `left_out`.
 ///
 /// # Errors
-/// If a folder cannot be listed, and those of `visit`.
+/// If a folder cannot be listed, and the errors of `visit`.
 pub fn walk<E: From<FormatError>>(
     root: &Path,
     name: &str,
@@ -143,12 +143,12 @@ fn walk_from<E: From<FormatError>>(
         .try_for_each(|folder| walk_from(root, &below(name, folder), depth + 1, left_out, visit))
 }
 
-/// The path of `child` in `folder`, relative to the root.
+/// Joins `child` to `folder`, relative to the root.
 pub fn below(folder: &str, child: &str) -> String {
     if folder.is_empty() { child.to_owned() } else { format!("{folder}/{child}") }
 }
 
-/// Whether calmix wrote the folder: a prepared dataset, a run, or a folder of nothing but these.
+/// Returns whether calmix wrote the folder: a prepared dataset, a run, or a folder that contains only these.
 fn is_ours(path: &Path) -> bool {
     if has_marks(path) {
         return true;
@@ -169,7 +169,7 @@ fn has_marks(path: &Path) -> bool {
     OURS.iter().any(|marks| marks.iter().all(|mark| path.join(mark).is_file()))
 }
 
-/// Whether a file or folder of this name is hidden, or one that operating systems create.
+/// Returns whether a file or folder with this name is hidden, or created by an operating system.
 pub fn is_system_file(name: &str) -> bool {
     name.starts_with('.')
         || ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"]

@@ -1,10 +1,10 @@
-//! MATLAB's version 5 files, as far as datasets need them: arrays of numbers, read as a stream.
+//! MATLAB's version 5 files, as far as datasets need them: numeric arrays, read as a stream.
 //!
-//! A file is a header of 128 bytes and a row of elements, each with its type and length; a variable is one
-//! element, usually under zlib. A variable is found by its name without unpacking those before it, and its values
-//! are handed out in order, so an array of gigabytes needs no memory. Two variables can be read side by side.
-//! Format: "MAT-File Format" (The MathWorks), chapter 1.
-//! Written by hand: no crate reads an array as a stream, and the extra images of SVHN unpack to 1.6 GB.
+//! A file consists of a header of 128 bytes and a sequence of elements, each with its type and length; a variable is one
+//! element, usually zlib-compressed. A variable is found by name without decompressing earlier ones, and its values are
+//! streamed in order, so an array of gigabytes needs no memory. Two variables can be read side by side. Format: "MAT-File
+//! Format" (The MathWorks), chapter 1. Written by hand because no crate streams an array, and the extra images of SVHN
+//! decompress to 1.6 GB.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), calmix_formats::error::FormatError> {
@@ -30,10 +30,10 @@ use body::{Body, ByteOrder, COMPRESSED, MATRIX};
 pub use variable::{MatType, Variable};
 
 const HEADER: u64 = 128;
-/// Datasets have two variables; a file of a million empty ones is not one.
+/// Datasets have two variables; a file with a million empty ones is not a dataset.
 const MAX_VARIABLES: u32 = 1_000;
 
-/// A file whose header has been checked.
+/// A file whose header was checked.
 #[derive(Debug)]
 pub struct MatFile {
     path: PathBuf,
@@ -74,10 +74,10 @@ impl MatFile {
         }
     }
 
-    /// The variable of this name, positioned at its first value; `None` if the file has no such variable.
+    /// Finds a variable and positions it at its first value; `None` if the file does not have it.
     ///
     /// # Errors
-    /// If an element up to it is damaged, or it is not an array of real numbers.
+    /// If an element before it is damaged, or it is not an array of real numbers.
     pub fn variable(&self, name: &str) -> Result<Option<Variable>, FormatError> {
         let failed = |error| FormatError::new(&self.path, error);
         let mut position = HEADER;

@@ -1,21 +1,20 @@
 //! A memory budget for large images and files, shared by all threads.
 //!
-//! An image may have 64 Mi pixels, its file 256 MiB, and there is a thread for each core: without a common limit a dataset
-//! of a few large images takes 192 MiB per thread for its pixels, and more for its files. Small images, the usual case,
-//! never wait.
+//! An image may have 64 Mi pixels, its file 256 MiB, and each core has a thread: without a common limit, a dataset with a
+//! few large images takes 192 MiB per thread for pixels, and more for files. Small images, the usual case, never wait.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Pixels of the largest image that needs no share: 12 MB.
+/// The maximum number of pixels of an image that needs no share: 12 MB.
 pub(crate) const SMALL_IMAGE: u64 = 4 << 20;
-/// How long a thread waits for a share: longer than any share is held. After that it continues without one, because a
+/// How long a thread waits for a share, which is longer than any share is held. It then continues without one, because a
 /// stalled loader is worse than exceeding the budget.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pixels of large images: together one image of the largest size.
+/// Pixels of large images: together one image of the maximum size.
 pub(crate) static PIXELS: Budget = Budget::new(SMALL_IMAGE, 64 << 20);
-/// Bytes of large files: together one file of the largest size. Taken before [`PIXELS`], so that no two wait for each other.
+/// Bytes of large files: together one file of the maximum size. Taken before [`PIXELS`], so that threads cannot deadlock.
 pub(crate) static ENCODED: Budget = Budget::new(4 << 20, 256 << 20);
 
 /// An amount that all threads share.
@@ -70,13 +69,13 @@ mod tests {
     #[test]
     fn large_images_wait_for_each_other_and_small_ones_do_not() {
         static OWN: Budget = Budget::new(4, 64);
-        let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (now, peak) = (AtomicU64::new(0), AtomicU64::new(0));
         let half = 32;
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let lease = OWN.lease(half).unwrap();
-                    most.fetch_max(now.fetch_add(half, Ordering::SeqCst) + half, Ordering::SeqCst);
+                    peak.fetch_max(now.fetch_add(half, Ordering::SeqCst) + half, Ordering::SeqCst);
                     assert!(OWN.lease(4).is_none(), "a small one waits for nothing");
                     thread::sleep(Duration::from_millis(5));
                     now.fetch_sub(half, Ordering::SeqCst);
@@ -84,8 +83,8 @@ mod tests {
                 });
             }
         });
-        assert_eq!(most.into_inner(), 64);
-        // One that is alone is never too large.
+        assert_eq!(peak.into_inner(), 64);
+        // A single lease is admitted, whatever its size.
         assert!(OWN.lease(128).is_some());
         assert_eq!(*OWN.used.lock().unwrap(), 0);
     }

@@ -1,6 +1,6 @@
-//! Arrays in NumPy's own format (`.npy`): tables such as CIFAR-10H's counts of votes, vectors, labels.
+//! Arrays in NumPy's `.npy` format: tables such as CIFAR-10H's vote counts, vectors, labels.
 //!
-//! Written by hand: npyz brings eleven crates, a parser generator among them, for a header of one line.
+//! Written by hand: npyz brings eleven crates, including a parser generator, for a header of one line.
 
 use std::io::{self, Read};
 
@@ -8,9 +8,9 @@ use crate::element_type::ElementType;
 use crate::error::FormatProblem;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Bytes of the longest header; that of a table has about a hundred.
+/// The maximum size of a header, in bytes; that of a table has about a hundred.
 const MAX_HEADER_BYTES: usize = 4096;
-/// The most dimensions that NumPy knows.
+/// The maximum number of dimensions in NumPy.
 const MAX_DIMENSIONS: usize = 64;
 
 /// The header of an array.
@@ -18,9 +18,9 @@ const MAX_DIMENSIONS: usize = 64;
 pub struct NpyHeader {
     /// The type of its items.
     pub item: NpyType,
-    /// Its sizes, the first dimension first.
+    /// The shape, in order.
     pub shape: Vec<u64>,
-    /// Bytes before the first item.
+    /// The offset of the first item.
     pub start: u64,
 }
 
@@ -31,7 +31,7 @@ pub enum NpyType {
     Float(ElementType),
     /// Integers of this many bytes.
     Int {
-        /// 1, 2, 4 or 8.
+        /// 1, 2, 4 or 8 bytes.
         bytes: usize,
         /// Whether they may be negative.
         signed: bool,
@@ -44,10 +44,10 @@ pub enum NpyType {
 }
 
 impl NpyType {
-    /// Characters of the longest text that is read: labels and names of files have fewer.
+    /// The maximum length of a text, in characters: labels and file names are shorter.
     pub const MAX_TEXT_CHARS: usize = 4096;
 
-    /// Bytes of an item.
+    /// Returns the size of an item, in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Self::Float(number) => number.bytes(),
@@ -56,7 +56,7 @@ impl NpyType {
         }
     }
 
-    /// Returns the integer that is stored as `item`; 0 for items of another type.
+    /// Decodes the integer stored in `item`; 0 for items of another type.
     pub fn int(self, item: &[u8]) -> i128 {
         let Self::Int { signed, .. } = self else { return 0 };
         let is_negative = signed && item.last().is_some_and(|&byte| byte >= 0x80);
@@ -65,7 +65,7 @@ impl NpyType {
     }
 }
 
-/// A table: rows one after the other.
+/// A table in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NpyTable {
     pub rows: usize,
@@ -74,17 +74,17 @@ pub struct NpyTable {
     pub values: Vec<f32>,
 }
 
-/// Whether bytes begin like a file of this format.
+/// Returns whether bytes start like a file in this format.
 pub fn is_npy(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
 impl NpyHeader {
-    /// Reads the header of an array and leaves the reader at its first item. Nothing in the file is executed; arrays of
-    /// objects, which NumPy pickles, are refused.
+    /// Reads the header of an array and leaves the reader at its first item. Nothing in the file is executed; object arrays,
+    /// which NumPy pickles, are refused.
     ///
     /// # Errors
-    /// If it is not an array, or not one in C order of little-endian numbers or text.
+    /// If it is not an array, or not a C-order array of little-endian numbers or text.
     pub fn read(from: &mut dyn Read) -> Result<Self, FormatProblem> {
         let mut prefix = [0; 8];
         fill(from, &mut prefix, "this is not a .npy file")?;
@@ -114,14 +114,14 @@ impl NpyHeader {
         Ok(Self { item, shape, start: (8 + bytes_of_length + length) as u64 })
     }
 
-    /// Bytes of all items; `None` if no file could hold them.
+    /// Returns the size of all items, in bytes; `None` if no file could hold them.
     pub fn data_bytes(&self) -> Option<u64> {
         let items = self.shape.iter().try_fold(1_u64, |items, &size| items.checked_mul(size));
         items?.checked_mul(self.item.bytes() as u64)
     }
 }
 
-/// Reads a table of two dimensions: whole numbers or floating-point numbers, row after row.
+/// Reads a two-dimensional table of integers or floating-point numbers, row by row.
 ///
 /// # Errors
 /// If it is anything else, or its length contradicts its header.
@@ -158,7 +158,7 @@ fn wrong(what: &str) -> FormatProblem {
     FormatProblem::Format(what.to_owned())
 }
 
-/// Fills `into`, and says `cut` if there are not enough bytes.
+/// Fills `into`; the error is `cut` if there are not enough bytes.
 fn fill(from: &mut dyn Read, into: &mut [u8], cut: &str) -> Result<(), FormatProblem> {
     from.read_exact(into).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => wrong(cut),
@@ -166,7 +166,7 @@ fn fill(from: &mut dyn Read, into: &mut [u8], cut: &str) -> Result<(), FormatPro
     })
 }
 
-/// The value of a key in the header, which is a Python literal.
+/// Returns the value of a key in the header, which is a Python literal.
 fn value_of<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = header.split_once(key)?;
     let rest = rest.strip_prefix(['\'', '"'])?.trim_start().strip_prefix(':')?.trim_start();
@@ -217,7 +217,7 @@ fn shape(header: &str) -> Option<Vec<u64>> {
 pub(crate) mod tests {
     use super::*;
 
-    /// As `numpy.save` writes it.
+    /// Builds a file as `numpy.save` does.
     pub(crate) fn file(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
         let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
         header += &" ".repeat(117 - header.len());
@@ -242,7 +242,7 @@ pub(crate) mod tests {
         for file in files {
             assert!(is_npy(&file));
             assert_eq!(parse(&file).unwrap(), expected);
-            // Cut anywhere, it is refused.
+            // Truncated anywhere, it is refused.
             for end in 0..file.len() {
                 assert!(parse(&file[..end]).is_err(), "cut at {end}");
             }

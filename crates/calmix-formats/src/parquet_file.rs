@@ -1,7 +1,7 @@
-//! Parquet files, read column by column and page by page through the crate's column readers, without its Arrow half.
+//! Reads Parquet files column by column and page by page with the column readers of the crate parquet, without Arrow.
 //!
-//! Memory holds a page of each column that is read, and pages are bounded. What the crate makes of a damaged file goes
-//! through [`catch_panics()`].
+//! Memory holds a page of each column that is read, and pages are bounded. Calls into the crate go through
+//! [`catch_panics()`], because it panics on some damaged files.
 
 mod catch_panics;
 mod chunks;
@@ -21,14 +21,14 @@ pub use self::column::{Leaf, TextColumn, can_hold_text, check_group_column};
 use crate::error::FormatError;
 use crate::read_at::ReadAt;
 
-/// An open file, of which the metadata was read.
+/// An open file with its metadata read.
 #[derive(Debug)]
 pub struct ParquetFile {
     pub path: PathBuf,
     /// Its path below its folder, with `/`.
     pub relative: String,
     pub metadata: ParquetMetaData,
-    /// Rows of all its row groups.
+    /// The number of rows in all row groups.
     pub rows: u64,
     chunks: Arc<Chunks>,
 }
@@ -37,7 +37,7 @@ impl ParquetFile {
     /// Opens `folder/name`; `folder` is canonical.
     ///
     /// # Errors
-    /// If it is not a Parquet file below the folder, or its row groups contradict themselves.
+    /// If it is not a Parquet file below the folder, or its row groups are inconsistent.
     pub fn open(folder: &Path, name: &str) -> Result<Self, FormatError> {
         let file = ReadAt::open(folder, name)?;
         let path = file.path().to_owned();
@@ -53,15 +53,12 @@ impl ParquetFile {
         Ok(Self { path, relative: name.to_owned(), metadata, rows, chunks: Arc::new(chunks) })
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file, in bytes.
     pub fn length(&self) -> u64 {
         self.chunks.length()
     }
 
-    /// Checks that these columns lie inside the file. To be called before they are read.
-    ///
-    /// # Errors
-    /// If one does not.
+    /// Checks that these columns lie inside the file. Call it before reading them.
     pub fn check_inside(&self, leaves: &[usize]) -> Result<(), FormatError> {
         for (index, group) in self.metadata.row_groups().iter().enumerate() {
             for chunk in leaves.iter().map(|&leaf| group.column(leaf)) {
@@ -79,10 +76,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Opens a column of a row group, whose rows have `per_row` values each.
-    ///
-    /// # Errors
-    /// If the column is damaged.
+    /// Opens a column of a row group; each row has `per_row` values.
     pub fn column(&self, group: usize, leaf: &Leaf, per_row: u64) -> Result<ColumnReader, ParquetError> {
         let group = self.metadata.row_group(group);
         let rows = group.num_rows().unsigned_abs();
@@ -92,7 +86,7 @@ impl ParquetFile {
         Ok(get_column_reader(Arc::clone(&leaf.description), Box::new(pages)))
     }
 
-    /// Opens a column of ids or labels of a row group.
+    /// Opens a column of ids or labels in a row group.
     ///
     /// # Errors
     /// If it is damaged, or of another type.
@@ -103,13 +97,13 @@ impl ParquetFile {
         column.ok_or_else(changed_type)
     }
 
-    /// What the crate says about the file.
+    /// Wraps an error of the crate with the path of the file.
     pub fn damaged(&self, error: &ParquetError) -> FormatError {
         damaged(&self.path, error)
     }
 }
 
-/// A column whose reader is not the one of its type.
+/// Returns the error for a column whose reader does not match its type.
 pub fn changed_type() -> ParquetError {
     ParquetError::General("a column changed its type".into())
 }

@@ -1,10 +1,10 @@
 //! Images in Parquet files, as Hugging Face's `datasets` writes them and the Hub stores them.
 //!
-//! One column holds the encoded images, as `struct<bytes: binary, path: string>` or as plain binary; another one their labels,
-//! whole numbers, where a missing one and -1 mean that there is none. A column `group` of text or whole numbers names the
-//! group of an image. The metadata of Hugging Face, if any, name the classes.
+//! One column holds the encoded images, as `struct<bytes: binary, path: string>` or plain binary; another holds their labels
+//! as integers, where null and -1 mean unlabelled. A column `group` of text or integers names the group of an image. Hugging
+//! Face's metadata, if any, name the classes.
 //!
-//! Rows are read one at a time, so memory holds a page of each column.
+//! Rows are read one at a time, so memory holds one page per column.
 
 mod found_classes;
 mod image_columns;

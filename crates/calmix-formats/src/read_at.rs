@@ -1,7 +1,7 @@
-//! Positional reads: random access without memory, from any number of threads, and a part of a file as a reader by them.
+//! Positional reads: random access from any number of threads, and readers for parts of a file.
 //!
-//! Files are not mapped into memory: that would need `unsafe`, and a file that becomes shorter while it is read would end the
-//! process with SIGBUS instead of an error.
+//! Files are not memory-mapped: that would need `unsafe`, and a file that shrinks while it is read would end the process
+//! with SIGBUS instead of an error.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,24 +15,24 @@ use calmix_io::transient::is_transient;
 
 use crate::error::{FormatError, FormatProblem};
 
-/// How often in a row a read without result is tried again.
+/// The number of consecutive failed reads that are retried.
 const RETRIES: u32 = 3;
 
-/// The interval at which a file of the cache counts as used: shorter than a block is trained on.
+/// The interval for marking a cached file as used: shorter than a run trains on a block.
 const COUNT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A regular file below some root, open for positional reads.
+/// A regular file below a root, open for positional reads.
 #[derive(Debug)]
 pub struct ReadAt {
     path: PathBuf,
-    /// Reopened after an outage, because a handle of a file server that restarted may be stale.
+    /// Reopened after an outage, because a handle may be stale after a file server restarts.
     file: RwLock<File>,
     length: u64,
-    /// For a file of a cache.
+    /// Set for a file of a cache.
     uses: Option<CountedUse>,
 }
 
-/// How a file of a cache is counted as used.
+/// The recording of uses of a cached file.
 #[derive(Debug)]
 struct CountedUse {
     mark_used: fn(&File),
@@ -40,7 +40,7 @@ struct CountedUse {
 }
 
 impl ReadAt {
-    /// Opens `root/relative`. `root` is canonical; links may lead anywhere below it and nowhere else.
+    /// Opens `root/relative`. `root` is canonical; links may lead anywhere below it, but not out of it.
     ///
     /// # Errors
     /// If it is not a regular file below `root`, or nearly all holes.
@@ -64,8 +64,8 @@ impl ReadAt {
         Ok(Self { path: named, file: RwLock::new(file), length: found.len(), uses: None })
     }
 
-    /// An open file of a cache; `path` names it in messages. Reads call `mark_used` now and then, because the files that are not
-    /// used leave the cache first.
+    /// Wraps an open file of a cache; `path` is for messages. Reads call `mark_used` regularly, because unused files are
+    /// evicted first.
     ///
     /// # Errors
     /// If its length cannot be determined.
@@ -75,7 +75,7 @@ impl ReadAt {
         Ok(Self { path, file: RwLock::new(file), length, uses: Some(uses) })
     }
 
-    /// Counts the file as used, unless it was counted a moment ago.
+    /// Marks the file as used, unless this was done a moment ago.
     fn touch(&self) {
         let Some(uses) = &self.uses else { return };
         let Ok(mut last) = uses.last.try_lock() else { return };
@@ -85,7 +85,7 @@ impl ReadAt {
         }
     }
 
-    /// Whether the file was removed since it was opened.
+    /// Returns whether the file was removed since it was opened.
     pub fn is_removed(&self) -> bool {
         self.handle().metadata().is_ok_and(|found| found.nlink() == 0)
     }
@@ -94,19 +94,20 @@ impl ReadAt {
         self.file.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path under which it was opened.
+    /// Returns the path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For the next attempt, unless a read still hangs on the old handle. The bytes are checked whenever they are read.
+    /// Reopens the file for the next attempt, unless a read still hangs on the old handle. Bytes are verified whenever they
+    /// are read.
     fn reopen(&self) {
         if let (Ok(mut file), Ok(anew)) = (self.file.try_write(), File::open(&self.path)) {
             *file = anew;
         }
     }
 
-    /// Its length in bytes when it was opened.
+    /// Returns its length in bytes when it was opened.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -134,8 +135,8 @@ impl ReadAt {
     }
 }
 
-/// Fills `buffer` by as many reads as it takes. Interruptions, device errors and empty reads may be transient,
-/// above all on network file systems, so each is tried again a few times before it counts.
+/// Fills `buffer` with as many reads as necessary. Interruptions, device errors and empty reads may be transient, especially
+/// on network file systems, so each is retried a few times before it counts.
 fn fill(
     mut buffer: &mut [u8],
     mut offset: u64,
@@ -164,7 +165,7 @@ fn fill(
     Ok(())
 }
 
-/// Bytes of a file, from one position to another.
+/// A reader for a range of a file.
 #[derive(Debug)]
 pub struct ReadFrom {
     file: Arc<ReadAt>,
@@ -174,12 +175,12 @@ pub struct ReadFrom {
 }
 
 impl ReadFrom {
-    /// Bytes `start` to `end` of a file.
+    /// Makes a reader for the bytes `start` to `end` of a file.
     pub fn new(file: &Arc<ReadAt>, start: u64, end: u64) -> Self {
         Self { file: Arc::clone(file), start, at: start, end }
     }
 
-    /// All bytes of a file.
+    /// Makes a reader for a whole file.
     pub fn full(file: &Arc<ReadAt>) -> Self {
         Self::new(file, 0, file.length())
     }
@@ -198,7 +199,7 @@ impl Read for ReadFrom {
 }
 
 impl Seek for ReadFrom {
-    /// Positions are counted from the start of the part.
+    /// Positions are relative to the start of the range.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(on) => self.start.checked_add(on),
@@ -210,7 +211,7 @@ impl Seek for ReadFrom {
     }
 }
 
-/// The error of a read: bytes that are missing or damaged are the file's fault, everything else is the storage's.
+/// Classifies the error of a read: missing or damaged bytes are the file's fault, everything else the storage's.
 pub fn read_error(path: &Path, error: io::Error) -> FormatError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {

@@ -1,4 +1,4 @@
-//! The folder of a published dataset, and its files read in order: records, short texts, lists.
+//! The folder of a published dataset, and sequential reading of its files: records, short texts, lists.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{FormatError, FormatProblem};
 
-/// Bytes of the longest line of a list: a path and a word or two need far less.
+/// The maximum length of a line in a list, in bytes: a path and a word or two are far shorter.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// How many samples the files of a format without a header must hold.
+/// The required number of samples in files without a header.
 ///
-/// Without this check, such a file that was cut between two samples would look complete.
+/// Without this check, a file truncated between two samples would look complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// As many as the published dataset.
+    /// As many as in the published dataset.
     Official,
-    /// Any whole number above zero, for another dataset in the same format.
+    /// Any positive integer, for another dataset in the same format.
     Any,
 }
 
-/// The folder that holds a source's files.
+/// The folder of a source's files.
 #[derive(Debug)]
 pub struct SourceDir {
     folder: PathBuf,
@@ -31,10 +31,7 @@ pub struct SourceDir {
 }
 
 impl SourceDir {
-    /// `root` itself or the first folder of `inside` that holds one of `files`.
-    ///
-    /// # Errors
-    /// If there is no such folder.
+    /// Finds `root` itself, or the first folder of `inside`, that holds one of `files`.
     pub fn find(root: &Path, inside: &[&str], files: &[&str]) -> Result<Self, FormatError> {
         let true_root = root.canonicalize().map_err(|error| {
             FormatError::new(root, error).hint("pass the folder that contains the files of the dataset")
@@ -52,15 +49,12 @@ impl SourceDir {
         Err(FormatError::content(root, problem).hint("pass the folder that contains these files, unpacked"))
     }
 
-    /// Whether the folder has a file of this name.
+    /// Returns whether the folder has a file with this name.
     pub fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }
 
-    /// Refuses a folder in which any of `files` is missing, and names them all.
-    ///
-    /// # Errors
-    /// If one is missing.
+    /// Refuses a folder without all of `files`, and names the missing ones.
     pub fn require(&self, files: &[&str]) -> Result<(), FormatError> {
         let missing: Vec<&str> = files.iter().copied().filter(|file| !self.has(file)).collect();
         if missing.is_empty() {
@@ -71,15 +65,12 @@ impl SourceDir {
         Err(FormatError::content(&self.folder, problem).hint("unpack the whole archive of the dataset here"))
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Opens a file that lies under the root.
-    ///
-    /// # Errors
-    /// If it is not a regular file under the root.
+    /// Opens a file below the root.
     pub fn open(&self, name: &str) -> Result<SourceFile, FormatError> {
         let path = self.path(name);
         let failed = |error: io::Error| FormatError::new(&path, error);
@@ -96,7 +87,7 @@ impl SourceDir {
         Ok(SourceFile { length: found.len(), path, relative, position: 0, reader })
     }
 
-    /// The whole of a short text.
+    /// Reads a short text.
     ///
     /// # Errors
     /// If it has more than `limit` bytes, or is not UTF-8.
@@ -115,7 +106,7 @@ impl SourceDir {
     }
 }
 
-/// A file of a source, read from its first byte to its last.
+/// A file of a source, read from start to end.
 #[derive(Debug)]
 pub struct SourceFile {
     pub path: PathBuf,
@@ -123,14 +114,14 @@ pub struct SourceFile {
     pub relative: String,
     /// Its length in bytes.
     pub length: u64,
-    /// How many of them have been read.
+    /// The number of bytes read so far.
     pub position: u64,
-    /// The bytes that follow.
+    /// A reader for the remaining bytes.
     pub reader: BufReader<File>,
 }
 
 impl SourceFile {
-    /// The next bytes, as many as `into` holds.
+    /// Reads the next bytes and fills `into`.
     ///
     /// # Errors
     /// If the file ends before them, or cannot be read.
@@ -148,10 +139,10 @@ impl SourceFile {
         Ok(())
     }
 
-    /// How many records of `record` bytes the file holds: `official`, or any whole number above zero.
+    /// Returns the number of records of `record` bytes: `official`, or any positive integer.
     ///
     /// # Errors
-    /// If its length is another one.
+    /// If the file has another length.
     pub fn records(&self, record: u64, count: Count, official: u64) -> Result<u64, FormatError> {
         let length = self.length;
         let problem = match count {
@@ -169,10 +160,10 @@ impl SourceFile {
         Err(FormatError::format(&self.path, problem).hint(hint))
     }
 
-    /// A label at the last byte read, if it is a class.
+    /// Converts the label byte that was read last to a class.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is not a valid class.
     pub fn label(&self, label: u8, lowest: u8, classes: usize) -> Result<u32, FormatError> {
         match label.checked_sub(lowest) {
             Some(class) if usize::from(class) < classes => Ok(u32::from(class)),
@@ -187,10 +178,10 @@ impl SourceFile {
     }
 }
 
-/// Calls `visit` with the number and text of every line of a list that is not blank, without byte order mark and line end.
+/// Calls `visit` with the number and text of every non-blank line of a list, without byte order mark and line end.
 ///
 /// # Errors
-/// If the list cannot be read, a line is too long or not UTF-8, and those of `visit`.
+/// If the list cannot be read, a line is too long or not UTF-8, and the errors of `visit`.
 pub fn for_each_line<E: From<FormatError>>(
     path: &Path,
     mut visit: impl FnMut(u64, &str) -> Result<(), E>,

@@ -1,12 +1,12 @@
-//! The regular members of a tar archive and where their bytes are. Nothing is ever unpacked.
+//! Lists the regular members of a tar archive with their positions. Nothing is ever unpacked.
 //!
-//! Read are ustar, GNU and PAX archives with long names. Everything that two programs could read differently is
-//! refused: links, devices, sparse members, a PAX size that contradicts the header's, stacked or malformed
-//! extended headers, a bad checksum, a missing end mark. What is accepted is the list that Python's `tarfile`
-//! gives, by construction and by test.
+//! Ustar, GNU and PAX archives with long names are supported. Everything that two programs could read differently is
+//! refused: links, devices, sparse members, a PAX size that contradicts the header's, stacked or malformed extended headers,
+//! a bad checksum, a missing end mark. Accepted archives give the same list as Python's `tarfile`, by construction and by
+//! test.
 //!
 //! Written by hand for that reason: readers that disagree about a size let files slip past a check. The crate tar did so
-//! until 0.4.45 (RUSTSEC-2026-0068), tokio-tar too (CVE-2025-62518).
+//! until 0.4.45 (RUSTSEC-2026-0068), and tokio-tar too (CVE-2025-62518).
 
 mod block;
 
@@ -29,12 +29,12 @@ pub struct TarMember {
     pub length: u64,
 }
 
-/// What is wrong with an archive that is not read.
+/// Why an archive is refused.
 #[derive(Debug)]
 pub struct TarProblem {
-    /// Where the header of its member begins.
+    /// The offset of the member's header.
     pub at: u64,
-    /// What is wrong there.
+    /// The reason.
     pub refusal: Refusal,
 }
 
@@ -53,7 +53,7 @@ pub struct TarMembers<R> {
     ended: bool,
 }
 
-/// Name and size that extended headers set for the member that follows.
+/// Name and size that extended headers set for the following member.
 #[derive(Debug, Default)]
 struct Extended {
     seen: bool,
@@ -61,11 +61,11 @@ struct Extended {
     size: Option<u64>,
 }
 
-/// Extended headers hold names; more than this is an attack.
+/// The maximum size of an extended header: they hold names, so more is an attack.
 const MAX_EXTENDED_BYTES: u64 = 64 << 10;
 
 impl<R: Read + Seek> TarMembers<R> {
-    /// An archive from its beginning.
+    /// Starts reading an archive.
     ///
     /// # Errors
     /// If its length cannot be determined.
@@ -75,10 +75,7 @@ impl<R: Read + Seek> TarMembers<R> {
         Ok(Self { reader, length, at: 0, ended: false })
     }
 
-    /// The bytes of a member.
-    ///
-    /// # Errors
-    /// If they cannot be read.
+    /// Reads the bytes of a member.
     pub fn read(&mut self, member: &TarMember) -> io::Result<Vec<u8>> {
         if member.offset.checked_add(member.length).is_none_or(|end| end > self.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -130,7 +127,7 @@ impl<R: Read + Seek> TarMembers<R> {
         }
     }
 
-    /// The next block, or none at the end mark.
+    /// Reads the next block; `None` at the end mark.
     fn block(&mut self) -> Result<Option<TarBlock>, Refusal> {
         if self.length.saturating_sub(self.at) < BLOCK {
             return Err(Refusal::Short);
@@ -157,7 +154,7 @@ impl<R: Read + Seek> TarMembers<R> {
         Ok(TarMember { name, offset, length: size })
     }
 
-    /// Bytes of an extended header, to the end of its last block.
+    /// Reads an extended header to the end of its last block.
     fn extended(&mut self, size: u64) -> Result<Vec<u8>, Refusal> {
         if size > MAX_EXTENDED_BYTES {
             return Err(Refusal::Header(format!("an extended header of {size} bytes")));
@@ -170,7 +167,7 @@ impl<R: Read + Seek> TarMembers<R> {
         Ok(bytes)
     }
 
-    /// Where the next block begins after `size` bytes at `offset`.
+    /// Returns the start of the next block after `size` bytes at `offset`.
     fn end_of(&self, offset: u64, size: u64) -> Result<u64, Refusal> {
         let end = size.checked_next_multiple_of(BLOCK).and_then(|size| offset.checked_add(size));
         end.filter(|&end| end <= self.length).ok_or(Refusal::Short)
@@ -190,7 +187,7 @@ impl<R: Read + Seek> Iterator for TarMembers<R> {
     }
 }
 
-/// Records of `length key=value\n`.
+/// Parses records in the form `length key=value\n`.
 fn read_pax(mut records: &[u8]) -> Result<Extended, Refusal> {
     let malformed = || Refusal::Header("a malformed PAX header".into());
     let mut extended = Extended { seen: true, ..Extended::default() };

@@ -1,4 +1,4 @@
-//! Vectors that users already have, one per sample, in the files in which other tools write them.
+//! Reads the user's own vectors, one or more per sample, from files of other tools.
 //!
 //! | files | module |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | Parquet: one file, or a folder of parts | `parquet` |
 //! | CSV with a column for each number | `csv_table` |
 //!
-//! Each has a row in `FORMATS`; a new format is one more. A [`VectorSource`] gives the same rows for all of them, in
-//! blocks of bounded size: numbers as `f32`, checked to be finite, with the ids, labels and groups that the file itself has.
-//! Pickles are refused: loading one can run any code.
+//! Each has a row in `FORMATS`; a new format adds one. A [`VectorSource`] gives the same rows for all of them, in blocks of
+//! bounded size: values as `f32`, checked to be finite, with the ids, labels and groups in the file itself. Pickles are
+//! refused, because loading one can run any code.
 
 mod array_data;
 mod array_format;
@@ -41,18 +41,18 @@ pub use vector_source::{VectorBlock, VectorFile, VectorSource};
 use crate::error::FormatError;
 use crate::npy::is_npy;
 
-/// A format of files of vectors.
+/// A format of vector files.
 struct VectorFormat {
-    /// The usual extension of its files, without the dot; `None` for a format that is refused.
+    /// The usual extension of its files, without the dot; `None` for a refused format.
     extension: Option<&'static str>,
-    /// Returns whether a file is of this format, by its first 16 bytes, or fewer if it is shorter, and by its name.
+    /// Returns whether a file has this format, from its first 16 bytes (fewer if it is shorter) and its name.
     matches: fn(&[u8], &VectorPlace) -> bool,
-    /// Opens the file of this name below the folder, and reads as much as it takes to know its size.
+    /// Opens the named file below the folder, and reads enough to know its size.
     open: fn(&VectorPlace, &str, &VectorOptions) -> Result<VectorSource, FormatError>,
 }
 
-/// All formats. The first one that matches opens the file: first those with a mark in their first bytes, then those that are
-/// recognised by name only.
+/// All formats. The first one that matches opens the file: formats with a signature come before those that are recognised by
+/// name only.
 const FORMATS: [VectorFormat; 6] = [
     VectorFormat { extension: Some("npy"), matches: |start, _| is_npy(start), open: npy_file::open },
     VectorFormat { extension: Some("npz"), matches: |start, _| start.starts_with(b"PK"), open: npz::open },
@@ -75,11 +75,11 @@ const FORMATS: [VectorFormat; 6] = [
 ];
 
 impl VectorSource {
-    /// Opens a file of vectors, or a folder of them, and reads as much as it takes to know their number and size.
+    /// Opens a file of vectors, or a folder of them, and reads enough to know their number and size.
     ///
     /// # Errors
-    /// If it is a pickle or of an unknown format, there is no column of vectors or more than one, or the files contradict
-    /// themselves or each other.
+    /// If it is a pickle or has an unknown format, there is not exactly one column of vectors, or the files are
+    /// inconsistent.
     pub fn open(path: &Path, options: &VectorOptions) -> Result<Self, FormatError> {
         let place = VectorPlace::find(path)?;
         let Some(name) = &place.file else { return open_folder(&place, options) };
@@ -97,14 +97,14 @@ impl VectorSource {
         (format.open)(&place, name, options)
     }
 
-    /// Whether a file of this name usually holds vectors.
+    /// Returns whether a file with this name usually holds vectors.
     pub fn is_named(path: &Path) -> bool {
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         extension.is_some_and(|extension| extensions().any(|known| known == extension))
     }
 }
 
-/// Returns the extensions of files of vectors, without the dot.
+/// Iterates over the extensions of vector files, without the dot.
 fn extensions() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().filter_map(|format| format.extension)
 }

@@ -1,11 +1,11 @@
-//! Writes a file atomically, so that it is complete or absent even after a power failure.
+//! Writes files atomically: a file is complete or absent, even after a power failure.
 //!
-//! It is written under a scratch name in the same folder, synchronised, renamed, and the folder is synchronised. Renaming
-//! before synchronising, as many programs do, can leave an empty file after a power failure. The crate `tempfile` does not
-//! synchronise the folder, and its calls cannot be made to fail in a test.
+//! A file is written under a scratch name in the same folder, synchronised and renamed, and then the folder is synchronised.
+//! Renaming before synchronising, as many programs do, can leave an empty file after a power failure. The crate `tempfile`
+//! does not synchronise the folder, and a test cannot make its calls fail.
 //!
-//! A process that is killed leaves its scratch file behind. A file is locked (`flock`) while it is written, and the
-//! lock ends with the process, so [`sweep_abandoned`] can find abandoned files without a clock.
+//! A killed process leaves its scratch file behind. A file is locked (`flock`) while it is written, and the lock ends with
+//! the process, so [`sweep_abandoned`] can detect abandoned files without a clock.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -18,23 +18,24 @@ use crate::confined_path::ConfinedPath;
 use crate::disk::{Disk, RealDisk, retry_transient};
 use crate::error::FileError;
 
-/// The separator between the final name and the unique part of a scratch name.
+/// The separator between the final name and the unique suffix of a scratch name.
 const SCRATCH: &str = ".tmp-";
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the unique part of a scratch name: the process id and a counter, since a clock may stand still.
+/// Returns the unique suffix of a scratch name: the process id and a counter, since a clock may stand still.
 pub(crate) fn nonce() -> String {
     format!("{}-{}", process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns whether a text is the unique part of a scratch name of ours.
+/// Returns whether a text is the unique suffix of a scratch name of ours.
 pub(crate) fn is_nonce(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once('-').is_some_and(|(process, serial)| is_number(process) && is_number(serial))
 }
 
-/// Returns a name beside `path` that no other process uses. It is hidden, so that programs that read all files of a folder, such as pyarrow, skip it.
+/// Returns a unique name beside `path`. It is hidden, so that programs that read all files of a folder, such as pyarrow,
+/// skip it.
 pub fn scratch(path: &ConfinedPath) -> ConfinedPath {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -42,16 +43,13 @@ pub fn scratch(path: &ConfinedPath) -> ConfinedPath {
     path.with_file_name(name)
 }
 
-/// Returns the name that a scratch name stands in for; `None` if it is not a scratch name of ours.
+/// Returns the final name for a scratch name; `None` if it is not a scratch name of ours.
 pub fn final_name(name: &str) -> Option<&str> {
     let (name, nonce) = name.strip_prefix('.')?.rsplit_once(SCRATCH)?;
     is_nonce(nonce).then_some(name)
 }
 
-/// Creates something under a scratch name. A name left by a dead process with the same id is skipped.
-///
-/// # Errors
-/// Those of `make`.
+/// Creates a file or folder under a scratch name. A name left by a dead process with the same id is skipped.
 pub fn make<T>(
     path: &ConfinedPath,
     make: impl Fn(&ConfinedPath) -> io::Result<T>,
@@ -66,8 +64,8 @@ pub fn make<T>(
     }
 }
 
-/// Writes `bytes` to `path`: a reader, now or after a power failure, finds the old content or all of the new. A link in its
-/// place is replaced, not followed.
+/// Writes `bytes` to `path`: a reader, even after a power failure, finds either the old content or all of the new. A link at
+/// `path` is replaced, not followed.
 ///
 /// # Errors
 /// If it cannot be written; temporary failures of the storage are retried.
@@ -75,16 +73,13 @@ pub fn write(path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileErro
     write_on(&RealDisk, path, bytes)
 }
 
-/// Writes as [`write()`] does, on the caller's disk.
-///
-/// # Errors
-/// As [`write()`].
+/// Writes as [`write()`] does, on the given disk.
 pub fn write_on(disk: &dyn Disk, path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileError> {
     let path = path.into();
     let mut left = Vec::new();
     retry_transient(disk, || write_once(disk, &path, bytes, &mut left))?;
     for scratch in left {
-        // It could not be removed while the disk was unavailable; now the disk is back.
+        // It could not be removed while the disk was unavailable, but now the disk has recovered.
         let _ = disk.remove_file(&scratch);
     }
     Ok(())
@@ -106,14 +101,14 @@ fn write_once(
         }
         FileError::new(path, error)
     })?;
-    // The file has its final name now, which no sweep removes, so the lock can go.
+    // Sweeps do not remove files with a final name, so the lock can be released.
     drop(file);
     let folder = path.folder();
     disk.sync_folder(&folder).map_err(|error| FileError::new(&folder, error))
 }
 
-/// Gives a folder its final name: a reader, now or after a power failure, finds nothing or the complete folder. Its files
-/// must be synchronised before.
+/// Gives a folder its final name: a reader, even after a power failure, finds nothing or the complete folder. Its files must
+/// already be synchronised.
 ///
 /// # Errors
 /// As [`fs::rename`], and if one of the folders cannot be synchronised.
@@ -133,13 +128,13 @@ fn create_locked(disk: &dyn Disk, path: &ConfinedPath) -> Result<(File, Confined
             // A sweep came between the two calls: it is about to remove the file, or has removed it.
             Err(TryLockError::WouldBlock) => {}
             Ok(()) if is_gone() => {}
-            // On a file system without locks a sweep can lock nothing either, and removes nothing.
+            // On a file system without locks, a sweep cannot lock anything either, and removes nothing.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok((file, scratch)),
         }
     }
 }
 
-/// Removes everything in `folder` with a scratch name for which `ours` holds. Use it only for a folder that no other process
+/// Removes everything in `folder` with a scratch name that `ours` accepts. Use it only for a folder that no other process
 /// writes to, such as a run whose lock the caller holds: it does not check for live writers.
 ///
 /// # Errors
@@ -156,13 +151,14 @@ pub fn sweep(disk: &dyn Disk, folder: &ConfinedPath, ours: impl Fn(&str) -> bool
     Ok(())
 }
 
-/// Removes the abandoned scratch files of a folder, as far as it can. Other processes may write to the folder at the same
-/// time, on this machine or on others that share its locks.
+/// Removes abandoned scratch files in a folder as far as possible. Other processes may write to the folder at the same time,
+/// on this machine or on others that share its locks.
 pub fn sweep_abandoned(folder: impl Into<ConfinedPath>) {
     sweep_if(folder, |_| true);
 }
 
-/// Removes the abandoned scratch files of one file, as [`sweep_abandoned`] does: its folder belongs to the user.
+/// Removes only the abandoned scratch files of one file, as [`sweep_abandoned`] does, because its folder belongs to the
+/// user.
 pub fn sweep_abandoned_of(path: impl Into<ConfinedPath>) {
     let path = path.into();
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -184,10 +180,7 @@ fn sweep_if(folder: impl Into<ConfinedPath>, ours: impl Fn(&str) -> bool) {
     }
 }
 
-/// Returns the names in a folder, sorted, with their paths. Invalid UTF-8 in a name is replaced.
-///
-/// # Errors
-/// If the folder cannot be read.
+/// Lists the names in a folder, sorted, with their paths. Invalid UTF-8 in a name is replaced.
 pub fn names(folder: impl Into<ConfinedPath>) -> Result<Vec<(String, ConfinedPath)>, FileError> {
     let folder = folder.into();
     let entries = folder.entries().map_err(|error| FileError::new(&folder, error))?;
@@ -261,7 +254,7 @@ mod tests {
         assert_eq!(mode(&path), mode(&other));
     }
 
-    /// Notes the calls that make a file durable, and does them.
+    /// Records the calls that make a file durable, and executes them.
     #[derive(Debug, Default)]
     struct NotingDisk(Mutex<Vec<String>>);
 
@@ -333,7 +326,7 @@ mod tests {
         assert_eq!(listed(folder.path()), [".b.json.tmp-1-0", "a.json"]);
     }
 
-    /// Two threads sweep while others write: every file gets there, and nothing stays.
+    /// Two threads sweep while others write: all files are complete, and no scratch file remains.
     #[test]
     fn sweeps_do_not_harm_writers() {
         let temp = tempfile::tempdir().unwrap();

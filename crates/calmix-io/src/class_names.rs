@@ -1,20 +1,20 @@
-//! The limits of class names, wherever they are read: with the labels of a dataset, and in the files of a run.
+//! Limits on class names, both in labels of a dataset and in files of a run.
 
 use std::fmt;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
-/// The largest number of classes of a dataset or a model.
+/// The maximum number of classes of a dataset or a model.
 pub const MAX_CLASSES: usize = 1 << 20;
 
-/// The most bytes of a class name. The names stand in every file of predictions, so their length bounds the size of those
-/// files.
+/// The maximum length of a class name, in bytes. Every file of predictions contains the names, so their length bounds the
+/// size of these files.
 pub const MAX_NAME_BYTES: usize = 1024;
 
 /// Checks the length of a name.
 ///
 /// # Errors
-/// If it has more than [`MAX_NAME_BYTES`], in a sentence that begins with the start of the name.
+/// If it has more than [`MAX_NAME_BYTES`], as a message with the start of the name.
 pub fn check(name: &str) -> Result<(), String> {
     if name.len() <= MAX_NAME_BYTES {
         return Ok(());
@@ -23,10 +23,10 @@ pub fn check(name: &str) -> Result<(), String> {
     Err(format!("the class name {start:?}… has {} bytes, expected at most {MAX_NAME_BYTES}", name.len()))
 }
 
-/// The most bytes of all names together: they stand in `result.json` and `model.json`, which have at most 16 MiB.
+/// The maximum total length of all names, in bytes: `result.json` and `model.json` contain them, and have at most 16 MiB.
 pub const MAX_TOTAL_BYTES: usize = 8 << 20;
 
-/// Checks the length of each name, and of all together.
+/// Checks the length of each name, and the total.
 ///
 /// # Errors
 /// If one has more than [`MAX_NAME_BYTES`], or all have more than [`MAX_TOTAL_BYTES`].
@@ -42,8 +42,8 @@ pub fn check_all<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), 
     Ok(())
 }
 
-/// Reads a list of names and stops when there are too many: even a short file can list many empty names, and each takes
-/// memory. For `#[serde(deserialize_with = "class_names::deserialize")]`.
+/// Deserialises a list of names and stops when there are too many: even a short file can list many empty names, and each
+/// takes memory. For `#[serde(deserialize_with = "class_names::deserialize")]`.
 ///
 /// # Errors
 /// If it is not a list of strings, there are more than [`MAX_CLASSES`], or they are too long.

@@ -1,8 +1,8 @@
-//! A path with the folder that it must not leave.
+//! A path that is confined to a folder.
 //!
 //! Checking a path before opening it is not enough: another process with write access can replace a folder by a link in
-//! between. Everything below the folder that the user named is therefore opened by handles, without following links: by one
-//! call of `openat2` on Linux, or by `openat` for each name if the kernel or a sandbox does not allow that call.
+//! between. Everything below the folder that the user named is therefore opened relative to handles, without following
+//! links: by one `openat2` call on Linux, or by one `openat` per name if the kernel or a sandbox does not allow that call.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-/// A path with the folder that it must not leave. Links are followed up to this folder and never below it.
+/// A path that is confined to a folder. Links are followed up to this folder, but not below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConfinedPath {
     root: PathBuf,
@@ -23,7 +23,7 @@ pub struct ConfinedPath {
 }
 
 impl ConfinedPath {
-    /// Returns the folder itself, which the user named.
+    /// Returns the root itself, the folder that the user named.
     pub fn root(folder: impl Into<PathBuf>) -> Self {
         let root = folder.into();
         Self { path: root.clone(), root }
@@ -41,7 +41,7 @@ impl ConfinedPath {
         Self { root: self.root.clone(), path: self.path.with_file_name(name) }
     }
 
-    /// Returns the folder that contains it; the root if it is not below the root.
+    /// Returns the parent folder; the root if there is none below it.
     #[must_use]
     pub fn folder(&self) -> Self {
         let below = self.path.parent().filter(|folder| folder.starts_with(&self.root));
@@ -63,7 +63,7 @@ impl ConfinedPath {
         }
         let root = open_root(&self.root)?;
         match open_beneath(&root, &names, flags) {
-            // Older kernels do not have the call, and sandboxes refuse it.
+            // Older kernels lack the call, and sandboxes refuse it.
             Err(Errno::NOSYS | Errno::PERM) => Ok(open_by_name(root, &names, flags)?.into()),
             opened => Ok(opened?.into()),
         }
@@ -97,7 +97,7 @@ impl ConfinedPath {
         Ok(rustix::fs::linkat(CWD, from, folder, name, AtFlags::empty())?)
     }
 
-    /// Removes a file, or a link itself.
+    /// Removes a file, or a link rather than its target.
     pub(crate) fn remove_file(&self) -> io::Result<()> {
         let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
@@ -111,18 +111,18 @@ impl ConfinedPath {
         self.remove_empty_folder()
     }
 
-    /// Removes a folder with its contents, a file, or a link itself.
+    /// Removes a folder with its contents, a file, or a link rather than its target.
     pub(crate) fn remove_anything(&self) -> io::Result<()> {
         if self.symlink_metadata()?.is_dir() { self.remove_folder() } else { self.remove_file() }
     }
 
-    /// Removes a folder that has nothing in it.
+    /// Removes an empty folder.
     pub(crate) fn remove_empty_folder(&self) -> io::Result<()> {
         let (folder, name) = self.open_parent()?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Returns the names in the folder.
+    /// Lists the names in the folder.
     pub(crate) fn entries(&self) -> io::Result<Vec<OsString>> {
         let folder = self.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
@@ -136,13 +136,13 @@ impl ConfinedPath {
         Ok(names)
     }
 
-    /// Returns a handle of the folder that contains it, and its name there.
+    /// Returns a handle of the parent folder, and the name in it.
     fn open_parent(&self) -> io::Result<(File, &OsStr)> {
         let name = self.names()?.pop().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         Ok((self.folder().open(PATH_ONLY | OFlags::DIRECTORY)?, name))
     }
 
-    /// Returns the names of the path components below the root.
+    /// Returns the path components below the root.
     fn names(&self) -> io::Result<Vec<&OsStr>> {
         let outside = || io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its folder");
         let below = self.path.strip_prefix(&self.root).map_err(|_| outside())?;
@@ -157,7 +157,7 @@ impl ConfinedPath {
 /// The permissions of new files, before the umask.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// The flags to open a folder as the base of another path; on Linux this does not need permission to list it.
+/// The flags for opening a folder as the base of another path; on Linux, this does not need permission to list it.
 #[cfg(target_os = "linux")]
 const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -195,7 +195,7 @@ fn open_by_name(mut folder: OwnedFd, names: &[&OsStr], flags: OFlags) -> Result<
     rustix::fs::openat(&folder, *last, flags, MODE)
 }
 
-/// A file or folder that the user named: neither its own name nor anything below it is followed if it is a link.
+/// A file or folder that the user named: links are not followed, neither at its own name nor below it.
 impl From<&Path> for ConfinedPath {
     fn from(path: &Path) -> Self {
         let root = path.parent().filter(|_| path.file_name().is_some()).unwrap_or(path);
@@ -271,7 +271,7 @@ mod tests {
         inner.remove_folder().unwrap_err();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
         assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "precious");
-        // The last name is not followed either, whichever way it is opened.
+        // Neither way follows a link at the last name.
         let link = ConfinedPath::root(&folder).join("link");
         symlink(outside.join("file"), &link).unwrap();
         link.open(OFlags::RDONLY).unwrap_err();

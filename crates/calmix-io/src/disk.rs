@@ -1,4 +1,4 @@
-//! All calls that change a disk, behind one trait, so that a test can make any of them fail.
+//! A trait for all calls that change a disk, so that a test can make any of them fail.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -14,23 +14,17 @@ use crate::error::FileError;
 use crate::transient::BackOff;
 
 /// The operations that change a disk. Reading is not included, because everything that is read is checked anyway. No
-/// operation follows a link below the folder that its path must not leave.
+/// operation follows a link below the folder that confines its path.
 ///
-/// The provided methods do the real operations; [`RealDisk`] adds nothing. Tests implement a disk that is full, that
-/// fails to synchronise, or that stops as if the process had been killed.
+/// The default methods perform the real operations; [`RealDisk`] adds nothing. Tests implement disks that are full, fail to
+/// synchronise, or stop as if the process had been killed.
 pub trait Disk: Debug + Send + Sync {
     /// Creates a folder; fails if the name is taken.
-    ///
-    /// # Errors
-    /// As [`std::fs::create_dir`].
     fn create_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         path.create_folder()
     }
 
     /// Creates a file; fails if the name is taken.
-    ///
-    /// # Errors
-    /// As [`File::create_new`].
     fn create(&self, path: &ConfinedPath) -> io::Result<File> {
         path.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
@@ -44,14 +38,11 @@ pub trait Disk: Debug + Send + Sync {
     }
 
     /// Truncates a file to `length` bytes.
-    ///
-    /// # Errors
-    /// As [`File::set_len`].
     fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
         file.set_len(length)
     }
 
-    /// Synchronises a file: returns when its bytes are on the disk.
+    /// Synchronises a file: returns when its bytes are on disk.
     ///
     /// # Errors
     /// As [`File::sync_all`]. After an error the content of the disk is unknown, and a second call does not help: the
@@ -60,39 +51,27 @@ pub trait Disk: Debug + Send + Sync {
         file.sync_all()
     }
 
-    /// Synchronises a folder: returns when its entries are on the disk.
-    ///
-    /// # Errors
-    /// As [`File::sync_all`].
+    /// Synchronises a folder: returns when its entries are on disk.
     fn sync_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         path.open(OFlags::RDONLY | OFlags::DIRECTORY)?.sync_all()
     }
 
     /// Renames a file or folder.
-    ///
-    /// # Errors
-    /// As [`std::fs::rename`].
     fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> io::Result<()> {
         from.rename(to)
     }
 
     /// Removes a file.
-    ///
-    /// # Errors
-    /// As [`std::fs::remove_file`].
     fn remove_file(&self, path: &ConfinedPath) -> io::Result<()> {
         path.remove_file()
     }
 
     /// Removes a folder and its contents. Links are removed, never followed.
-    ///
-    /// # Errors
-    /// As [`std::fs::remove_dir_all`].
     fn remove_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         path.remove_folder()
     }
 
-    /// Waits before an operation that failed with `error` is retried; `back_off` tracks the total time waited.
+    /// Waits before retrying an operation that failed with `error`; `back_off` tracks the total waiting time.
     fn wait(&self, wait: Duration, error: &FileError, back_off: &BackOff) {
         let _ = (error, back_off);
         thread::sleep(wait);
@@ -104,7 +83,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {}
 
-/// The real disk, with a warning while it is unavailable.
+/// The real disk, with a warning when it is unavailable.
 #[derive(Clone)]
 pub struct WarningDisk(pub Arc<dyn Fn(&str) + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Errors about a file: what is wrong, where, and what to do next.
+//! Errors about a file: the problem, its location, and what to do next.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::redacted::redacted;
 use crate::shown::shown;
 use crate::transient::{is_transient, is_wrong_path};
 
-/// What to do about an error.
+/// The response that an error calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The user has to correct the command, the recipe, a path or the dataset: the same call would fail again.
+    /// The user has to correct the command, the recipe, a path or the dataset; the same call would fail again.
     Mistake,
     /// The storage or the network is temporarily unavailable: the same call may succeed later.
     Transient,
@@ -23,12 +23,13 @@ pub enum ErrorKind {
 
 /// A file or folder that cannot be used.
 ///
-/// The message names the path, the place in the file and the problem, and ends with what to do next.
+/// The message names the path, the location in the file and the problem, and ends with a hint.
 #[derive(Debug)]
 pub struct FileError {
     /// The file or folder.
     pub path: PathBuf,
-    /// The place in the file: a line, a byte, a tensor. It and the hint are boxed so that errors with a file in them stay small.
+    /// The location in the file: a line, a byte, a tensor. It and the hint are boxed to keep errors that contain a
+    /// `FileError` small.
     pub place: Option<Box<str>>,
     /// What is wrong with the file.
     pub problem: FileProblem,
@@ -41,21 +42,21 @@ pub struct FileError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileProblem {
-    /// The system could not read or write it.
+    /// The operating system could not read or write it.
     Io(io::Error),
-    /// Its bytes do not follow its format.
+    /// Its bytes violate its format.
     Format(String),
-    /// It is larger than the limit for files from outside.
+    /// It exceeds the limit for untrusted files.
     Limit(String),
-    /// Its bytes are not the ones that were written.
+    /// Its bytes differ from the written ones.
     Changed(String),
     /// Its counts or names contradict each other or the request.
     Content(String),
-    /// It is to be locked, and its file system has no locks.
+    /// It cannot be locked, because its file system has no locks.
     NoLocks(io::Error),
-    /// A process on another machine, which this names, has not released its lock and may still hold it.
+    /// The named process on another machine has not released its lock and may still hold it.
     Foreign(String),
-    /// Another process, which this names, holds its lock.
+    /// Another process, named here, holds its lock.
     Held(String),
 }
 
@@ -64,7 +65,7 @@ impl fmt::Display for FileError {
         let Self { path, place, problem, hint, .. } = self;
         let place = place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
         let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        // The path may be a URL, and the problem may quote the one that a request was redirected to.
+        // The path may be a URL, and the problem may quote the target of a redirected request.
         f.write_str(&shown(redacted(&format!("{}{place}: {problem}{hint}", path.display()))))
     }
 }
@@ -92,11 +93,11 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// The longest problem that is shown whole, in bytes: a parser quotes the text that it does not accept, and a hostile file may
+/// The longest problem that is shown in full, in bytes: a parser quotes the text that it rejects, and a hostile file may
 /// have megabytes of it.
 const MAX_PROBLEM_BYTES: usize = 2_000;
 
-/// A text without its middle, if it is long: what was expected, and where, is at its ends.
+/// Removes the middle of a long text: its ends say what was expected, and where.
 fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_PROBLEM_BYTES {
         return text.into();
@@ -140,7 +141,7 @@ impl FileError {
         Self::new(path, FileProblem::Limit(what.into()))
     }
 
-    /// Returns an error about bytes that are not those that were written.
+    /// Returns an error about bytes that differ from the written ones.
     pub fn changed(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Self::new(path, FileProblem::Changed(what.into()))
     }
@@ -151,12 +152,12 @@ impl FileError {
     }
 
     /// Returns whether the file may be intact but could not be read: the disk or the file server is unavailable, permissions
-    /// are missing, or too many files are open. A file that is missing or of the wrong kind is damage, which waiting does not
-    /// repair.
+    /// are missing, or too many files are open. A file that is missing or of the wrong kind is damage, which waiting does
+    /// not repair.
     pub fn is_outage(&self) -> bool {
         use io::ErrorKind as Kind;
         match &self.problem {
-            // A symbolic link in place of a folder.
+            // A link in place of a folder.
             FileProblem::Io(error) if Errno::from_io_error(error) == Some(Errno::LOOP) => false,
             FileProblem::Io(error) => !matches!(
                 error.kind(),
@@ -171,18 +172,18 @@ impl FileError {
         }
     }
 
-    /// Adds the place in the file.
+    /// Adds the location in the file.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into().into_boxed_str()), ..self }
     }
 
-    /// Returns what to do about it. By default a wrong path is a mistake, and damage is a failure.
+    /// Classifies the error. By default a wrong path is a mistake, and damage is a failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Sets what to do about it, unless waiting helps.
+    /// Sets the kind, unless the error is transient.
     #[must_use]
     pub fn unless_transient(self, kind: ErrorKind) -> Self {
         if self.is_transient() { self } else { Self { kind, ..self } }

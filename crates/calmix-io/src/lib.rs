@@ -1,5 +1,5 @@
 //! Safe file access for all calmix crates: files are written atomically, errors name the file, and untrusted names do no
-//! harm. Also the variables of launchers, which no other crate without libtorch has a place for.
+//! harm. Also reads the variables of launchers, because no other crate independent of libtorch has a place for them.
 //!
 //! | question | module |
 //! |---|---|

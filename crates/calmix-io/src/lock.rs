@@ -1,12 +1,12 @@
 //! A lock file that lets only one process at a time write to a folder.
 //!
 //! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
-//! ends, so there is nothing to clean up after a kill and no age to guess. The text of the file names the process that
-//! holds it. When the lock is released, its text is removed but the file stays, since removing it would let two processes
-//! lock two files of the same name.
+//! happens, so a kill leaves nothing to clean up and no age to guess. The text of the file names the process that holds it.
+//! Releasing the lock removes the text but not the file, since otherwise two processes could lock two files with the same
+//! name.
 //!
 //! Some mounts of network file systems (`nolock`, `local_lock=all`, Lustre's `localflock`) give every machine its own locks,
-//! without an error. There only the text can tell: if a process on another machine wrote it and has not removed it, that
+//! without an error. There only the text helps: if a process on another machine wrote it and has not removed it, that
 //! process may still be writing, and the lock is refused unless the caller takes it over.
 
 use std::fs::{self, File, TryLockError};
@@ -24,17 +24,17 @@ use crate::error::{FileError, FileProblem};
 use crate::safe_open;
 use crate::safe_open::open_to_write;
 
-/// The largest number of bytes that is read from a lock file.
+/// The maximum number of bytes to read from a lock file.
 const MAX_LOCK_BYTES: u64 = 256;
 
-/// The right to write into a folder, until it is dropped.
+/// An exclusive right to write to a folder, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock in the file `path`, or returns at once with the name of its holder.
+    /// Takes the lock in the file `path`, or fails at once with the name of its holder.
     ///
     /// # Errors
     /// If another process holds it, a process on another machine has not released it, or the file system has no locks.
@@ -50,7 +50,7 @@ impl Lock {
         Self::take_as(path, &Machine::this(), true)
     }
 
-    /// Returns whether the file of the lock is still the one at `path`.
+    /// Returns whether the locked file is still the one at `path`.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
         let found = fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
         let held = self.file.metadata().map(|held| (held.dev(), held.ino()));
@@ -72,7 +72,7 @@ impl Lock {
             return Err(FileError::new(path, FileProblem::Foreign(first_line(&text))));
         }
         file.rewind().map_err(cannot)?;
-        // Written in place, unlike all other files: the lock belongs to this file and would not move to a renamed new one.
+        // Written in place, unlike all other files: the lock belongs to this file and would not move to a renamed one.
         file.set_len(0).map_err(cannot)?;
         file.write_all(machine.text().as_bytes()).map_err(cannot)?;
         Ok(Self { file })
@@ -98,8 +98,8 @@ impl Machine {
         format!("process {} on {}\nboot {}\n", process::id(), self.host, self.boot)
     }
 
-    /// Returns whether a process on another machine wrote this text. Containers on one kernel share its locks, and no process
-    /// survives a reboot. A text without a second line is from an old version, which never removed it.
+    /// Returns whether a process on another machine wrote this text. Containers on one kernel share its locks, and no
+    /// process survives a reboot. A text without a second line is from an old version, which never removed it.
     fn is_foreign(&self, text: &str) -> bool {
         let mut lines = text.lines();
         let host = lines.next().and_then(|line| line.split_once(" on "));
@@ -114,12 +114,12 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // An empty text marks the folder as free for machines that do not see this lock.
         let _ = self.file.set_len(0);
-        // Closing the file is not enough: a child between fork and exec still has it open.
+        // Closing the file is not enough: a child between fork and exec may still have it open.
         let _ = self.file.unlock();
     }
 }
 
-/// Returns whether a process on this machine holds the lock, from the kernel's list of locks and without taking it. Always
+/// Returns whether a process on this machine holds the lock, without taking it, from the kernel's list of locks. Always
 /// false on systems without such a list.
 pub fn is_held_locally(path: &ConfinedPath) -> bool {
     is_listed(path).unwrap_or(false)
@@ -147,7 +147,7 @@ fn is_listed(_: &ConfinedPath) -> Option<bool> {
 }
 
 /// Returns the error for a lock that cannot be taken although no process holds it. There is no fallback: a file that names
-/// the writer outlives a killed process, and on a network file system two processes can both find it missing.
+/// the writer would outlive a killed process, and on a network file system two processes could both find it missing.
 fn refused(path: &Path, error: io::Error) -> FileError {
     let is_no_lock_errno = Errno::from_io_error(&error).is_some_and(|number| {
         [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
@@ -156,7 +156,7 @@ fn refused(path: &Path, error: io::Error) -> FileError {
     FileError::new(path, if has_no_locks { FileProblem::NoLocks(error) } else { FileProblem::Io(error) })
 }
 
-/// Returns the process that wrote the text; it may be missing while the process is about to write it.
+/// Returns the process that wrote the text, which may be missing while the process is about to write it.
 fn holder(file: &File) -> String {
     first_line(&text(file))
 }
@@ -166,7 +166,7 @@ fn first_line(text: &str) -> String {
     if line.is_empty() { "another process".to_owned() } else { line }
 }
 
-/// Reads the text of a lock; empty if it cannot be read, as for a locked file on some systems.
+/// Reads the text of a lock; empty if it cannot be read, as for locked files on some systems.
 fn text(file: &File) -> String {
     let mut text = Vec::new();
     let _ = file.take(MAX_LOCK_BYTES).read_to_end(&mut text);
@@ -205,7 +205,7 @@ mod tests {
         assert!(!is_held_locally(&path));
     }
 
-    /// Where each machine has locks of its own, both get the kernel's.
+    /// If each machine has its own locks, both get the kernel's.
     #[test]
     fn lock_of_another_machine_is_taken_over_only_on_request() {
         let temp = tempfile::tempdir().unwrap();
@@ -214,10 +214,10 @@ mod tests {
         let local = machine("local", "1");
         let remote = machine("remote", "2");
         let take = |machine: &Machine, takes_over| Lock::take_as(&path, machine, takes_over);
-        // Given back.
+        // Released.
         drop(take(&remote, false).unwrap());
         drop(take(&local, false).unwrap());
-        // Killed, or still at work.
+        // Killed, or still running.
         fs::write(&path, remote.text()).unwrap();
         let error = take(&local, false).unwrap_err();
         assert!(matches!(&error.problem, FileProblem::Foreign(_)), "{error:?}");
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), remote.text());
         drop(take(&local, true).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
-        // Killed on this machine: before it was started again, in another container, in a version without a second line.
+        // Killed on this machine: before a reboot, in another container, or by a version without a second line.
         for text in
             [machine("local", "0").text(), machine("other", "1").text(), "process 1 on remote\n".to_owned()]
         {

@@ -1,4 +1,4 @@
-//! What surrounds this process: its launcher, the limits of the system, and its Python environment.
+//! The environment of this process: its launcher, system limits, and Python environment.
 //!
 //! | question | module |
 //! |---|---|

@@ -1,8 +1,8 @@
-//! Removes what may be secret from the URLs in a text: user name, password, query and fragment.
+//! Removes potential secrets from URLs in a text: user name, password, query and fragment.
 //!
 //! A copied URL may hold a password or a signature, and messages end up in logs.
 
-/// Returns the text with each URL cut to its protocol, host and path.
+/// Returns the text with each URL reduced to its protocol, host and path.
 ///
 /// ```
 /// use calmix_io::redacted::redacted;
@@ -19,7 +19,7 @@ pub fn redacted(text: &str) -> String {
         kept.push_str(before);
         let end = after.find(ends_url).unwrap_or(after.len());
         let (url, behind) = after.split_at(end);
-        // The punctuation of the sentence, which a query would swallow.
+        // Punctuation of the sentence, which would otherwise become part of the query.
         let (url, mark) = url.split_at(url.trim_end_matches([':', ',', ';']).len());
         let url = without_user(url);
         kept.push_str(url.find(['?', '#']).and_then(|query| url.get(..query)).unwrap_or(url));
@@ -29,20 +29,20 @@ pub fn redacted(text: &str) -> String {
     kept + rest
 }
 
-/// The URL behind its user name and password.
+/// Removes user name and password from a URL without its protocol.
 fn without_user(url: &str) -> &str {
     let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
     let has_port =
         authority.rsplit_once(':').is_none_or(|(_, port)| port.bytes().all(|c| c.is_ascii_digit()));
     let at = match authority.rfind('@') {
-        // A password with `/`, `?` or `#` in it looks like a port that is not a number.
+        // A password with `/`, `?` or `#` in it looks like an invalid port.
         None if !has_port && !authority.ends_with(']') => url.rfind('@'),
         at => at,
     };
     at.and_then(|at| url.get(at + 1..)).unwrap_or(url)
 }
 
-/// Whether a character is not part of a URL in a sentence.
+/// Returns whether a character ends a URL in a sentence.
 fn ends_url(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')')
 }

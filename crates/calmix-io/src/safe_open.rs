@@ -1,10 +1,10 @@
 //! Opens files in a run's folder or a cache. Every reader and writer of a run goes through here.
 //!
 //! A run may come from an untrusted source, so links in its folder are never followed: a link could lead to any file of the
-//! user, reading a pipe could block forever, and a device never ends. Files must be regular files, folders real
-//! folders, and a file is read only up to a limit set by its reader. The folder of the run itself may be reached
-//! through links, since the user gave that path. Files are opened by handles from there ([`ConfinedPath`]), so that no link
-//! is followed even if it replaces a folder in the meantime.
+//! user, reading a pipe could block forever, and a device never ends. Files must be regular files, folders must be real
+//! folders, and a file is read only up to a limit set by its reader. The folder of the run itself may be reached through
+//! links, since the user gave that path. Below it, files are opened relative to handles ([`ConfinedPath`]), so that a link
+//! is not followed even if it replaces a folder in the meantime.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ use rustix::process::geteuid;
 use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
 
-/// The hint for a link or device in place of a file or folder.
+/// The hint for a link or a device in place of a file or folder.
 const REPLACE_LINK_HINT: &str =
     "check that you trust its source, then replace it with a copy of the original";
 
@@ -51,9 +51,6 @@ pub fn read(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, File
 }
 
 /// Reads a file as [`read`] does, if it belongs to this user or to root.
-///
-/// # Errors
-/// As [`read`] and [`open_owned`].
 pub fn read_owned(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, FileError> {
     let path = path.into();
     read_opened(&path, open_owned(&path)?, longest)
@@ -92,9 +89,6 @@ pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
 }
 
 /// Opens a regular file for appending; creates it if it is missing.
-///
-/// # Errors
-/// As [`open_to_write`].
 pub fn append(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     let path = path.into();
     let (file, metadata) = opened(&path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
@@ -102,7 +96,7 @@ pub fn append(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// Returns whether the name is taken, even by a broken link, which is refused when it is opened.
+/// Returns whether the name exists, even as a broken link, which is refused when it is opened.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
@@ -160,7 +154,7 @@ fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileEr
     Ok((file, found))
 }
 
-/// Returns the error for a path that cannot be opened, with a clear message if a folder in it is a link.
+/// Returns the error for a path that cannot be opened, with a clear message if one of its folders is a link.
 fn open_error(path: &Path, error: io::Error) -> FileError {
     if Errno::from_io_error(&error) != Some(Errno::LOOP) {
         return FileError::new(path, error);
@@ -169,7 +163,7 @@ fn open_error(path: &Path, error: io::Error) -> FileError {
     FileError::content(path, problem).hint(REPLACE_LINK_HINT)
 }
 
-/// Checks that a file that is written in place has no other hard link.
+/// Checks that a file to be written in place has no other hard link.
 fn check_single_link(path: &Path, found: &Metadata) -> Result<(), FileError> {
     if found.nlink() <= 1 {
         return Ok(());
@@ -218,10 +212,10 @@ fn wrong_type_error(path: &Path, found: &Metadata, wanted: &str) -> FileError {
 /// The size in bytes from which a file is checked; reading a smaller one is harmless.
 const MIN_CHECKED_BYTES: u64 = 16 << 20;
 
-/// A file with content takes up at least 1/1,024 of its length on disk, even if the file system compresses it.
+/// A file with content takes up at least 1/1,024 of its length on disk, even on a compressing file system.
 const MAX_COMPRESSION_RATIO: u64 = 1_024;
 
-/// Returns what is wrong with an open file, with these metadata, that is nearly all holes.
+/// Returns the problem if an open file with these metadata is nearly all holes.
 pub fn hollow_problem(file: &File, found: &Metadata) -> Option<String> {
     let begins_with_zeros = || {
         let mut start = [0; 4_096];
@@ -232,7 +226,7 @@ pub fn hollow_problem(file: &File, found: &Metadata) -> Option<String> {
     is_hollow.then(|| format!("a sparse file: {} bytes, nearly all of them holes", found.len()))
 }
 
-/// Decides by size. Some network file systems report no stored bytes at all; there the start of the file decides.
+/// Decides by size. Some network file systems report no stored bytes at all; for these, the start of the file decides.
 fn is_hollow_by_size(length: u64, stored: u64, begins_with_zeros: impl FnOnce() -> bool) -> bool {
     length >= MIN_CHECKED_BYTES
         && stored.saturating_mul(MAX_COMPRESSION_RATIO) < length
@@ -248,7 +242,7 @@ mod tests {
     use super::*;
     use crate::error::FileProblem;
 
-    /// Creates one of everything that is not a regular file and returns the names; the last is a broken link.
+    /// Creates one entry of every kind that is not a regular file, and returns their names; the last is a broken link.
     fn zoo(folder: &Path) -> Vec<&'static str> {
         fs::write(folder.join("sentinel"), "precious").unwrap();
         fs::create_dir(folder.join("folder")).unwrap();

@@ -1,11 +1,11 @@
-//! Checks that names and files from outside stay below their folder.
+//! Checks that untrusted names and files stay below their folder.
 
 use std::fs;
 use std::path::Path;
 
 use crate::error::FileError;
 
-/// Checks that `path` is a plain file below `root` after links are resolved.
+/// Checks that `path` is a regular file below `root` after links are resolved.
 ///
 /// # Errors
 /// If it is not: a link could expose files outside the dataset, and reading a pipe could block forever.
@@ -22,7 +22,7 @@ pub fn check(root: &Path, path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The largest length of a path, in bytes.
+/// The maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 4_096;
 
 /// Returns why `name` is not safe as a path below a folder; `None` if it is safe.

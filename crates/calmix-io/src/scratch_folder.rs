@@ -1,8 +1,8 @@
-//! A folder in which something grows until it is complete and moved to its place.
+//! A folder for work in progress, whose content is moved to its final place when it is complete.
 //!
-//! A process that is killed leaves its folder behind. The folder has a [lock file](crate::lock) in it, and the lock ends with
-//! the process, so [`sweep_abandoned`] can find abandoned folders without a clock. A lock on the folder itself would not do:
-//! network file systems lock files, and leave locks on folders to each machine.
+//! A killed process leaves its folder behind. The folder contains a [lock file](crate::lock), whose lock ends with the
+//! process, so [`sweep_abandoned`] can detect abandoned folders without a clock. A lock on the folder itself would not work:
+//! network file systems lock files across machines, but folders only within each machine.
 
 use std::fs;
 use std::io;
@@ -15,11 +15,11 @@ use crate::error::{FileError, FileProblem};
 use crate::lock::Lock;
 use crate::safe_open;
 
-/// The lock file in a scratch folder. It is the first to appear and the last to go: what has other files and no lock file is
-/// not ours.
+/// The lock file in a scratch folder. It is created first and removed last, so a folder with other files and without a lock
+/// file is not ours.
 const LOCK: &str = ".calmix-scratch";
 
-/// A private folder that is removed with everything in it when it is dropped. What is complete is moved out of it.
+/// A private folder that is removed with all its content when it is dropped. Complete content is moved out of it first.
 #[derive(Debug)]
 pub struct ScratchFolder {
     path: ConfinedPath,
@@ -28,7 +28,7 @@ pub struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Creates a folder in `parent` whose name begins with `prefix`, after the abandoned ones there were removed.
+    /// Creates a folder in `parent` with the prefix `prefix`, after removing abandoned ones.
     ///
     /// # Errors
     /// If nothing can be written to `parent`, which the error names.
@@ -38,7 +38,7 @@ impl ScratchFolder {
         loop {
             let path = root.join(format!("{prefix}{}", nonce()));
             match path.create_private_folder() {
-                // Left by a dead process with the same id, perhaps of another machine.
+                // Left by a dead process with the same id, perhaps on another machine.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made.map_err(|error| FileError::new(parent, error))?,
             }
@@ -62,10 +62,7 @@ impl ScratchFolder {
         &self.path
     }
 
-    /// Removes it and everything in it, which may fail while a thread still writes there. Links are removed, never followed.
-    ///
-    /// # Errors
-    /// As [`std::fs::remove_dir_all`].
+    /// Removes it with all its content, which may fail while a thread still writes there. Links are removed, never followed.
     pub fn remove(&self) -> io::Result<()> {
         remove(&self.path)
     }
@@ -73,13 +70,13 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // What stays is locked until the process ends, and swept then.
+        // Leftovers stay locked until the process ends, and are swept later.
         let _ = self.remove();
     }
 }
 
-/// Removes the abandoned scratch folders of `parent` whose names begin with `prefix`, as far as it can. Other processes may
-/// use theirs at the same time, on this machine or on others.
+/// Removes the abandoned scratch folders in `parent` with the prefix `prefix`, as far as possible. Other processes may use
+/// theirs at the same time, on this machine or on others.
 pub fn sweep_abandoned(parent: &Path, prefix: &str) {
     for (name, path) in names(ConfinedPath::root(parent)).unwrap_or_default() {
         if !name.strip_prefix(prefix).is_some_and(is_nonce) || !is_own_folder(&path) {
@@ -91,13 +88,14 @@ pub fn sweep_abandoned(parent: &Path, prefix: &str) {
                 let _ = remove(&path);
             }
         } else {
-            // Its process was killed before the lock or after it. Fails, as it should, unless the folder is empty.
+            // Its process was killed before it created the lock file or after it removed it. Removal fails, as it should,
+            // unless the folder is empty.
             let _ = path.remove_empty_folder();
         }
     }
 }
 
-/// Whether a sweep has removed the lock file, or holds it.
+/// Returns whether a sweep has removed the lock file, or holds its lock.
 fn is_swept(error: &FileError) -> bool {
     match &error.problem {
         FileProblem::Held(_) => true,
@@ -106,13 +104,13 @@ fn is_swept(error: &FileError) -> bool {
     }
 }
 
-/// Whether a path is a folder of this user, and not a link to one.
+/// Returns whether a path is a folder of this user, and not a link to one.
 fn is_own_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == safe_open::user())
 }
 
-/// Removes a scratch folder, and its lock file after everything else: a process that is killed in between leaves a folder
-/// that is still known as ours.
+/// Removes a scratch folder, with its lock file last: a process killed in between leaves a folder that is still recognised
+/// as ours.
 fn remove(folder: &ConfinedPath) -> io::Result<()> {
     for name in folder.entries()? {
         if name != LOCK {
@@ -138,7 +136,7 @@ mod tests {
         names(ConfinedPath::root(folder)).unwrap().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// What a process that was killed leaves: everything but its lock.
+    /// Creates what a killed process leaves behind: everything but its lock.
     fn abandoned(parent: &Path) -> String {
         let scratch = ScratchFolder::new(parent, PREFIX).unwrap();
         fs::create_dir(scratch.path().join("inner")).unwrap();
@@ -159,7 +157,7 @@ mod tests {
         fs::write(living.path().join("file"), "x").unwrap();
         let name = living.path().file_name().unwrap().to_string_lossy().into_owned();
         abandoned(parent);
-        // Killed before the lock file was there.
+        // Killed before it created the lock file.
         fs::create_dir(parent.join(".making-1-7")).unwrap();
         sweep_abandoned(parent, PREFIX);
         assert_eq!(listed(parent), [name]);
@@ -172,13 +170,13 @@ mod tests {
     fn folders_of_others_and_links_stay() {
         let temp = tempfile::tempdir().unwrap();
         let parent = temp.path();
-        // Of the user, by chance with such a name; of another kind; of another name.
+        // A folder of the user with a matching name, another kind of entry, and another prefix.
         for folder in [".making-1-2", ".making-notes", ".other-1-2", ".making-1-2x"] {
             fs::create_dir(parent.join(folder)).unwrap();
             fs::write(parent.join(folder).join("file"), "precious").unwrap();
         }
         fs::write(parent.join(".making-1-3"), "a file").unwrap();
-        // A link to a folder, and an abandoned folder with links in it and for a lock.
+        // A link to a folder, and an abandoned folder with links inside it and in place of its lock.
         let precious = parent.join("precious");
         fs::create_dir(&precious).unwrap();
         fs::write(precious.join("file"), "precious").unwrap();
@@ -194,7 +192,7 @@ mod tests {
         assert_eq!(fs::read(parent.join(".making-1-2/file")).unwrap(), b"precious");
     }
 
-    /// Where each machine has locks of its own, the text of the lock tells that a process may be alive.
+    /// If each machine has its own locks, the text of the lock shows that a process may be alive.
     #[test]
     fn folder_of_another_machine_stays() {
         let temp = tempfile::tempdir().unwrap();
@@ -218,7 +216,7 @@ mod tests {
         assert_eq!(error.kind(), crate::error::ErrorKind::Mistake);
     }
 
-    /// Two threads sweep while others use folders: every file gets there, and nothing stays.
+    /// Two threads sweep while others use folders: all files arrive, and no folder remains.
     #[test]
     fn sweeps_do_not_harm_living_folders() {
         let temp = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
-//! Escapes names and texts from outside, so that no control character reaches a terminal.
+//! Escapes untrusted names and texts, so that no control character reaches a terminal.
 //!
-//! The name of a file or a class may contain terminal control sequences, which move the cursor, change the title or make
-//! one line look like another. They are escaped, as `\u{1b}`.
+//! The name of a file or a class may contain terminal control sequences that move the cursor, change the title, or disguise
+//! a line as another. They are escaped, as `\u{1b}`.
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-/// Formats a name or path on one line; control characters and marks that reorder text are escaped.
+/// Formats a name or path on one line, escaping control characters and marks that reorder text.
 ///
 /// ```
 /// use calmix_io::shown::shown;
@@ -18,7 +18,7 @@ pub fn shown(name: impl Display) -> String {
     escaped_except(&name.to_string(), |_| false)
 }
 
-/// Escapes a text of several lines in the same way, keeping its line breaks.
+/// Escapes a text of several lines in the same way, but keeps its line breaks.
 pub fn shown_lines(text: &str) -> String {
     escaped_except(text, |c| c == '\n')
 }
@@ -42,8 +42,8 @@ fn escaped_except(text: &str, kept: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Escapes bytes reversibly as text on one line, as `calmix predict` writes paths: bytes that are not UTF-8, control characters and the backslash are written
-/// `\xNN`.
+/// Escapes bytes reversibly as text on one line, as `calmix predict` writes paths: invalid UTF-8, control characters and
+/// backslashes become `\xNN`.
 ///
 /// ```
 /// use calmix_io::shown::escaped;

@@ -1,6 +1,6 @@
-//! Text of messages: counts in a readable form (`1 class`, `2,000 steps`), and long lines broken at spaces.
+//! Formats the text of messages: counts (`1 class`, `2,000 steps`) and line breaks.
 
-/// The longest line that calmix prints, in characters, unless it is a command to copy or one long word.
+/// The maximum length of a printed line, in characters, except for commands to copy and single long words.
 pub const MAX_LINE_WIDTH: usize = 100;
 
 /// Formats a number with thousands separators: 1,048,576.
@@ -16,7 +16,7 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// Formats a count with its noun, whose last word is put in the plural: `3 training labels`.
+/// Formats a count with its noun, putting the last word in the plural: `3 training labels`.
 pub fn counted(number: u64, noun: &str) -> String {
     let hisses = ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end));
     let plural = match number {
@@ -36,7 +36,7 @@ pub fn counted_in_groups(number: u64, noun: &str, groups: Option<u64>) -> String
     }
 }
 
-/// Breaks a line at spaces. The first line begins in the column `begin`, those that continue it in the column `indent`.
+/// Breaks a line at spaces. The first line starts in column `begin`, the continuation lines in column `indent`.
 pub fn wrapped(line: &str, begin: usize, indent: usize) -> String {
     wrapped_to(MAX_LINE_WIDTH, line, begin, indent)
 }

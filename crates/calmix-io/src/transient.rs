@@ -1,16 +1,17 @@
-//! Temporary disk errors, and how long to wait before a retry: a file server that restarts is away for about a minute.
+//! Detects temporary disk errors, and computes the waits before retries: a file server that restarts is away for about a
+//! minute.
 //!
-//! There is no clock and no sleep here: [`BackOff`] gives the waiting times, and the caller waits. The bytes read or written
-//! afterwards are the same, so timing never changes the result of a run.
+//! This module has no clock and does not sleep: [`BackOff`] returns the waiting times, and the caller waits. The bytes read
+//! or written afterwards are the same, so timing never changes the result of a run.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// Errors without an [`ErrorKind`], by number: EIO, ENFILE, EMFILE; on Linux also EREMOTEIO.
+/// Transient errors without an [`ErrorKind`], by number: EIO, ENFILE, EMFILE; on Linux also EREMOTEIO.
 const TRANSIENT_ERRNOS: &[i32] = if cfg!(target_os = "linux") { &[5, 23, 24, 121] } else { &[5, 23, 24] };
 
 /// Returns whether the same call may succeed later by itself, because the device or the network is at fault. A full disk, a
-/// missing file and a missing permission need the user.
+/// missing file and a missing permission need action by the user.
 pub fn is_transient(error: &io::Error) -> bool {
     let by_kind = matches!(
         error.kind(),
@@ -30,8 +31,8 @@ pub fn is_transient(error: &io::Error) -> bool {
     by_kind || error.raw_os_error().is_some_and(|number| TRANSIENT_ERRNOS.contains(&number))
 }
 
-/// Returns whether the path is at fault: missing, of the wrong kind, or not permitted. The error stays until the user gives
-/// another path or changes its permissions.
+/// Returns whether the path is at fault: missing, of the wrong kind, or not permitted. The error persists until the user
+/// gives another path or changes its permissions.
 pub fn is_wrong_path(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -45,7 +46,7 @@ pub fn is_wrong_path(error: &io::Error) -> bool {
     )
 }
 
-/// The waiting times between attempts: doubled every time, up to five seconds each and 90 seconds in total.
+/// The waiting times between attempts, doubling up to five seconds each and 90 seconds in total.
 ///
 /// ```
 /// use calmix_io::transient::BackOff;
@@ -62,7 +63,7 @@ pub struct BackOff {
 }
 
 impl BackOff {
-    /// The sum of all waits: longer than a file server needs to restart.
+    /// The maximum sum of all waits: longer than a file server needs to restart.
     pub const MAX_TOTAL_WAIT: Duration = Duration::from_secs(90);
     /// The total wait after which the user is warned.
     pub const WARN_AFTER: Duration = Duration::from_secs(3);
@@ -131,7 +132,8 @@ mod tests {
         assert!(waits.iter().sum::<Duration>() == BackOff::MAX_TOTAL_WAIT && waits.len() < 30, "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= BackOff::MAX_WAIT));
         let mut back_off = BackOff::default();
-        let told = waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.should_warn(wait)));
-        assert_eq!(told.count(), 1);
+        let warnings =
+            waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.should_warn(wait)));
+        assert_eq!(warnings.count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The built-in recipes, sweeps, presets and augmentation families, and the recipe for a dataset if the user names none.
+//! The built-in recipes, sweeps, presets and augmentation families, and the default recipe for a dataset.
 
 pub(crate) mod published;
 
@@ -72,15 +72,15 @@ pub const CPU_RECIPE: &str = "cpu-folder";
 /// The recipe for a folder of images on a CPU: a head on a pretrained backbone.
 pub const HEAD_RECIPE: &str = "head-folder";
 
-/// The recipe for vectors that the user already has.
+/// The recipe for the user's own vectors.
 pub const VECTORS_RECIPE: &str = "vectors";
 
-/// Whether a built-in recipe takes whatever splits a folder of images has.
+/// Returns whether a built-in recipe works with any splits of a folder of images.
 pub fn is_for_folders(recipe: Option<&str>) -> bool {
     matches!(recipe, Some(GPU_RECIPE | CPU_RECIPE | HEAD_RECIPE))
 }
 
-/// The recipe to suggest for a dataset: one for a CPU if there is one.
+/// Returns the recipe to suggest for a dataset, preferably one for a CPU.
 pub fn recipe_for(source: SourceName) -> &'static str {
     match source {
         SourceName::Cifar10 => "cpu-cifar10",

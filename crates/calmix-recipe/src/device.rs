@@ -28,8 +28,8 @@ pub enum Device {
 }
 
 impl Device {
-    /// Returns the device of one of several processes on a machine: the GPU of its local rank. If the launcher makes only
-    /// one GPU visible to each process (`srun --gpus-per-task=1`), that GPU is number 0 for all of them.
+    /// Returns the device of one of several processes on a machine: the GPU with its local rank. If the launcher makes only
+    /// one GPU visible to each process (`srun --gpus-per-task=1`), that GPU is number 0 for every process.
     #[must_use]
     pub fn of_local_rank(self, rank: usize, visible: usize) -> Self {
         match self {
@@ -110,7 +110,7 @@ mod tests {
         let gpu = |rank, visible| Device::Cuda(0).of_local_rank(rank, visible);
         assert_eq!([0, 1, 7].map(|rank| gpu(rank, 8)), [0, 1, 7].map(Device::Cuda));
         assert_eq!([0, 1, 7].map(|rank| gpu(rank, 1)), [0; 3].map(Device::Cuda));
-        // With more processes than GPUs, the device check reports the missing GPU.
+        // With more processes than GPUs, the device check reports a missing GPU.
         assert_eq!(gpu(2, 2), Device::Cuda(2));
         assert_eq!(Device::Cpu.of_local_rank(3, 1), Device::Cpu);
         assert_eq!(Device::Mps.of_local_rank(3, 0), Device::Mps);

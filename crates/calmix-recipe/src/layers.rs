@@ -25,12 +25,12 @@ use crate::value::{self, find};
 use check::check;
 use layer::{Layer, Setting};
 
-/// The size limit of a recipe file, in bytes: about ten times what all keys take.
+/// The maximum size of a recipe file, in bytes: about ten times the size of all keys.
 pub const MAX_RECIPE_BYTES: u64 = 128 << 10;
 
-/// The layers of a recipe. The order in which they are added does not matter; the later in this list wins: the defaults, the
-/// family of augmentations, built-in recipes, the preset, pretrained weights, what the dataset decides, files, the
-/// environment, settings, options.
+/// The layers of a recipe. They may be added in any order; later entries in this list take precedence: defaults,
+/// augmentation family, built-in recipes, preset, pretrained weights, values that depend on the dataset, files, environment,
+/// settings, options.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     recipes: Vec<Layer>,
@@ -38,7 +38,7 @@ pub struct Layers {
     decided: Vec<Layer>,
     files: Vec<Layer>,
     environment: Vec<Layer>,
-    /// Every `--set`.
+    /// The settings from every `--set`.
     settings: Layer,
     set_count: usize,
     options: Vec<Layer>,
@@ -47,7 +47,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Returns the defaults alone.
+    /// Returns only the defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -84,7 +84,7 @@ impl Layers {
         self
     }
 
-    /// Adds settings that calmix decides itself, below everything that the user sets. `by` names their origin in messages.
+    /// Adds values that calmix decides itself, with lower precedence than the user's. `by` names their origin in messages.
     #[must_use]
     pub fn decided(mut self, by: &str, values: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let origin = Origin::Text { place: Place::Decided(by.to_owned()), line: None };
@@ -101,12 +101,12 @@ impl Layers {
         self
     }
 
-    /// Sets the values that come with pretrained weights, each with the file it was read from: above built-in recipes, below
-    /// everything that the user sets. The later of two values wins.
+    /// Sets the values in pretrained weights, each with the file it was read from: they override built-in recipes, but
+    /// nothing that the user sets. The later of two values takes precedence.
     #[must_use]
-    pub fn pretrained<'a>(mut self, said: impl IntoIterator<Item = (&'a Path, &'a str, Value)>) -> Self {
+    pub fn pretrained<'a>(mut self, values: impl IntoIterator<Item = (&'a Path, &'a str, Value)>) -> Self {
         let mut layer = Layer::default();
-        for (path, key, value) in said {
+        for (path, key, value) in values {
             let origin = Origin::Text { place: Place::Pretrained(path.to_owned()), line: None };
             layer.add(key, origin, |_| value);
         }
@@ -114,15 +114,15 @@ impl Layers {
         self
     }
 
-    /// Adds the environment, such as [`std::env::vars_os`]: `CALMIX_TRAIN__STEPS` is `train.steps`, and
-    /// `CALMIX__SELECTION` is `selection`. Variables of any other form are left alone.
+    /// Adds the environment, such as [`std::env::vars_os`]: `CALMIX_TRAIN__STEPS` sets `train.steps`, and
+    /// `CALMIX__SELECTION` sets `selection`. Other variables are ignored.
     #[must_use]
     pub fn environment(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         self.environment.push(Layer::environment(variables));
         self
     }
 
-    /// Adds a setting, `train.steps=2000`.
+    /// Adds a setting, such as `train.steps=2000`.
     #[must_use]
     pub fn set(mut self, setting: &str) -> Self {
         let origin = self.next_set();
@@ -130,7 +130,7 @@ impl Layers {
         self
     }
 
-    /// Adds a setting whose value is `text`, without parsing it.
+    /// Adds a setting with the value `text`, without parsing it.
     #[must_use]
     pub fn set_to(mut self, path: &str, text: String) -> Self {
         let origin = self.next_set();
@@ -159,7 +159,7 @@ impl Layers {
         self
     }
 
-    /// Returns the word that the highest layer sets for a key, unchecked; `None` if no layer sets it, or not to a word.
+    /// Returns the word that the highest layer sets for a key, without checking it; `None` if no layer sets a word.
     pub fn word(&self, path: &str) -> Option<&str> {
         self.all_settings().rev().find(|setting| setting.path == path)?.value.as_str()
     }
@@ -195,7 +195,7 @@ impl Layers {
         layers.into_iter().flatten().flat_map(|layer| &layer.settings)
     }
 
-    /// Lays the layers over each other and checks every value.
+    /// Merges the layers and checks every value.
     ///
     /// # Errors
     /// Lists every unknown key and every invalid value; if there are none, every invalid combination of values.
@@ -236,7 +236,7 @@ impl Layers {
         family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
     }
 
-    /// Adds a built-in recipe, after the one that it extends.
+    /// Adds a built-in recipe after the one that it extends.
     fn extend(&mut self, name: &str, origin: Origin, above: &mut Vec<String>) {
         let known = builtin().iter().find(|recipe| recipe.name == name);
         let Some(recipe) = known.filter(|_| !above.iter().any(|other| other == name)) else {
@@ -254,7 +254,7 @@ impl Layers {
     }
 }
 
-/// Reads a user's file, which may be a link or a pipe.
+/// Reads the user's file, which may be a link or a pipe.
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_RECIPE_BYTES + 1).read_to_string(&mut text)?;

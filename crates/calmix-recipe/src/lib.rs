@@ -1,9 +1,9 @@
 //! A recipe: the typed configuration of everything that determines the result of a run.
 //!
-//! It is built from layers, each overriding the one before: the defaults, a built-in recipe (`recipes/`), a file,
-//! the environment (`CALMIX_TRAIN__STEPS=2000`), and settings on the command line (`train.steps=2000`). Every
-//! value knows where it came from; an unknown key is refused with a suggestion of the nearest one; every
-//! value and every combination is checked before anything starts, and all problems are listed at once.
+//! It is built from layers, each overriding the previous one: the defaults, a built-in recipe (`recipes/`), a file, the
+//! environment (`CALMIX_TRAIN__STEPS=2000`), and settings on the command line (`train.steps=2000`). Every value has an
+//! origin; an unknown key is refused with a suggestion of the nearest one; every value and every combination is checked
+//! before anything starts, and all problems are listed at once.
 //!
 //! ```
 //! use calmix_recipe::Layers;
@@ -17,11 +17,11 @@
 //! # Ok::<(), calmix_recipe::RecipeError>(())
 //! ```
 //!
-//! The resolved recipe is stored with the run as TOML: reading it gives the same recipe, which is enough to repeat the
-//! run. [`differences`] lists what a resumed run would change, and whether it may. A [`sweep`] is a file that describes many
+//! The resolved recipe is stored with the run as TOML; reading it gives the same recipe, which is enough to repeat the run.
+//! [`differences`] lists what a resumed run would change, and whether it may. A [`sweep`] is a file that describes many
 //! runs.
 //!
-//! The names of networks, devices and precisions are here too, without libtorch; `calmix-engine` implements them.
+//! The names of networks, devices and precisions are defined here too, without libtorch; `calmix-engine` implements them.
 #![forbid(unsafe_code)]
 
 mod builtin;
@@ -130,27 +130,27 @@ impl Recipe {
         self.network.train == TrainedPart::Head
     }
 
-    /// Returns whether a head is trained on vectors that the user already has, without images and without a backbone.
+    /// Returns whether a head is trained on the user's own vectors, without images and without a backbone.
     pub fn has_vectors(&self) -> bool {
         self.dataset.source == SourceName::Vectors
     }
 
-    /// Returns whether the backbone below a head is an ONNX encoder, instead of a network that calmix builds itself.
+    /// Returns whether the backbone of a head is an ONNX encoder instead of a network of calmix itself.
     pub fn has_encoder(&self) -> bool {
         self.has_head() && !self.has_vectors() && !self.network.output.is_empty()
     }
 
-    /// Returns whether a head has one vector of each sample, without weak and strong views.
+    /// Returns whether a head has one vector per sample, without weak and strong views.
     pub fn has_one_vector(&self) -> bool {
         self.has_head() && self.network.weak_views + self.network.strong_views == 0
     }
 
-    /// Returns the number of training steps; 0 if the heads are trained at once, on one vector per sample.
+    /// Returns the number of training steps; 0 if the heads are trained in one go, on one vector per sample.
     pub fn steps(&self) -> u64 {
         if self.has_one_vector() { 0 } else { self.train.steps }
     }
 
-    /// Returns how many unlabelled samples are trained on, of the `all` that are available.
+    /// Returns the number of unlabelled samples to train on, of the `all` that are available.
     pub fn unlabelled_samples(&self, all: u64) -> u64 {
         match (self.unlabelled(), self.labels.unlabelled_count) {
             (0, _) => 0,

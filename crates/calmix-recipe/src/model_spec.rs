@@ -1,4 +1,4 @@
-//! What the file of a model lacks: the network or encoder, and the images that it takes.
+//! The part of a model that its weights do not contain: the network or encoder, and its image format.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use crate::network::{Architecture, BottleneckStride, FirstBlock, Pooling};
 /// A network and its input images. The number of classes is not included: a model stores their names.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
-    /// The network: `wrn-28-2`.
+    /// The network, such as `wrn-28-2`.
     pub network: Architecture,
-    /// The input of the first block of the later stages of a Wide ResNet: `google`.
+    /// The input of the first block of the later stages of a Wide ResNet, such as `google`.
     pub block: FirstBlock,
-    /// Which convolution of a bottleneck of ResNet-50 halves the image: `3x3`.
+    /// The convolution of a ResNet-50 bottleneck that halves the image, such as `3x3`.
     // Older model files do not have it.
     #[serde(default)]
     pub stride: BottleneckStride,
@@ -63,7 +63,7 @@ impl From<&Recipe> for ModelSpec {
     }
 }
 
-/// An image encoder below a head: what to feed its graph, and what to read from it.
+/// An image encoder with a head: the input and output of its graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EncoderSpec {
     /// The side of its images, in pixels.
@@ -73,12 +73,12 @@ pub struct EncoderSpec {
     /// The standard deviation of red, green and blue, by which pixel values are then divided.
     pub std: [f64; 3],
     pub output: String,
-    /// How the output becomes one vector per image.
+    /// The conversion of its output to one vector per image.
     pub pooling: Pooling,
 }
 
 impl EncoderSpec {
-    /// Returns the encoder of a recipe; `None` if its network is one that calmix builds itself, or if it reads vectors.
+    /// Returns the encoder of a recipe; `None` if its network is one of calmix itself, or if it reads vectors.
     pub fn of(recipe: &Recipe) -> Option<Self> {
         let Recipe { network, dataset, augment, .. } = recipe;
         recipe.has_encoder().then(|| Self {

@@ -4,10 +4,11 @@ use strsim::osa_distance;
 
 use crate::field::{Field, Shape};
 
-/// The longest word that is compared. No key is half as long, so a longer word is not a typo, and comparing it takes time.
+/// The maximum length of a word to compare. No key is half as long, so a longer word is not a typo, and comparing it takes
+/// time.
 const MAX_WORD_BYTES: usize = 100;
 
-/// Returns the candidate nearest to `word`, if one is close enough for a typo.
+/// Returns the candidate nearest to `word`, if one is close enough to be a typo.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD_BYTES {
         return None;
@@ -21,8 +22,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the key nearest to `path`: one that has this name in another framework, one with the same name in another
-/// section, or one with a similar spelling.
+/// Returns the key nearest to `path`: one with this name in another framework, with the same name in another section, or
+/// with a similar spelling.
 pub(super) fn nearest_key(path: &str, fields: &'static [Field]) -> Option<String> {
     if path.len() > MAX_WORD_BYTES {
         return None;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::field::{self, Pattern, SettingType, choice};
 use crate::problem::RecipeError;
 
-/// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`.
+/// A network by name: `wrn-28-2` or `wrn-37-2`, or under timm's names `resnet50` or `tf_efficientnet_lite0`.
 ///
 /// ```
 /// use calmix_recipe::network::Architecture;
@@ -122,7 +122,7 @@ impl Architecture {
         lite.into_iter().chain([Self::ResNet50])
     }
 
-    /// Returns whether it has bottlenecks, whose stride can be in either of two convolutions.
+    /// Returns whether it has bottlenecks, in which either of two convolutions can have the stride.
     pub fn has_bottlenecks(self) -> bool {
         self == Self::ResNet50
     }
@@ -153,11 +153,11 @@ impl WideResNetShape {
         })
     }
 
-    /// `wrn-28-2`.
+    /// Parses a name such as `wrn-28-2`.
     fn named(name: &str) -> Option<Self> {
         let (depth, width) = name.strip_prefix("wrn-")?.split_once('-')?;
         let (depth, width) = (depth.parse().ok()?, width.parse().ok()?);
-        // A depth or width far beyond anything published is a typo, and would use up all memory.
+        // A depth or width far beyond any published one is a typo, and would exhaust memory.
         let sane = depth <= 1_000 && (1..=100).contains(&width);
         sane.then(|| Self::new(depth, width)).flatten()
     }
@@ -240,7 +240,7 @@ impl FromStr for Architecture {
 
     fn from_str(name: &str) -> Result<Self, RecipeError> {
         let known = match name {
-            // `resnet-50` is the name from before calmix used timm's names.
+            // The name `resnet-50` is from before calmix used timm's names.
             "resnet50" | "resnet-50" => Some(Self::ResNet50),
             _ => EfficientNetLiteSize::named(name)
                 .map(Self::EfficientNetLite)

@@ -30,7 +30,7 @@ pub enum Origin {
     },
 }
 
-/// A text that holds values.
+/// A text with values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     Recipe(String),
@@ -38,7 +38,7 @@ pub enum Place {
     Family(String),
     /// Pretrained weights, or the `config.json` beside them.
     Pretrained(PathBuf),
-    /// What calmix decided by itself, and by what.
+    /// A decision by calmix, with its reason.
     Decided(String),
     File(PathBuf),
 }
@@ -47,7 +47,7 @@ impl Origin {
     /// Returns whether the user set the value for this run.
     pub(super) fn is_from_user(&self) -> bool {
         match self {
-            // An option may set several keys, such as both seeds, and no warning is due for one that has no effect.
+            // An option may set several keys, such as both seeds, so no warning is due if one of them has no effect.
             Self::Default | Self::Option { .. } => false,
             Self::Text { place, .. } => matches!(place, Place::File(_)),
             Self::Environment { .. } | Self::Set { .. } => true,

@@ -13,7 +13,7 @@ use crate::field::{Kind, SettingType, Shape, Word};
 pub enum Precision {
     /// 32 bits everywhere.
     F32,
-    /// bfloat16: the range of f32, so that gradients need no scaling.
+    /// bfloat16: the range of f32, so gradients need no scaling.
     Bf16,
     /// IEEE half precision with a scaled loss, for GPUs without bfloat16.
     F16,

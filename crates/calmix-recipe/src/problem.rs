@@ -7,10 +7,10 @@ use calmix_io::shown::shown;
 
 use crate::origin::Origin;
 
-/// The number of problems that are listed; a file with more is probably not a recipe.
+/// The maximum number of problems to list; a file with more is probably not a recipe.
 pub(super) const LISTED: usize = 50;
 
-/// Everything that is wrong with a recipe.
+/// All problems of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct RecipeError {
     /// The problems, at least one.
@@ -18,13 +18,13 @@ pub struct RecipeError {
 }
 
 impl RecipeError {
-    /// The error for something that is not a key: a name, or a file as a whole.
+    /// Returns the error for something other than a key: a name, or a file as a whole.
     pub(crate) fn of(why: String) -> Self {
         let problem = Problem { path: String::new(), origin: Origin::Default, what: What::Unreadable(why) };
         Self { problems: vec![problem] }
     }
 
-    /// What to do about it: the user corrects the recipe.
+    /// Returns the kind of error: the user has to correct the recipe.
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::Mistake
     }
@@ -41,11 +41,11 @@ pub struct Problem {
 #[non_exhaustive]
 pub enum What {
     NoKey {
-        /// The key that was probably meant.
+        /// The key that the user probably meant.
         nearest: Option<String>,
     },
     NoRecipe {
-        /// The recipe that was probably meant, otherwise a list of all recipes.
+        /// The recipe that the user probably meant, otherwise a list of all recipes.
         hint: String,
     },
     /// A value in place of a section.
@@ -55,13 +55,13 @@ pub enum What {
         value: String,
         /// A description of the valid values.
         expected: String,
-        /// The value or key that was probably meant.
+        /// The value or key that the user probably meant.
         nearest: Option<String>,
     },
     /// A value that contradicts another.
     Rule {
         value: String,
-        /// What it contradicts and what to do.
+        /// The contradiction, and what to do about it.
         rule: String,
     },
     /// A required value that is not set.
@@ -69,7 +69,7 @@ pub enum What {
         /// How to set it.
         hint: String,
     },
-    /// A key that is set under its old name and under its present one.
+    /// A key that is set under both its old and its present name.
     Renamed { old: String },
     /// A file or setting that cannot be read, with the message.
     Unreadable(String),
@@ -135,7 +135,7 @@ impl fmt::Display for RecipeError {
     }
 }
 
-/// Wraps an error that the checks before should have caught.
+/// Wraps an error that earlier checks should have caught.
 pub(crate) fn unexpected(error: &dyn fmt::Display) -> RecipeError {
     RecipeError::of(format!("the recipe does not pass its own checks (a bug in calmix): {error}"))
 }

@@ -1,12 +1,12 @@
-//! Keys and words that were renamed. The old ones are still read: in files, in the environment, on the command line, and in the
-//! recipes stored with earlier runs.
+//! Keys and words that were renamed. The old names are still accepted: in files, in the environment, on the command line,
+//! and in the recipes of earlier runs.
 
 use toml::Value;
 
 /// The old name of each renamed key, and its present name.
 const KEYS: &[(&str, &str)] = &[("train.shards", "train.micro_batches")];
 
-/// A key, a word that it used to have, and the present word.
+/// A key, one of its old words, and the present word.
 const WORDS: &[(&str, &str, &str)] = &[("train.batch_norm", "shard", "micro-batch")];
 
 pub(crate) fn present_key(path: &str) -> &str {
@@ -19,12 +19,12 @@ pub(crate) fn present_word(path: &str, value: Value) -> Value {
     renamed.map_or(value, |(_, _, present)| Value::String((*present).to_owned()))
 }
 
-/// Returns the name that a key had at first.
+/// Returns the original name of a key.
 pub(crate) fn first_key(path: &str) -> &str {
     KEYS.iter().find(|(_, present)| *present == path).map_or(path, |(old, _)| old)
 }
 
-/// Returns the word that a key had at first for a value.
+/// Returns the original word for a value of a key.
 pub(crate) fn first_word(path: &str, value: &Value) -> Value {
     let renamed = WORDS.iter().find(|(key, _, present)| *key == path && value.as_str() == Some(present));
     renamed.map_or_else(|| value.clone(), |(_, old, _)| Value::String((*old).to_owned()))

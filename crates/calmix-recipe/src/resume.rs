@@ -1,4 +1,4 @@
-//! The differences between two recipes, and which of them a resumed run may have.
+//! The differences between two recipes, and which of them are allowed when a run is resumed.
 
 use toml::Value;
 
@@ -12,9 +12,9 @@ use crate::{Recipe, RecipeError, value};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub path: String,
-    /// The value that the run was started with.
+    /// The value with which the run was started.
     pub old: Value,
-    /// The value that it would be resumed with.
+    /// The value with which it would be resumed.
     pub new: Value,
     /// Whether a resumed run may change it.
     pub may_change: bool,
@@ -28,8 +28,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Returns every key that differs between the recipe a run was started with and the one it would be resumed with, in the
-/// order of the recipe.
+/// Returns every key that differs between the recipe of a run and the one for resuming it, in the order of the recipe.
 pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
     leaves(Recipe::fields())
         .into_iter()
@@ -58,8 +57,8 @@ fn keys(resume: Resume) -> Vec<String> {
 
 impl Resolved {
     /// Returns the hash that identifies the run: 64 hexadecimal digits, equal for recipes that agree in every key that must
-    /// match when a run is resumed. It is BLAKE3 of one `path = value` per line, sorted by path, with the first names of renamed
-    /// keys and words: a renamed key does not change the hash.
+    /// match on resuming. It is the BLAKE3 of one `path = value` per line, sorted by path, with the original names of
+    /// renamed keys and words, so that renaming a key does not change the hash.
     ///
     /// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
     /// [`differences`]; the hash identifies a run only within one version.

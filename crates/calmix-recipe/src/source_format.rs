@@ -1,4 +1,4 @@
-//! Detects the format of a dataset from its file names, and from the columns of Parquet files.
+//! Detects the format of a dataset from its file names and the columns of Parquet files.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use calmix_data::source::{has_images_in_folders, has_one_image_folder, labels_cs
 
 use crate::SourceName;
 
-/// Names that only one format has; the first match wins.
+/// File names that are unique to one format; the first match wins.
 const MARKS: &[(&str, SourceName)] = &[
     ("data_batch_1.bin", SourceName::Cifar10),
     ("cifar-10-batches-bin", SourceName::Cifar10),
@@ -22,7 +22,7 @@ const MARKS: &[(&str, SourceName)] = &[
     ("stl10_binary", SourceName::Stl10),
 ];
 
-/// Whether the format is for the user's own images or vectors, not that of a published dataset.
+/// Returns whether the format is for the user's own images or vectors, rather than a published dataset.
 pub fn is_own_format(source: SourceName) -> bool {
     matches!(
         source,
@@ -34,8 +34,8 @@ pub fn is_own_format(source: SourceName) -> bool {
     )
 }
 
-/// The format of the files in `folder`; a folder of images if nothing else matches. Where the user names columns, there is
-/// a list of labels. A single file holds vectors, a URL shards.
+/// Detects the format of the files in `folder`; a folder of images if nothing else matches. If the user names columns, the
+/// format has a list of labels. A single file holds vectors, and a URL shards.
 pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
     if CloudUrl::is_url(folder) {
         return SourceName::Webdataset;
@@ -57,10 +57,10 @@ pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
         let fashion = folder.to_string_lossy().to_lowercase().contains("fashion");
         return if fashion { SourceName::FashionMnist } else { SourceName::Mnist };
     }
-    // A list without labels, or an archive, beside folders of images does not concern the folders. Beside a single folder it
-    // does: its columns have unusual names, and the reader of lists tells the user to set them.
+    // A list without labels, or an archive, does not affect several folders of images beside it. It does affect a single
+    // folder: its columns have unusual names, and the reader of lists tells the user to set them.
     let in_folders = has_images_in_folders(folder);
-    // Vectors may be in Parquet files, too: what they hold decides.
+    // Parquet files may also hold vectors, so their content decides.
     if !in_folders && !labels_csv::has_list(folder) && has_images(folder) {
         return SourceName::Parquet;
     }

@@ -1,4 +1,4 @@
-//! The passes of a step, and how processes add up what their micro-batches contribute to it.
+//! The passes of a step, and how processes sum the contributions of their micro-batches.
 
 use crate::field::choice;
 

@@ -1,8 +1,8 @@
 //! A sweep: many runs from one small file.
 //!
-//! A file has grids. A grid names a recipe and sets keys; a key with a list takes each of its values in turn, and `seeds` sets
-//! both seeds of a run. A grid has a run for every combination, with the seeds outermost. `[all]` sets keys for every grid; a
-//! grid's own keys take precedence:
+//! A file has grids. A grid names a recipe and sets keys; a key with a list takes each of its values in turn, and `seeds`
+//! sets both seeds of a run. A grid has a run for every combination, with the seeds in the outermost loop. `[all]` sets keys
+//! for every grid; a grid's own keys take precedence:
 //!
 //! ```
 //! use std::path::Path;
@@ -36,15 +36,15 @@ use crate::{Layers, SEEDS};
 use calmix_io::shown::shown;
 use grid::{Grid, text_of};
 
-/// The largest number of runs in a sweep: about ten times those of all the paper's tables.
+/// The maximum number of runs in a sweep: about ten times as many as in all tables of the paper.
 const MAX_CELLS: usize = 10_000;
 
 /// A sweep: its description and its runs.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub description: String,
-    /// Its runs, in the order in which they are trained.
+    /// Its runs, in training order.
     pub cells: Vec<SweepCell>,
 }
 
@@ -96,7 +96,7 @@ impl Sweep {
                 let place = PathBuf::from(format!("{}, grid {number}", path.display()));
                 let cell = SweepCell { name, recipe, settings, place };
                 match names.get(&cell.name).map(|&other| &cells[other]) {
-                    // The same run in two grids is fine: the paper's tables share rows.
+                    // The same run may be in two grids: the paper's tables share rows.
                     Some(other) if (&other.recipe, &other.settings) == (&cell.recipe, &cell.settings) => {}
                     Some(_) => {
                         let problem = format!(
@@ -122,13 +122,13 @@ impl SweepCell {
         self.over(Layers::new().recipe(&self.recipe))
     }
 
-    /// Adds what the sweep sets to `layers`.
+    /// Adds the sweep's settings to `layers`.
     #[must_use]
     pub fn over(&self, layers: Layers) -> Layers {
         layers.values(&self.place, self.settings.clone())
     }
 
-    /// Returns the keys that the sweep sets, with one entry for both seeds, each as `key=value`.
+    /// Returns the keys that the sweep sets as `key=value`, with a single entry for both seeds.
     pub fn changes(&self) -> Vec<String> {
         let is_seed = |key: &str| SEEDS.contains(&key);
         let set = self
@@ -187,7 +187,7 @@ mod tests {
             let settings: BTreeSet<Vec<String>> = settings.collect();
             (sweep.name, settings.len(), cells.len())
         });
-        // Tables 1 to 4 have 136, 240, 32 and 28 numbers: an ECE and an error for each setting.
+        // Tables 1 to 4 have 136, 240, 32 and 28 numbers: an ECE and an error per setting.
         let expected = [
             ("table-1", 68, 204),
             ("table-2", 120, 360),
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(names(&format!("{other}name = \"short\"\n")).last().unwrap(), "short-cifar10-seed-1");
     }
 
-    /// No name in a file can place a run outside the folder of its sweep.
+    /// Names in a file cannot place a run outside the folder of its sweep.
     #[test]
     fn run_names_are_safe_folder_names() {
         let name = |recipe: &str| names(&format!("[[grid]]\nrecipe = \"{recipe}\"\n")).concat();

@@ -37,7 +37,7 @@ pub(super) fn of(recipe: &Recipe) -> Result<Leaves, toml::ser::Error> {
 fn flatten(fields: &'static [Field], prefix: &str, table: &Table, leaves: &mut Leaves) {
     for field in fields {
         let path = format!("{prefix}{}", field.name);
-        // The keys of a rule are serialised inside its value.
+        // The keys of a rule are serialised within its value.
         let table = field.rule.map_or(Some(table), |rule| table.get(rule)?.as_table());
         match (table.and_then(|table| table.get(field.name)), (field.shape)()) {
             (Some(Value::Table(table)), Shape::Section(inner)) => {

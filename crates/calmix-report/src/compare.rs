@@ -1,8 +1,8 @@
-//! Comparison of settings: which is better, and is the difference significant?
+//! Compares settings: which is better, and is the difference significant?
 //!
-//! Runs that differ in nothing but their seeds are one setting. Settings on the same data are compared run by run, seed by
-//! seed: Student's interval of the mean difference, and p-values after Holm's correction for all tests of the comparison.
-//! Fewer than [`MIN_PAIRS`] pairs are not tested: with two, the interval is 12.7 standard errors wide to each side.
+//! Runs that differ only in their seeds are one setting. Settings on the same data are compared on runs with the same seeds:
+//! Student's interval of the mean difference, and p-values with Holm's correction for all tests of the comparison. Fewer
+//! than [`MIN_PAIRS`] pairs are not tested: with two, the interval is 12.7 standard errors wide on each side.
 //!
 //! | question | file |
 //! |---|---|

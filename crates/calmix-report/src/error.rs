@@ -28,7 +28,7 @@ impl ReportError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoRun(_) | Self::NotBegun(_) => ErrorKind::Mistake,
-            // A run has these files: without them it is damaged.
+            // Every run has these files, so a run without them is damaged.
             Self::File(error) if !error.is_transient() => ErrorKind::Failure,
             Self::File(error) => error.kind(),
             Self::Measure { .. } | Self::Raster(_) => ErrorKind::Failure,

@@ -1,4 +1,5 @@
-//! Run folders to tables, diagrams and pages. Reads what a run left behind; knows neither libtorch nor the trainer.
+//! Turns run folders into tables, diagrams and pages. It reads the files of runs, and depends neither on libtorch nor on the
+//! trainer.
 //!
 //! | question | module |
 //! |---|---|
@@ -8,7 +9,7 @@
 //! | how does it become one file that a browser shows? | [`page`] |
 //! | which setting is better by more than chance? | [`compare`] |
 //!
-//! Libraries never print, and this one writes no files: it returns their bytes.
+//! Libraries never print, and this one writes no files: it returns their content.
 #![forbid(unsafe_code)]
 
 pub mod compare;

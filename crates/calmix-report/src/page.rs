@@ -1,6 +1,6 @@
-//! A report as one HTML file, and the files beside it.
+//! A report as one HTML file with accompanying files.
 //!
-//! The page needs no network and no script. Its content security policy forbids both, so that a hostile name that slipped
+//! The page needs neither network nor scripts. Its content security policy forbids both, so a hostile name that slipped
 //! through the escaping could do nothing.
 
 mod html;
@@ -14,15 +14,15 @@ use crate::svg::Drawing;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFile {
-    /// Its name, of lower-case letters, digits, `.` and `-`.
+    /// Its name, consisting of lower-case letters, digits, `.` and `-`.
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Whether [`files`] draws every plot as PNG too, which takes the feature `raster`.
+/// Whether [`files`] also draws every plot as PNG, which needs the feature `raster`.
 pub const DRAWS_PNG: bool = cfg!(feature = "raster");
 
-/// Draws every plot as SVG, CSV and, if [`DRAWS_PNG`], PNG.
+/// Draws every plot as SVG, CSV and, with [`DRAWS_PNG`], PNG.
 pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, ReportError> {
     let mut files = Vec::new();
     for plot in plot::all(report) {

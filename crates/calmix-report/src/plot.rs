@@ -1,4 +1,4 @@
-//! What each plot shows: plain data first, then how it is drawn and the table under it. One file per plot.
+//! The plots, one file each: plain data first, then the drawing and the table below it.
 
 pub mod by_class;
 pub mod confusion;
@@ -14,7 +14,7 @@ use crate::report::{RunReport, RunsReport};
 use view::RunData;
 pub use view::{DataTable, ExamplePrediction, ImageRow, PlotView, TableCell};
 
-/// Draws every plot that the runs have data for, in the order of the page.
+/// Draws every plot with data, in the order of the page.
 pub fn all(report: &RunsReport) -> Vec<PlotView> {
     let runs = report.runs.as_slice();
     let mut plots = Vec::new();
@@ -39,7 +39,7 @@ pub fn all(report: &RunsReport) -> Vec<PlotView> {
     plots
 }
 
-/// Collects the data of a plot from all runs that have it.
+/// Collects the data of a plot from all runs that have them.
 fn of_runs<'a, T: ?Sized>(
     runs: &'a [RunReport],
     pick: impl Fn(&'a RunReport) -> Option<&'a T>,

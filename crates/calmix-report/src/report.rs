@@ -1,4 +1,4 @@
-//! The data of a report: runs read from their folders and evaluated again. Every page, table and plot is made from it.
+//! The data of a report: runs read from their folders and evaluated again. All pages, tables and plots are made from it.
 
 mod assessment;
 mod run;
@@ -15,7 +15,7 @@ pub use assessment::{Assessment, LabelsOf, PRECISION};
 pub use run::{EvaluatedRun, RunReport};
 pub use top_predictions::{BeforeAfter, TopPredictions};
 
-/// The format of `report.json`. Later ones may add fields.
+/// The format version of `report.json`. Later versions may add fields.
 pub const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,12 +23,12 @@ pub struct RunsReport {
     pub format: u32,
     /// The version of calmix that made the report.
     pub calmix: String,
-    /// The runs, in the order in which they were named.
+    /// The runs in the order given by the user.
     pub runs: Vec<RunReport>,
 }
 
 impl RunsReport {
-    /// Reads runs; with their thumbnails if `images`.
+    /// Reads runs, with their thumbnails if `images`.
     pub fn read(folders: &[impl AsRef<Path>], images: bool) -> Result<Self, ReportError> {
         let mut runs = Vec::new();
         for folder in folders {
@@ -38,7 +38,7 @@ impl RunsReport {
         Ok(Self { format: FORMAT, calmix: env!("CARGO_PKG_VERSION").to_owned(), runs })
     }
 
-    /// The report of predictions that another program made, for labels that its model was not trained on.
+    /// Makes a report on predictions of another program, for labels that its model was not trained on.
     ///
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
@@ -47,12 +47,12 @@ impl RunsReport {
         Ok(Self { format: FORMAT, calmix: env!("CARGO_PKG_VERSION").to_owned(), runs })
     }
 
-    /// Returns whether all runs are finished, so that nothing will change.
+    /// Returns whether all runs are finished, so that the report will not change.
     pub fn is_final(&self) -> bool {
         self.runs.iter().all(|run| run.finished)
     }
 
-    /// As JSON, every number with all its digits.
+    /// Formats the report as JSON with every digit.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');
@@ -60,7 +60,7 @@ impl RunsReport {
     }
 }
 
-/// Runs of the same name in different folders are called by their paths.
+/// Renames runs with the same name in different folders to their paths.
 fn distinguish(runs: &mut [RunReport], folders: &[impl AsRef<Path>]) {
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
     for (run, folder) in runs.iter_mut().zip(folders) {

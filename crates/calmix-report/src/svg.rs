@@ -1,10 +1,10 @@
-//! Drawings as SVG: a few shapes in a frame with axes, light and dark, for pages, files and images.
+//! Draws SVG: a few shapes in a frame with axes, light and dark, for pages, files and images.
 //!
-//! Colours are classes, never attributes: the stylesheet has them twice, for light and for dark. There are no CSS
-//! variables, which resvg does not know.
+//! Colours are classes, never attributes: the stylesheet defines each for light and for dark. CSS variables are not used,
+//! because resvg does not support them.
 //!
-//! By hand: a drawing has to be the same bytes every time, light and dark, labelled for screen readers and free of script,
-//! which no crate for charts offers at once.
+//! Written by hand: a drawing has to be deterministic, available in light and dark, labelled for screen readers and free of
+//! scripts, and no chart crate offers all of these.
 
 mod axis;
 mod drawing;
@@ -19,5 +19,5 @@ pub use plot::{Key, Plot, PlotMark};
 #[cfg(feature = "raster")]
 pub use raster::png;
 
-/// The number of colours of lines and areas.
+/// The number of colours for lines and areas.
 pub const TONES: usize = 6;

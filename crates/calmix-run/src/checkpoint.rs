@@ -1,13 +1,13 @@
 //! Checkpoints: the complete state of a run at one step, written atomically.
 //!
-//! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` that has the length and the hash of each. It is
-//! written under a scratch name, every file is synchronised, then the folder; then it is renamed, and the folder above is
-//! synchronised. There is no pointer to the latest one that could be wrong: the highest step whose every byte agrees with its
-//! manifest wins, and timestamps are ignored.
+//! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` of their lengths and hashes. It is written under a
+//! scratch name; every file is synchronised, then the folder; then it is renamed, and the parent folder is synchronised.
+//! There is no pointer to the latest checkpoint that could be wrong: the highest step wins whose every byte agrees with its
+//! manifest, and timestamps are ignored.
 //!
-//! [`newest`] also returns the newer checkpoints that it skipped, with the reason. It does not skip one that the system
-//! cannot read: a file server that is away for a moment has damaged nothing. If there are checkpoints and none can be
-//! used, that is an error: a run never starts again from step 0 by itself.
+//! [`newest`] also returns the newer checkpoints that it skipped, with the reasons. It does not skip a checkpoint that the
+//! system cannot read, because an outage of a file server damages nothing. If there are checkpoints and none is usable, that
+//! is an error: a run never restarts from step 0 by itself.
 //!
 //! ```
 //! use calmix_run::checkpoint::{Checkpoint, Identity, CheckpointContents, newest};
@@ -67,20 +67,20 @@ use crate::error::RunError;
 use crate::run::Mark;
 use folder::CheckpointFolder;
 
-/// The contents of a checkpoint that one process writes alone.
+/// The contents of a checkpoint that a single process writes.
 #[derive(Debug)]
 pub struct CheckpointContents<'a> {
-    /// The number of steps before it.
+    /// The number of steps before the checkpoint.
     pub step: u64,
-    /// The recipe, dataset and split that it belongs to.
+    /// The recipe, dataset and split of the run.
     pub identity: Identity,
-    /// Where the file of events ends.
+    /// The end of the file of events.
     pub journal: Mark,
-    /// Its files by name, of lower-case letters, digits, `.`, `-` and `_`.
+    /// Its files by name; names consist of lower-case letters, digits, `.`, `-` and `_`.
     pub parts: Vec<(&'a str, &'a [u8])>,
 }
 
-/// The checkpoints of a run that this process writes to. It holds the run's lock.
+/// The checkpoints of a run that this process writes. It holds the run's lock.
 #[derive(Debug)]
 pub struct Checkpoints {
     folder: CheckpointFolder,
@@ -92,12 +92,12 @@ impl Checkpoints {
         Self { folder: CheckpointFolder::new(folder, keep, disk), _lock: lock }
     }
 
-    /// The folder that they are in.
+    /// Returns the folder of the checkpoints.
     pub fn folder(&self) -> &ConfinedPath {
         &self.folder.path
     }
 
-    /// Writes a checkpoint from one process.
+    /// Writes a checkpoint from a single process.
     pub fn save(&mut self, snapshot: &CheckpointContents<'_>) -> Result<Committed, RunError> {
         let writer = self.begin(snapshot.step)?;
         let mut files = Vec::with_capacity(snapshot.parts.len());
@@ -107,12 +107,12 @@ impl Checkpoints {
         writer.commit(snapshot.identity.clone(), snapshot.journal.clone(), files)
     }
 
-    /// Begins a checkpoint to which several processes write their parts.
+    /// Starts a checkpoint to which several processes write their parts.
     ///
     /// A damaged checkpoint of the same step, which was skipped when the run was resumed, is removed.
     ///
     /// # Errors
-    /// If there is one of this step that can be used, if there are only damaged ones, or if the disk fails.
+    /// If a usable checkpoint of this step exists, if all checkpoints are damaged, or if the disk fails.
     pub fn begin(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
         let path = self.folder.of_step(step);
         if path.symlink_metadata().is_ok() {
@@ -121,16 +121,16 @@ impl Checkpoints {
                 Err(Fault::Damaged(_)) => {}
                 Err(fault) => return Err(fault.into()),
             }
-            // An error if this is damaged and no other is usable: the user has to decide then.
+            // Fails if this checkpoint is damaged and no other is usable: the user then has to decide.
             newest(&self.folder.path)?;
             self.folder.remove(step).map_err(RunError::of_run_file)?;
         }
         Writer::new(step, &mut self.folder, false).map_err(RunError::of_run_file)
     }
 
-    /// Begins a checkpoint that replaces one of the same step when it is committed: the end of a run, whose last step was saved
-    /// before it was evaluated. If the process is killed in between, the one that is left under a scratch name is restored when the
-    /// run is next opened.
+    /// Starts a checkpoint that replaces one of the same step when it is committed: at the end of a run, the last step was
+    /// saved before its evaluation. If the process is killed in between, the old checkpoint remains under a scratch name and
+    /// is restored when the run is next opened.
     pub fn begin_replacement(&mut self, step: u64) -> Result<Writer<'_>, RunError> {
         Writer::new(step, &mut self.folder, true).map_err(RunError::of_run_file)
     }

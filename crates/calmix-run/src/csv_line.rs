@@ -1,9 +1,9 @@
-//! A line of CSV, as every command writes it: quoted by the crate `csv`, and harmless in a spreadsheet.
+//! Formats a line of CSV for all commands: quoted by the crate `csv`, and safe to open in a spreadsheet.
 //!
-//! Spreadsheets evaluate a cell that begins like a formula, and a formula can send the cells beside it to a server. Names of
-//! files and classes come from outside, so such a text gets an apostrophe in front (CWE-1236).
+//! Spreadsheets evaluate a cell that starts like a formula, and a formula can send neighbouring cells to a server. Names of
+//! files and classes are untrusted, so such a text gets an apostrophe in front (CWE-1236).
 //!
-//! It is in this crate because the binary and `calmix-report` both use it: `calmix-core` knows no file formats.
+//! It is in this crate because both the binary and `calmix-report` use it, and `calmix-core` knows no file formats.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -11,25 +11,25 @@ use std::fmt::Display;
 /// A cell of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CsvCell<'a> {
-    /// A text that may come from outside, such as a path or the name of a class.
+    /// An untrusted text, such as a path or the name of a class.
     Text(Cow<'a, str>),
-    /// A text that calmix makes itself, such as a number: written as it is.
+    /// A text that calmix makes itself, such as a number; written unchanged.
     Plain(String),
 }
 
 impl<'a> CsvCell<'a> {
-    /// Makes a cell of a text that may come from outside.
+    /// Makes a cell from an untrusted text.
     pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(text.into())
     }
 
-    /// Makes a cell of what calmix makes itself; `None` is an empty cell.
+    /// Makes a cell from a value that calmix makes itself; `None` is an empty cell.
     pub fn plain(value: Option<impl Display>) -> Self {
         Self::Plain(value.map(|value| value.to_string()).unwrap_or_default())
     }
 }
 
-/// Writes a line, with its end.
+/// Formats a line, including its line end.
 ///
 /// ```
 /// use calmix_run::csv_line::{CsvCell, csv_line};
@@ -50,7 +50,8 @@ pub fn csv_line<'a>(cells: impl IntoIterator<Item = CsvCell<'a>>) -> String {
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
-/// Puts an apostrophe before a text that a spreadsheet would take for a formula. A number is not one: classes may be called -1 and +1.
+/// Puts an apostrophe before a text that a spreadsheet would take for a formula. Numbers are exempt, because classes may be
+/// named -1 and +1.
 fn guarded(text: &str) -> Cow<'_, str> {
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number {
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(csv_line(cells), "-inf,,'-inf\n");
     }
 
-    /// As Python's `csv` and pandas read it back.
+    /// Python's `csv` and pandas read it back.
     #[test]
     fn quotes_are_those_of_rfc_4180() {
         let texts = ["a", " b ", "c,d", "e\"f", "g\nh", ""];

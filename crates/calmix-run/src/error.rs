@@ -23,13 +23,13 @@ pub enum RunError {
     /// The recipe of a run is invalid.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// There is a run here already.
+    /// The folder already contains a run.
     #[error("{}: there is a run here already; resume it, or choose another folder", shown(.path.display()))]
     Exists {
         /// The folder.
         path: PathBuf,
     },
-    /// There is something else here.
+    /// The folder contains something other than a run.
     #[error(
         "{}: not empty: it contains {}; choose a folder that is empty or does not exist yet", shown(.path.display()),
          shown(.found)
@@ -40,7 +40,7 @@ pub enum RunError {
         /// The name of one of the files in it.
         found: String,
     },
-    /// There is no run here.
+    /// The folder does not contain a run.
     #[error("{}: there is no run here; check the path, or start a run", shown(.path.display()))]
     NoRun {
         /// The folder.
@@ -55,10 +55,10 @@ pub enum RunError {
     NoLocks {
         /// The lock file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error from the operating system.
         source: io::Error,
     },
-    /// A process of another machine has not closed the run.
+    /// A process on another machine has not closed the run.
     #[error(
         "{}: {holder}, another machine, has not closed this run, and its lock may not be visible here; make sure that the \
          process has ended, then add `--take-over`", shown(.path.display())
@@ -77,7 +77,7 @@ pub enum RunError {
         /// The process and its host.
         holder: String,
     },
-    /// There are checkpoints, and none of them can be used.
+    /// There are checkpoints, but none is usable.
     #[error(
         "{}: none of its {} can be used ({}); nothing was changed: restore a copy of one of them, or start again in a new \
          run folder", shown(.folder.display()), counted(.skipped.len() as u64, "checkpoint"), listed(.skipped)
@@ -88,19 +88,19 @@ pub enum RunError {
         /// The problem of each, newest first.
         skipped: Vec<SkippedCheckpoint>,
     },
-    /// A checkpoint cannot be read now. It may be undamaged, so resuming from an older one would lose its steps.
+    /// A checkpoint cannot be read at present. It may be undamaged, so resuming from an older one would lose its steps.
     #[error(
         "{0}; this may be an outage rather than damage, so no older checkpoint is used: check that the disk is mounted and \
          readable, then try again"
     )]
     Unreadable(FileError),
-    /// A folder whose name is not that of a checkpoint.
+    /// A folder that is not named like a checkpoint.
     #[error("{}: not the name of a checkpoint, such as step-000000120; restore its name", shown(.path.display()))]
     CheckpointName {
         /// The folder.
         path: PathBuf,
     },
-    /// There is a usable checkpoint of this step already, which is never overwritten.
+    /// A usable checkpoint of this step exists, which is never overwritten.
     #[error("{}: the checkpoint of this step already exists; resume from it", shown(.path.display()))]
     CheckpointExists {
         /// The checkpoint.
@@ -116,32 +116,32 @@ pub enum RunError {
     OtherFormat {
         /// The manifest of the checkpoint.
         path: PathBuf,
-        /// The format of the checkpoint.
+        /// The format version of the checkpoint.
         format: u32,
     },
-    /// The state of samples in a checkpoint does not fit the samples.
+    /// The sample state in a checkpoint does not fit the samples.
     #[error(transparent)]
     Samples(#[from] CoreError),
-    /// Bytes that do not follow their format, or content that has none.
+    /// Bytes that violate their format, or content that the format cannot represent.
     #[error("{0}")]
     Format(String),
-    /// A sink cannot write.
+    /// A sink failed to write.
     #[error(
         "cannot write to {what}: {source}; free some space, then resume the run from its last checkpoint"
     )]
     Sink {
         /// The file or device that the sink writes to.
         what: &'static str,
-        /// The error of the system.
+        /// The error from the operating system.
         source: io::Error,
     },
-    /// The disk has accepted nothing for too long, and too much waits to be written.
+    /// The disk has rejected writes for too long, and the queue is full.
     #[error(
         "{problem}; {} MB of events and predictions are waiting to be written, the most that calmix keeps in memory: free \
          some space and resume the run from its last checkpoint", bytes >> 20
     )]
     Backlog {
-        /// Bytes that wait to be written.
+        /// The number of queued bytes.
         bytes: usize,
         /// The last error of the disk.
         problem: FileError,
@@ -149,7 +149,7 @@ pub enum RunError {
 }
 
 impl From<FileError> for RunError {
-    /// Explains a lock that cannot be taken by what it means for the run.
+    /// Explains what a failed lock means for the run.
     fn from(error: FileError) -> Self {
         match error.problem {
             FileProblem::NoLocks(source) => Self::NoLocks { path: error.path, source },
@@ -167,12 +167,13 @@ impl From<SafeTensorError> for RunError {
 }
 
 impl RunError {
-    /// Returns the error for a file whose path the run decided, not the user: if that is wrong, the run is damaged.
+    /// Returns the error for a file whose path the run determined, not the user: a wrong path then means that the run is
+    /// damaged.
     pub(crate) fn of_run_file(error: FileError) -> Self {
         Self::File(error.unless_transient(ErrorKind::Failure))
     }
 
-    /// Returns what to do about it. A run that another process is using becomes free again.
+    /// Classifies the error. A run that another process uses becomes available later.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::File(error) => error.kind(),
@@ -189,7 +190,7 @@ impl RunError {
         }
     }
 
-    /// Drops an error that may pass, since a measurement of pace is not worth waiting for the storage.
+    /// Ignores a transient error, since a measurement of pace is not worth waiting for the storage.
     pub fn unless_transient(self) -> Result<(), Self> {
         if self.kind() == ErrorKind::Transient { Ok(()) } else { Err(self) }
     }

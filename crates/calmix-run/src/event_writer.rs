@@ -1,7 +1,7 @@
-//! Writes the journal and the predictions of a run, and passes its events to the sinks.
+//! Writes the journal and predictions of a run, and passes its events to the sinks.
 //!
-//! Lines and predictions go through a queue, which is empty as long as the disk accepts everything. If the recipe lets a run continue
-//! with a full disk, the queue grows up to a limit, and no checkpoint is made before it is written.
+//! Lines and predictions go through a queue, which stays empty while the disk accepts writes. If the recipe lets a run
+//! continue with a full disk, the queue grows up to a limit, and no checkpoint is made before it has been written.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -21,13 +21,13 @@ use crate::run::{Journal, Mark, Run, RunFile};
 use crate::sink::{Hyperparameter, PaceLines, Sink, TensorBoard, WorkProgress};
 use crate::tensor_files::predictions_file;
 
-/// The journal, the predictions and the sinks of a run that is being trained.
+/// The journal, predictions and sinks of a run in training.
 pub struct EventWriter<'a> {
     /// `None` on ranks other than 0, which write nothing.
     files: Option<RunFiles>,
-    /// Sinks for the user: a terminal that closes, or a pipe without a reader, does not end a run.
+    /// Sinks for the user; a closed terminal or a pipe without a reader does not end a run.
     progress_sinks: Vec<Box<dyn Sink + 'a>>,
-    /// Files of the run's folder that depend on the clock.
+    /// Sinks to files in the run's folder that depend on the clock.
     sinks: Vec<Box<dyn Sink + 'a>>,
     queue: VecDeque<Pending>,
     max_queued_bytes: usize,
@@ -35,7 +35,7 @@ pub struct EventWriter<'a> {
     failure: Option<String>,
 }
 
-/// Bytes that may be queued for the disk: days of events, or the predictions of an evaluation of ImageNet.
+/// The maximum number of queued bytes: days of events, or the predictions of an evaluation of ImageNet.
 const MAX_QUEUED_BYTES: usize = 512 << 20;
 
 /// The journal and the predictions of a run.
@@ -50,7 +50,7 @@ enum Pending {
 }
 
 impl<'a> EventWriter<'a> {
-    /// Continues the journal at `mark` after `step` steps; what depends on the clock goes into files of its own.
+    /// Continues the journal at `mark` after `step` steps; clock-dependent output goes to separate files.
     pub fn new(
         run: Run,
         mark: &Mark,
@@ -81,10 +81,10 @@ impl<'a> EventWriter<'a> {
         }
     }
 
-    /// Writes an event into the journal and passes it to the sinks.
+    /// Writes an event to the journal and passes it to the sinks.
     ///
     /// # Errors
-    /// If the journal cannot be written and the recipe lets that end the run, or too much waits to be written.
+    /// If the journal cannot be written and the recipe makes this end the run, or the queue is full.
     pub fn event(&mut self, event: &Event) -> Result<(), RunError> {
         let Some(files) = &self.files else { return Ok(()) };
         let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
@@ -95,16 +95,16 @@ impl<'a> EventWriter<'a> {
         self.for_each_sink(|sink| sink.event(event))
     }
 
-    /// Passes a note to the sinks only: it is not the same in every repetition of the run.
+    /// Passes a note only to the sinks, because it is not reproducible in a repetition of the run.
     ///
     /// # Errors
-    /// If a file that depends on the clock cannot be written, and the recipe lets that end the run.
+    /// If a clock-dependent file cannot be written, and the recipe makes this end the run.
     pub fn notify_sinks_only(&mut self, note: Note) -> Result<(), RunError> {
         let note = Event::Note(note);
         self.for_each_sink(|sink| sink.event(&note))
     }
 
-    /// Passes the pace to the sinks, and repeats what still cannot be written.
+    /// Passes the pace to the sinks, and retries queued writes.
     pub fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         if let Some(failure) = self.failure.clone() {
             let hint =
@@ -115,7 +115,7 @@ impl<'a> EventWriter<'a> {
         self.for_each_sink(|sink| sink.pace(pace))
     }
 
-    /// Passes the step at which the run starts or resumes to the user's sinks.
+    /// Passes the first step of the run, or of its resumption, to the user's sinks.
     pub fn started(&mut self, step: u64) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.started(step)));
     }
@@ -125,12 +125,12 @@ impl<'a> EventWriter<'a> {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.current_pace(pace)));
     }
 
-    /// Passes the progress of work besides the training steps to the user's sinks.
+    /// Passes the progress of work other than training steps to the user's sinks.
     pub fn work(&mut self, progress: &WorkProgress) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.work(progress)));
     }
 
-    /// Writes the predictions of a network.
+    /// Writes the predictions of a model.
     pub fn predictions(&mut self, predictions: &Predictions) -> Result<(), RunError> {
         if self.files.is_none() {
             return Ok(());
@@ -141,7 +141,7 @@ impl<'a> EventWriter<'a> {
         self.write_or_keep()
     }
 
-    /// Removes predictions of old evaluations. A failure is a warning and does not stop the run.
+    /// Removes predictions of old evaluations. A failure is only a warning.
     pub fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), RunError> {
         let Some(files) = self.files.as_ref().filter(|_| keep > 0 && self.queue.is_empty()) else {
             return Ok(());
@@ -151,7 +151,7 @@ impl<'a> EventWriter<'a> {
         self.notify_sinks_only(Note { step, text, hint: "the run continues; delete them by hand".to_owned() })
     }
 
-    /// Writes a file at the end of the run, after everything in the queue.
+    /// Writes a file at the end of the run, after the whole queue.
     pub fn write_final_file(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), RunError> {
         let written = self.write_queue().and_then(|()| match &self.files {
             Some(files) => files.run.write(file, bytes),
@@ -160,16 +160,16 @@ impl<'a> EventWriter<'a> {
         written.map_err(RunError::of_run_file)
     }
 
-    /// Writes the queue, and returns the end of the journal once everything before it is on the disk.
+    /// Writes the queue, and returns the end of the journal once everything before it is on disk.
     pub fn mark(&mut self) -> Result<Mark, FileError> {
         self.write_queue()?;
         self.files.as_mut().map_or_else(|| Ok(Mark::start()), |files| files.journal.mark())
     }
 
-    /// Handles a failed write: it ends the run, or the run continues with a warning.
+    /// Handles a failed write: the run either ends or continues with a warning.
     ///
     /// # Errors
-    /// The given one, if the recipe lets it end the run.
+    /// The given error, if the recipe makes it end the run.
     pub fn handle_failure<E: Display>(&mut self, error: E) -> Result<(), E> {
         match self.on_failure {
             OnFailure::Stop => Err(error),
@@ -180,7 +180,7 @@ impl<'a> EventWriter<'a> {
         }
     }
 
-    /// Forgets the last failure: everything is written again.
+    /// Clears the last failure, because writes succeed again.
     pub fn clear_failure(&mut self) {
         self.failure = None;
     }
@@ -201,7 +201,7 @@ impl<'a> EventWriter<'a> {
         }
     }
 
-    /// Bytes that wait for the disk.
+    /// Returns the number of queued bytes.
     fn queued_bytes(&self) -> usize {
         let length = |pending: &Pending| match pending {
             Pending::Line(line) => line.len(),
@@ -239,7 +239,7 @@ impl<'a> EventWriter<'a> {
     }
 }
 
-/// A new file for every process, after those that are there.
+/// Creates a new file for every process, whose name sorts after those of existing files.
 fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, RunError> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     safe_open::create_folder_if_missing(folder).map_err(RunError::of_run_file)?;
@@ -271,7 +271,7 @@ mod tests {
 
     use super::*;
 
-    /// Accepts nothing while it is full.
+    /// A disk that rejects writes while it is full.
     #[derive(Debug, Default)]
     struct FullDisk(AtomicBool);
 
@@ -301,7 +301,7 @@ mod tests {
         assert!((10..20).contains(&step), "{step}");
         assert!(error.to_string().contains("free some space and resume"), "{error}");
         disk.0.store(false, Ordering::Relaxed);
-        // Nothing was lost on the way.
+        // Nothing was lost in the meantime.
         writer.event(&note(step + 1)).unwrap();
         let lines = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
         assert_eq!(lines.lines().count() as u64, step + 2);

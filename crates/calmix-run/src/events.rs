@@ -1,17 +1,16 @@
-//! The events of a run, as plain data.
+//! The events of a run as plain data.
 //!
-//! There are two kinds of facts. An [`Event`] is a function of the recipe, the data and the seed: losses,
-//! metrics, warnings. A [`Pace`] depends on the clock and on the machine: images per second, time left. Events go
-//! into `events.jsonl`, the pace into `timing.jsonl`; so a run that was killed and resumed leaves the same
-//! `events.jsonl`, byte for byte, as one that ran through.
+//! There are two kinds of records. An [`Event`] is a function of the recipe, the data and the seed: losses, metrics,
+//! warnings. A [`Pace`] depends on the clock and the machine: images per second, time left. Events go into `events.jsonl`,
+//! the pace into `timing.jsonl`, so a run that was killed and resumed leaves the same `events.jsonl`, byte for byte, as an
+//! uninterrupted one.
 //!
 //! # Format
 //!
-//! One JSON object per line; `event` is its kind. What was not measured is absent. JSON has no number that is not
-//! finite: a loss that is infinite or not a number is written as `null` and read back as NaN. Whether such a loss
-//! ends the run is the run's decision, not the log's. Numbers have as many digits as their type needs to be read
-//! back to the same bits: what the engine computes in f32 stays f32 here, so that 0.1 is not written as
-//! 0.10000000149011612.
+//! One JSON object per line; `event` is its kind. Values that were not measured are absent. JSON has no non-finite numbers,
+//! so an infinite or NaN loss is written as `null` and read back as NaN; whether it ends the run is not the log's decision.
+//! Numbers have as many digits as their type needs to be read back to the same bits: f32 values of the engine stay f32, so
+//! 0.1 is not written as 0.10000000149011612.
 //!
 //! ```
 //! use calmix_run::events::{Event, Loss, Step};
@@ -41,47 +40,47 @@ pub use pace::{Collectives, Exchange, Pace, Pacer, Reading};
 pub use starvation::Starvation;
 pub use step::{Loss, Step};
 
-/// An event of a run, the same in every repetition of the run.
+/// An event of a run; the same in every repetition of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// The network was updated.
+    /// An update of the network.
     Step(Box<Step>),
-    /// The network was evaluated.
+    /// An evaluation of the network.
     Evaluation(Box<Evaluation>),
     /// A warning for the user.
     Note(Note),
-    /// The run finished.
+    /// The end of a finished run.
     Finished(Finished),
 }
 
-/// A warning, with what to try next.
+/// A warning with a suggestion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The number of updates before it.
+    /// The number of updates before the warning.
     pub step: u64,
-    /// The event, as a sentence.
+    /// The warning, as a sentence.
     pub text: String,
-    /// The next step for the user.
+    /// What the user can do.
     pub hint: String,
 }
 
-/// The end of a finished run. An interrupted run has none yet: it can be resumed.
+/// The result of a finished run. An interrupted run has none yet, since it can be resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// The number of updates.
     pub step: u64,
     /// The result by every selection rule of the recipe.
     pub selected: BTreeMap<Selection, Selected>,
-    /// The quality of the pseudo-labels that the trained network, not its average, gives to all unlabelled samples at the end:
-    /// the images without augmentation, BatchNorm by its running statistics. `None` if no class is known or the recipe does
-    /// not request it.
+    /// The quality of the pseudo-labels that the trained network (not its EMA) gives to all unlabelled samples at the end,
+    /// on images without augmentation and with BatchNorm's running statistics. `None` if no true class is known, or the
+    /// recipe does not request it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudo: Option<PseudoLabelMetrics>,
 }
 
 impl Event {
-    /// The number of updates before the event.
+    /// Returns the number of updates before the event.
     pub fn step(&self) -> u64 {
         match self {
             Self::Step(step) => step.step,
@@ -91,16 +90,15 @@ impl Event {
         }
     }
 
-    /// Writes the line of `events.jsonl`, without its line break.
+    /// Formats the line for `events.jsonl`, without its line break.
     pub fn to_line(&self) -> Result<String, RunError> {
         serde_json::to_string(self).map_err(|error| no_event(&error))
     }
 
-    /// Reads a line of `events.jsonl`.
+    /// Parses a line of `events.jsonl`.
     ///
     /// # Errors
-    /// If it is not JSON, not of a known kind, or lacks a field of its kind. Fields of a later version are
-    /// ignored.
+    /// If it is not JSON, has an unknown kind, or lacks a field of its kind. Fields of later versions are ignored.
     //
     // Not serde's own reader of tagged enums: it reads numbers as f64 before it knows the type, and a number of
     // f32 that is rounded twice may come back one unit off.
@@ -130,7 +128,7 @@ fn fields<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, RunError> {
     serde_json::from_str(line).map_err(|error| no_event(&error))
 }
 
-/// The error about a line that is not JSON, or lacks the fields of its kind.
+/// Returns the error for a line that is not JSON or lacks the fields of its kind.
 fn no_event(error: &serde_json::Error) -> RunError {
     RunError::Format(format!(
         "this is not an event: {error}; it may have been written by another version of calmix"

@@ -1,5 +1,4 @@
-//! The run folder and every file in it. Reads and writes these files; does not depend on libtorch or the
-//! trainer.
+//! The run folder and its files. This crate reads and writes them, independent of libtorch and the trainer.
 //!
 //! | question | module |
 //! |---|---|
@@ -17,9 +16,9 @@
 //! | how is a table written for spreadsheets? | [`csv_line`] |
 //! | what was trained, how did it end, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`read::overview`] |
 //!
-//! Whatever goes wrong is a [`RunError`](error::RunError), which says what to do about it.
+//! Every failure is a [`RunError`](error::RunError), which says what to do about it.
 //!
-//! Libraries never print: a sink writes to whatever writer it is given.
+//! Libraries never print: a sink writes to the writer that it is given.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

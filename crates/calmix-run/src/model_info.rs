@@ -1,8 +1,8 @@
-//! `model.json`: the description of the weights in `model.safetensors`, beside them.
+//! The file `model.json`, which describes the weights in `model.safetensors` beside it.
 //!
-//! The weights alone do not identify their network, the classes of their outputs or the images that they expect. With
-//! this file they can be used without the recipe, and a file that was swapped, cut or damaged is found. The same stands
-//! in the metadata of the weights, for a file that travels alone.
+//! The weights alone do not identify their network, the classes of their outputs or the preprocessing of images. With this
+//! file they can be used without the recipe, and a swapped, truncated or damaged file is detected. The metadata of the
+//! weights hold the same description, for a file that is copied alone.
 
 use calmix_head::network::HeadShape;
 use calmix_io::class_names;
@@ -20,53 +20,53 @@ use serde_json::Value;
 
 use crate::error::RunError;
 
-/// The format that this version writes. Later ones may add fields, which older ones pass over.
+/// The format that this version writes. Later formats may add fields, which older versions ignore.
 pub const FORMAT: u32 = 5;
 
 const KEY: &str = "calmix";
 
-/// Bytes that the metadata may add to a file of weights.
+/// The maximum number of bytes that the metadata add to a file of weights.
 pub const MAX_METADATA_BYTES: u64 = 16 << 20;
 
-/// The network, the classes, the images and the calibration of a file of weights.
+/// The network, classes, image preprocessing and calibration of a file of weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// The format of this file.
+    /// The format version of this file.
     pub format: u32,
-    /// The blake3 of `model.safetensors`, in hexadecimal digits; empty in the metadata of that file.
+    /// The BLAKE3 of `model.safetensors`, in hexadecimal; empty in the metadata of that file.
     pub blake3: String,
-    /// The network and its images; `None` if the model reads vectors, or if an ONNX encoder is below its head.
+    /// The network and its images; `None` if the model reads vectors, or if its head is on an ONNX encoder.
     #[serde(flatten, deserialize_with = "deserialize_spec")]
     pub model: Option<ModelSpec>,
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// Pixels of the shorter side of an image before the centre crop; 0 if the model reads vectors.
+    /// The shorter side of an image before the centre crop, in pixels; 0 if the model reads vectors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resize: u32,
     /// The resizing filter of images: `bilinear`; empty if the model reads vectors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub filter: String,
-    /// The shorter side to which larger images are shrunk before anything else; `None` if the training images were not shrunk.
+    /// The shorter side to which larger images are shrunk first; `None` if the training images were not shrunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrink: Option<u32>,
     /// The head, if the model is a head on a frozen backbone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadInfo>,
-    /// The calibrator, and the labels that it was fitted on; `None` if there were too few.
+    /// The calibrator, and the labels that it was fitted on; `None` if there were too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<FittedCalibrator>,
-    /// The scores of held-out labels, if any: without them there is no coverage or precision guarantee.
+    /// The scores of held-out labels, if any; without them, there is no coverage or precision guarantee.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
-    /// The blake3 of the calibration and the scores of held-out labels, in hexadecimal digits: they can be fitted again
-    /// later, so the metadata of the weights do not protect them. [`seal`](Self::seal) sets it.
+    /// The BLAKE3 of the calibration and the scores of held-out labels, in hexadecimal. These can be fitted again later, so
+    /// the metadata of the weights do not protect them. [`seal`](Self::seal) sets this.
     #[serde(default)]
     pub calibration_blake3: String,
 }
 
-/// Reads the fields of a network, unless there is none. An optional flattened field would also be `None` if one of its fields
-/// is wrong.
+/// Deserialises the fields of a network, if any. An optional flattened field would also be `None` if one of its fields is
+/// invalid.
 fn deserialize_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSpec>, D::Error> {
     let fields = serde_json::Map::<String, Value>::deserialize(deserializer)?;
     if !fields.contains_key("network") && !fields.contains_key("size") {
@@ -80,10 +80,10 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The images that a network takes.
+/// The image format that a network expects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelFormat {
-    /// Their side, in pixels.
+    /// The side of an image, in pixels.
     pub size: u32,
     /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
     pub mean: [f64; 3],
@@ -91,44 +91,47 @@ pub struct PixelFormat {
     pub std: [f64; 3],
 }
 
-/// A model that is a head on a frozen backbone: `network` is the backbone then, and the weights are the head's.
+/// A model that is a head on a frozen backbone: `network` is then the backbone, and the weights are the head's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadInfo {
-    /// Its layers.
+    /// The layers of the head.
     pub kind: HeadKind,
     /// The number format that the backbone computes in.
     pub precision: Precision,
-    /// The runtime of the backbone, with its version; empty if there is no backbone, or libtorch of an earlier version of calmix did.
+    /// The runtime of the backbone with its version; empty if there is no backbone, or if an earlier version of calmix used
+    /// libtorch.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub runtime: String,
     /// The number of features of the backbone.
     pub features: u32,
     /// The number of features after the projection.
     pub dimensions: u32,
-    /// BLAKE3 of `backbone.safetensors` or `backbone.onnx`, in hexadecimal; empty if there is no backbone, because the head reads
-    /// vectors.
+    /// The BLAKE3 of `backbone.safetensors` or `backbone.onnx`, in hexadecimal; empty if there is no backbone, because the
+    /// head reads vectors.
     pub backbone: String,
-    /// The encoder in `backbone.onnx`; `None` if the backbone is a network that calmix builds itself, or if there is none.
+    /// The encoder in `backbone.onnx`; `None` if the backbone is a network of calmix itself, or if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<EncoderSpec>,
-    /// BLAKE3 of `projection.safetensors`, in hexadecimal.
+    /// The BLAKE3 of `projection.safetensors`, in hexadecimal.
     pub projection: String,
 }
 
 impl HeadInfo {
-    /// The sizes of the head, for that many classes.
+    /// Returns the sizes of the head for this number of classes.
     pub fn shape(&self, classes: usize) -> HeadShape {
         HeadShape { width: self.dimensions as usize, hidden: self.kind.hidden(), classes }
     }
 
-    /// Returns whether both describe the same head. Versions of a runtime differ in the last bits of features: that is the same head.
+    /// Returns whether both describe the same head. Versions of a runtime only affect the last bits of features, so they may
+    /// differ.
     fn is_same(&self, other: &Self) -> bool {
         *self == Self { runtime: self.runtime.clone(), ..other.clone() }
     }
 }
 
 impl ModelInfo {
-    /// Describes the weights of a run with this recipe, without calibrator, whose images were shrunk to a side if any were.
+    /// Describes the weights of a run with this recipe, without a calibrator; `shrink` is the side to which images were
+    /// shrunk, if any.
     pub fn new(recipe: &Recipe, classes: &[String], shrink: Option<u32>, weights: &[u8]) -> Self {
         let has_images = !recipe.has_vectors();
         Self {
@@ -146,7 +149,7 @@ impl ModelInfo {
         }
     }
 
-    /// The images that the network or the encoder takes; `None` if the model reads vectors.
+    /// Returns the image format of the network or encoder; `None` if the model reads vectors.
     pub fn pixels(&self) -> Option<PixelFormat> {
         if let Some(ModelSpec { size, mean, std, .. }) = self.model {
             return Some(PixelFormat { size, mean, std });
@@ -155,24 +158,25 @@ impl ModelInfo {
         Some(PixelFormat { size: encoder.size, mean: encoder.mean, std: encoder.std })
     }
 
-    /// Names the network, or the encoder below the head; `None` if the model reads vectors.
+    /// Returns the name of the network, or of the encoder under the head; `None` if the model reads vectors.
     pub fn network_name(&self) -> Option<String> {
         let encoder = || Some(format!("ONNX encoder ({})", self.head.as_ref()?.encoder.as_ref()?.output));
         self.model.map(|model| model.network.to_string()).or_else(encoder)
     }
 
-    /// Returns whether the model reads vectors instead of images: it is a head without a backbone.
+    /// Returns whether the model reads vectors instead of images, as a head without a backbone.
     pub fn reads_vectors(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.backbone.is_empty())
     }
 
-    /// Sets the hash of the calibration. Whoever changes the calibration or the held-out labels calls this before writing.
+    /// Updates the hash of the calibration. Call it after changing the calibration or the held-out labels and before
+    /// writing.
     pub fn seal(&mut self) -> Result<(), serde_json::Error> {
         self.calibration_blake3 = self.hash_of_calibration()?;
         Ok(())
     }
 
-    /// Returns whether the calibration and the held-out labels are the ones that were written.
+    /// Returns whether the calibration and the held-out labels are as written.
     pub fn is_sealed(&self) -> bool {
         self.hash_of_calibration().is_ok_and(|hash| hash == self.calibration_blake3)
     }
@@ -181,7 +185,8 @@ impl ModelInfo {
         Ok(Self::hash(&serde_json::to_vec(&(&self.calibration, &self.held_out))?))
     }
 
-    /// The weights with this in their metadata. The hashes are then those of the new bytes and of the calibration.
+    /// Returns the weights with this description in their metadata, after updating the hashes of the weights and the
+    /// calibration.
     pub fn embed(&mut self, weights: &[u8]) -> Result<Vec<u8>, RunError> {
         self.seal().map_err(SafeTensorError::from)?;
         self.blake3.clear();
@@ -192,7 +197,7 @@ impl ModelInfo {
         Ok(weights)
     }
 
-    /// Reads the metadata of a file of weights; `None` if calmix did not write any.
+    /// Reads the description in the metadata of a file of weights; `None` if calmix did not write one.
     pub fn embedded(weights: &[u8]) -> Result<Option<Self>, RunError> {
         let (_, header) = SafeTensors::read_metadata(weights)?;
         let text = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -204,13 +209,13 @@ impl ModelInfo {
         Ok(info)
     }
 
-    /// The hash of the bytes of a file of weights.
+    /// Returns the hash of a file of weights.
     pub fn hash(weights: &[u8]) -> String {
         blake3::hash(weights).to_hex().to_string()
     }
 
-    /// Describes the first difference between this file and what is `found`: the weights, the run's recipe, its dataset.
-    /// `None` if all is the same. The calibrator and the held-out labels are not compared, since they can be fitted again later.
+    /// Describes the first difference between this file and `found` (the weights, the run's recipe, its dataset); `None` if
+    /// all is equal. The calibrator and the held-out labels are not compared, since they can be fitted again later.
     pub fn difference(&self, found: &Self) -> Option<String> {
         if self.format != found.format {
             let format = self.format;
@@ -235,8 +240,8 @@ impl ModelInfo {
         (!is_same).then(|| "the head or its backbone differs from that of the run".to_owned())
     }
 
-    /// Lists what two descriptions of the same model have in common, each with its name. Those of different networks differ in the
-    /// first entry.
+    /// Lists the properties that two descriptions of the same model share, each with its name. Different networks differ in
+    /// the first entry.
     fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::new();
         let mut add = |what: &str, value: String| facts.push((what.to_owned(), value));
@@ -333,7 +338,7 @@ mod tests {
         let weights = info.embed(&bare).unwrap();
         assert_eq!(info.blake3, ModelInfo::hash(&weights));
         assert_eq!(ModelInfo::embedded(&weights).unwrap(), Some(info.clone()));
-        // Embedded again, it is the same file.
+        // Embedding again gives the same file.
         assert_eq!(info.embed(&weights).unwrap(), weights);
         assert!(ModelInfo::embedded(b"nothing").is_err() && info.embed(b"nothing").is_err());
     }

@@ -1,4 +1,4 @@
-//! Pretrained weights: their files, the folder that they are kept in, and the configurations beside them.
+//! Pretrained weights: their files, their folder, and their configurations.
 
 pub mod config;
 pub mod encoder_config;

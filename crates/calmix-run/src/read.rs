@@ -1,4 +1,4 @@
-//! Reads the folder of a run. Readers take no lock and write nothing.
+//! Reads a run folder. Readers take no lock and write nothing.
 
 pub mod inspect;
 pub mod overview;
@@ -22,14 +22,14 @@ use crate::summary::RunSummary;
 use crate::tensor_files::examples::Thumbnails;
 use crate::tensor_files::predictions_file;
 
-/// Bytes of the longest `environment.json` and `summary.json`.
+/// The maximum size of `environment.json` and `summary.json`, in bytes.
 const MAX_SUMMARY_BYTES: u64 = 64 << 10;
-/// Bytes of the longest `result.json` and `model.json`: the names of a million classes.
+/// The maximum size of `result.json` and `model.json`, in bytes: the names of a million classes.
 const MAX_RESULT_BYTES: u64 = 16 << 20;
-/// Bytes of the longest line of `events.jsonl`.
+/// The maximum length of a line in `events.jsonl`, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Reads the environment that a run was made with.
+/// Reads the environment in which a run was made.
 pub fn environment(folder: &Path) -> Result<RunEnvironment, FileError> {
     json(&Paths::new(folder).file(RunFile::Environment)?, MAX_SUMMARY_BYTES)
 }
@@ -67,13 +67,13 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
     Ok(info)
 }
 
-/// Reads the margins of the samples at the end of a run; `None` before, or if the method does not use them.
+/// Reads the sample margins at the end of a run; `None` before, or if the method does not use them.
 pub fn margins(folder: &Path) -> Result<Option<SampleMargins>, FileError> {
     let path = Paths::new(folder).file(RunFile::Margins)?;
     if safe_open::exists(&path) { Ok(Some(json(&path, MAX_SUMMARY_BYTES)?)) } else { Ok(None) }
 }
 
-/// Reads the thumbnails of the example predictions; `None` before the end of a run.
+/// Reads the thumbnails of example predictions; `None` before the end of a run.
 pub fn thumbnails(folder: &Path) -> Result<Option<Thumbnails>, FileError> {
     let path = Paths::new(folder).file(RunFile::Thumbnails)?;
     if !safe_open::exists(&path) {
@@ -88,7 +88,7 @@ pub fn recipe(folder: &Path) -> Result<String, FileError> {
     safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, MAX_RECIPE_BYTES)
 }
 
-/// Reads the predictions in a file that has at most these numbers of samples and classes.
+/// Reads predictions from a file with at most these numbers of samples and classes.
 ///
 /// # Errors
 /// If it cannot be read, has more, or is not a file of predictions.
@@ -97,24 +97,24 @@ pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predicti
         .map_err(|error| FileError::new(file, FileProblem::Format(error.to_string())))
 }
 
-/// Reads the predictions of an evaluation; `None` if the run never had them or has deleted them.
-pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
-    let name = predictions_file::file_name(seen.step, seen.split, seen.model);
+/// Reads the predictions of an evaluation; `None` if the run never wrote them or has deleted them.
+pub fn predictions_of(folder: &Path, evaluation: &Evaluation) -> Result<Option<Predictions>, FileError> {
+    let name = predictions_file::file_name(evaluation.step, evaluation.split, evaluation.model);
     let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
     if !safe_open::exists(&path) {
         return Ok(None);
     }
     let RunSummary { classes, labelled, validation, .. } = summary(folder)?;
-    let samples = match seen.split {
-        EvalSet::OutOfFold | EvalSet::Labelled => seen.samples.min(labelled as u64),
-        EvalSet::Validation => seen.samples.min(validation as u64),
-        // Only the events have its size.
-        EvalSet::Test => seen.samples,
+    let samples = match evaluation.split {
+        EvalSet::OutOfFold | EvalSet::Labelled => evaluation.samples.min(labelled as u64),
+        EvalSet::Validation => evaluation.samples.min(validation as u64),
+        // Only the events have the size of the test split.
+        EvalSet::Test => evaluation.samples,
     };
     predictions(&path, samples, classes).map(Some)
 }
 
-/// Reads the events of a run, in order. Stops at a torn line, which a kill can leave. Takes the memory of the whole
+/// Reads the events of a run in order, up to an incomplete line, which a kill can leave. Memory is proportional to the whole
 /// file.
 pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
     let mut events = Vec::new();
@@ -122,19 +122,19 @@ pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
     Ok(events)
 }
 
-/// Reads the latest evaluation of each split and model for which `wanted` holds, in the order of the file. Takes the memory
-/// of these, however long the file is.
+/// Reads the latest evaluation of each split and model that `wanted` accepts, in the order of the file. Memory is
+/// proportional to these, however long the file is.
 pub fn latest_evaluations(
     folder: &Path,
     wanted: impl Fn(&Evaluation) -> bool,
 ) -> Result<Vec<Event>, FileError> {
     let mut latest: Vec<Box<Evaluation>> = Vec::new();
     each_event(folder, |event| {
-        if let Event::Evaluation(seen) = event
-            && wanted(&seen)
+        if let Event::Evaluation(evaluation) = event
+            && wanted(&evaluation)
         {
-            latest.retain(|other| (other.split, other.model) != (seen.split, seen.model));
-            latest.push(seen);
+            latest.retain(|other| (other.split, other.model) != (evaluation.split, evaluation.model));
+            latest.push(evaluation);
         }
     })?;
     Ok(latest.into_iter().map(Event::Evaluation).collect())
@@ -143,7 +143,7 @@ pub fn latest_evaluations(
 fn each_event(folder: &Path, mut visit: impl FnMut(Event)) -> Result<(), FileError> {
     let path = Paths::new(folder).events();
     let mut lines = BufReader::new(safe_open::open(&path)?.0);
-    // Bytes, not text: a kill may tear a line inside a character.
+    // Bytes, not text: a kill may truncate a line within a character.
     let mut line = Vec::new();
     for number in 1_u64.. {
         let at = |error: FileError| error.at(format!("line {number}"));
@@ -165,7 +165,7 @@ fn each_event(folder: &Path, mut visit: impl FnMut(Event)) -> Result<(), FileErr
     Ok(())
 }
 
-/// Returns whether a run has a recipe, and so can be resumed.
+/// Returns whether a run has a recipe and can therefore be resumed.
 pub fn has_begun(folder: &Path) -> bool {
     Paths::new(folder).file(RunFile::Recipe).is_ok_and(|path| safe_open::exists(&path))
 }

@@ -1,4 +1,4 @@
-//! How a run ended, and its result: `result.json`, beside the weights in `model.safetensors`.
+//! The outcome of a run, and its result in `result.json`, beside the weights in `model.safetensors`.
 
 use calmix_head::fit::Candidate;
 use calmix_io::class_names;
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::Finished;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It finished.
+    /// The run finished.
     Finished(Finished),
-    /// It had finished before; nothing was done.
+    /// The run had finished before; nothing was done.
     AlreadyFinished(Finished),
-    /// It stopped on request, and can be resumed.
+    /// The run stopped on request and can be resumed.
     Stopped {
         /// The number of steps so far.
         step: u64,
@@ -30,64 +30,65 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunResult {
-    /// The step of the model.
+    /// The step of the selected model.
     pub step: u64,
-    /// The selection rule that chose it.
+    /// The selection rule for the model.
     pub selection: Selection,
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// The temperature that its logits are divided by, if one was fitted. `model.json` has every kind of calibrator.
+    /// The temperature by which its logits are divided, if one was fitted. `model.json` holds every kind of calibrator.
     pub scaling: Option<Scaling>,
     /// Why there is no calibrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncalibrated: Option<Uncalibrated>,
-    /// The metrics of the model, before and after calibration, split by split.
+    /// The metrics of the model before and after calibration, one entry per split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<Evaluation>,
-    /// The heads of a run on frozen features, if it trained more than one.
+    /// The heads of a run on frozen features, if it trained several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<HeadChoice>,
-    /// The metrics by every rule.
+    /// The metrics under every selection rule.
     pub finished: Finished,
 }
 
-/// The heads that were trained on the same vectors and the same labels, and which of them is the model: that of the recipe,
-/// unless labels that no head was trained on have a higher likelihood under the other, by more than a standard error (two, if
-/// there are ten times as many samples without a label as with one). With one vector per sample there are more than two, and the model is the one under which these labels are the most likely.
+/// The heads that were trained on the same vectors and labels, and the choice among them. The head of the recipe is chosen,
+/// unless held-out labels are more likely under the other head by more than one standard error (two, if there are ten times
+/// as many unlabelled as labelled samples). With one vector per sample there are more than two heads, and the one with the
+/// highest likelihood of these labels is chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {
-    /// The labels of the choice: those out of fold, or those of the dataset's validation split.
+    /// The labels of the choice: out-of-fold ones, or those of the dataset's validation split.
     pub chosen_on: EvalSet,
-    /// The NLL of the best head that uses samples without labels minus that of the labels alone on these labels, label by
-    /// label, with its interval; `None` if there are too few labels.
+    /// The difference in NLL on these labels, with its interval: the best head that uses unlabelled samples minus the head
+    /// trained on the labels alone. `None` if there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Estimate>,
-    /// Every head: that of the recipe first if it was trained.
+    /// All heads; that of the recipe comes first if it was trained.
     pub candidates: Vec<HeadCandidate>,
 }
 
-/// One of the heads of a run on vectors.
+/// The name of a head on vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadName {
-    /// The head of the recipe, whether the run kept it or not.
+    /// The head of the recipe, even if the run did not keep it.
     Recipe,
     /// The head that was trained on the labels alone.
     LabelsAlone,
     /// Logistic regression on the labels alone.
     LogisticRegression,
-    /// A mixture of Gaussians, fitted to all samples by EM.
+    /// A Gaussian mixture, fitted to all samples by EM.
     Em,
-    /// The same with balanced classes.
+    /// A Gaussian mixture with balanced classes, fitted by EM.
     BalancedEm,
     /// The average of logistic regression and the better mixture.
     LrEm,
 }
 
 impl HeadChoice {
-    /// The head that is the model.
+    /// Returns the chosen head.
     pub fn kept(&self) -> Option<HeadName> {
         self.candidates.iter().find(|candidate| candidate.kept).map(|candidate| candidate.name)
     }
@@ -116,7 +117,7 @@ impl HeadName {
     pub const ALL: [Self; 6] =
         [Self::Recipe, Self::LabelsAlone, Self::LogisticRegression, Self::Em, Self::BalancedEm, Self::LrEm];
 
-    /// Its name in files.
+    /// Returns its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Recipe => "recipe",
@@ -128,7 +129,7 @@ impl HeadName {
         }
     }
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Recipe => "the recipe's",
@@ -140,7 +141,7 @@ impl HeadName {
         }
     }
 
-    /// The head in words, for sentences.
+    /// Returns its name within a sentence.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Recipe => "the recipe's head",
@@ -156,30 +157,30 @@ impl HeadName {
     }
 }
 
-/// The data of a head.
+/// A candidate for the head of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadCandidate {
     /// The name of the head.
     pub name: HeadName,
-    /// Whether it is the model.
+    /// Whether it is the chosen head.
     pub kept: bool,
-    /// The mean NLL of the labels of the choice, each by a head and a calibrator that were fitted without it.
+    /// The mean NLL of the labels of the choice, each predicted by a head and a calibrator that were fitted without it.
     pub nll: Option<f64>,
     /// The temperature of its calibrator.
     pub temperature: Option<f64>,
-    /// Its metrics, split by split.
+    /// Its metrics, one entry per split.
     pub evaluations: Vec<Evaluation>,
 }
 
-/// The metrics of one model of a run, on the split that its selection rule measures on.
+/// The metrics of one model of a run on the split that its selection rule uses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelMetrics {
     /// The head; `None` if the run trained a whole network.
     pub head: Option<HeadName>,
-    /// Whether it is the model of the run.
+    /// Whether it is the chosen model of the run.
     pub is_kept: bool,
-    /// The split of the metrics.
+    /// The evaluated split.
     pub on: EvalSet,
     /// The number of samples in that split.
     pub samples: u64,
@@ -189,7 +190,7 @@ pub struct ModelMetrics {
     pub calibrated: Option<Metrics>,
 }
 
-/// The models of a finished run that have metrics: its network, or its heads in the order of
+/// Returns the models of a finished run with their metrics: its network, or its heads in the order of
 /// [`HeadChoice::candidates`].
 pub fn model_metrics(result: &RunResult) -> Vec<ModelMetrics> {
     let Some(selected) = result.finished.selected.get(&result.selection) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! A run is a folder: everything needed to repeat, evaluate and resume it.
+//! A run is a folder with everything needed to repeat, evaluate and resume it.
 //!
 //! | name | what it is |
 //! |---|---|
@@ -15,9 +15,9 @@
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
 //! | `calmix.lock` | the process that writes here |
 //!
-//! Every file but the journal, the lock and what depends on the clock appears completely or not at all. A folder that has
-//! anything else in it is refused, and a run deletes only files that it created. One process at a time may
-//! have a [`Run`]; reading needs none, only [`Paths`].
+//! Every file except the journal, the lock and clock-dependent files appears completely or not at all. A folder with any
+//! other content is refused, and a run deletes only files that it created. Only one process at a time may hold a [`Run`];
+//! reading needs only [`Paths`].
 //!
 //! ```
 //! use calmix_run::error::RunError;
@@ -65,10 +65,10 @@ pub use paths::{Paths, RunFile};
 
 use crate::checkpoint::{Checkpoints, is_step, restore_replaced};
 
-/// The format of a run's folder that this version writes and reads.
+/// The format version of run folders that this version of calmix writes and reads.
 pub const FORMAT: u32 = 3;
 
-/// Bytes of the longest `run.json`.
+/// The maximum size of `run.json`, in bytes.
 const MAX_MARKER_BYTES: u64 = 4_096;
 
 /// The content of `run.json`.
@@ -77,7 +77,7 @@ struct Marker {
     format: u32,
 }
 
-/// A run that this process, and no other, writes to.
+/// A run to which only this process writes.
 #[derive(Debug)]
 pub struct Run {
     paths: Paths,
@@ -91,20 +91,20 @@ impl Run {
         Self::create_on(folder, Arc::new(RealDisk))
     }
 
-    /// Opens a run to continue it, and removes what a killed process left half-written.
+    /// Opens a run to continue it, removing incomplete files of killed processes.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
         Self::open_on(folder, Arc::new(RealDisk))
     }
 
-    /// [`create`](Self::create), on the caller's [`Disk`].
+    /// Starts a run as [`create`](Self::create) does, on the given [`Disk`].
     pub fn create_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         let folder = paths.folder();
         fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
         refuse_content(&paths)?;
-        // A run that never began has nothing to lose.
+        // A run that never started has nothing to lose.
         let lock = Lock::take_over(&paths.lock())?;
-        // Again, now that no other process can write.
+        // Checked again, now that no other process can write.
         refuse_content(&paths)?;
         let run = Self { paths, lock: Arc::new(lock), disk };
         run.sweep()?;
@@ -116,7 +116,7 @@ impl Run {
                 _ => safe_open::check_folder(&folder)?,
             }
         }
-        // Last, so that what has a marker is complete.
+        // Written last, so that a folder with a marker is complete.
         let marker = serde_json::to_vec(&Marker { format: FORMAT }).map_err(io::Error::from);
         let marker = marker.map_err(|error| FileError::new(run.paths.marker(), error))?;
         atomic_file::write_on(&*run.disk, run.paths.marker(), &marker)?;
@@ -125,13 +125,13 @@ impl Run {
         Ok(run)
     }
 
-    /// [`open`](Self::open), on the caller's [`Disk`].
+    /// Opens a run as [`open`](Self::open) does, on the given [`Disk`].
     pub fn open_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         Self::open_with(folder, disk, Lock::take)
     }
 
-    /// [`open_on`](Self::open_on), also if a process of another machine has not closed the run. The caller knows that it has
-    /// ended.
+    /// Opens a run as [`open_on`](Self::open_on) does, even if a process on another machine has not closed it. The caller
+    /// must know that this process has ended.
     pub fn take_over(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         Self::open_with(folder, disk, Lock::take_over)
     }
@@ -149,12 +149,12 @@ impl Run {
         Ok(run)
     }
 
-    /// The paths of its files.
+    /// Returns the paths of its files.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// Copies a file that will not change into the run: by a hard link if the file system supports it.
+    /// Copies an immutable file into the run, by a hard link if the file system supports it.
     pub fn share(&self, file: RunFile<'_>, from: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.paths.file(file)?;
         if !safe_open::exists(&path) && path.hard_link(from).is_ok() {
@@ -163,7 +163,7 @@ impl Run {
         self.write(file, bytes)
     }
 
-    /// Writes a file atomically: a reader finds the old content or the new.
+    /// Writes a file atomically: a reader finds either the old content or the new.
     pub fn write(&self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), FileError> {
         if let RunFile::Predictions(_) = file {
             safe_open::check_folder(&self.paths.predictions())?;
@@ -171,7 +171,7 @@ impl Run {
         atomic_file::write_on(&*self.disk, &self.paths.file(file)?, bytes)
     }
 
-    /// Writes a file of one line of JSON, as [`write`](Self::write) does.
+    /// Writes a file with one line of JSON, as [`write`](Self::write) does.
     pub fn write_json(&self, file: RunFile<'_>, value: &impl Serialize) -> Result<(), FileError> {
         let path = self.paths.file(file)?;
         let mut bytes =
@@ -180,8 +180,8 @@ impl Run {
         self.write(file, &bytes)
     }
 
-    /// Removes predictions of evaluations up to `step`, except those of the newest `keep`. A run that is resumed and
-    /// evaluates again ends with the same files: what is removed is older than what any later evaluation keeps.
+    /// Removes predictions of evaluations up to `step`, except the newest `keep`. A run that is resumed and evaluates again
+    /// ends with the same files, because removed ones are older than any that a later evaluation keeps.
     pub fn remove_old_predictions(&self, step: u64, keep: usize) -> Result<(), FileError> {
         let folder = self.paths.predictions();
         safe_open::check_folder(&folder)?;
@@ -198,17 +198,17 @@ impl Run {
         Ok(())
     }
 
-    /// The file of events, cut at `mark`: the one in the checkpoint that the run continues from, or
-    /// [`Mark::start`] if there is none.
+    /// Opens the file of events, truncated at `mark`: the one in the checkpoint to resume from, or [`Mark::start`] without a
+    /// checkpoint.
     ///
     /// # Errors
-    /// If the bytes before the mark are not the ones that the checkpoint recorded. Then nothing is cut.
+    /// If the bytes before the mark differ from those that the checkpoint recorded. The file is then not truncated.
     pub fn journal(&self, mark: &Mark) -> Result<Journal, FileError> {
         Journal::resume(self.paths.events(), mark, Arc::clone(&self.disk), Arc::clone(&self.lock))
     }
 
-    /// The checkpoints of the run, of which the newest `keep` that can be used are retained, and at least two: one
-    /// that turns out damaged must not be the last.
+    /// Returns the checkpoints of the run, which keeps the newest `keep` usable ones, and at least two: one that turns out
+    /// to be damaged must not be the last.
     pub fn checkpoints(&self, keep: usize) -> Checkpoints {
         Checkpoints::new(self.paths.checkpoints(), keep, Arc::clone(&self.disk), Arc::clone(&self.lock))
     }
@@ -232,7 +232,7 @@ impl Run {
     }
 }
 
-/// Refuses a folder with anything in it but the remains of a process that was killed while it began a run.
+/// Refuses a folder with content other than the remains of a process that was killed while it started a run.
 fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     let path = paths.folder().to_owned();
     if safe_open::exists(&paths.marker()) {

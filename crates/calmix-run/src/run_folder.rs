@@ -1,4 +1,4 @@
-//! The folder of a new run: created and locked before anything is prepared into it, and removed if the run does not start.
+//! The folder of a new run: created and locked before anything is prepared in it, and removed if the run does not start.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,24 +12,25 @@ use crate::error::RunError;
 use crate::read;
 use crate::run::Run;
 
-/// The parent of run folders that the user did not name.
+/// The default parent of run folders.
 const RUNS: &str = "runs";
 
-/// The folder of a new run.
+/// The location of a new run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunPlace {
     /// A folder that is empty or does not exist.
     New(PathBuf),
-    /// The same, or a folder in which the run has begun: launchers and sweeps start the same command again.
+    /// A folder that is empty, does not exist, or contains a run that has started: launchers and sweeps repeat the same
+    /// command.
     NewOrBegun(PathBuf),
-    /// The next free one of `runs/NAME-1`, `runs/NAME-2`, …
+    /// The next free folder among `runs/NAME-1`, `runs/NAME-2`, …
     Next {
-        /// The name; `None` for that of the recipe.
+        /// The name; `None` for the name of the recipe.
         name: Option<String>,
     },
 }
 
-/// A run's folder, locked by this process unless the run has begun.
+/// A run's folder, locked by this process unless the run has already started.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -39,7 +40,7 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Claims a place. `parent` returns the folder that contains `runs/`, and `name` is that of the run if the place has none.
+    /// Claims a location. `parent` returns the folder that contains `runs/`, and `name` is the default name of the run.
     pub fn claim(
         place: &RunPlace,
         parent: impl FnOnce() -> PathBuf,
@@ -72,7 +73,7 @@ impl RunFolder {
         fs::create_dir_all(runs).map_err(cannot)?;
         for number in 1_u64.. {
             let path = runs.join(format!("{name}-{number}"));
-            // `create_dir` succeeds in one process only: two processes never get the same number.
+            // `create_dir` succeeds in only one process, so two processes never get the same number.
             match fs::create_dir(&path) {
                 Ok(()) => {
                     let lock = Some(Run::create_on(&path, disk)?);
@@ -85,12 +86,12 @@ impl RunFolder {
         Err(RunError::NoRun { path: runs.to_owned() })
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Hands the lock over to the trainer; `None` if the run has begun.
+    /// Hands the lock over to the trainer; `None` if the run has already started.
     pub fn take_lock(&mut self) -> Option<Run> {
         self.lock.take()
     }
@@ -102,8 +103,7 @@ impl Drop for RunFolder {
         if !self.is_new || read::has_begun(&self.path) {
             return;
         }
-        // After the trainer has released the lock, another process may have opened the run: then the folder belongs to that
-        // process.
+        // After the trainer has released the lock, another process may have opened the run, which then owns the folder.
         let Some(_lock) = self.lock.take().or_else(|| Run::open(&self.path).ok()) else { return };
         if !read::has_begun(&self.path) {
             let _ = fs::remove_dir_all(&self.path);

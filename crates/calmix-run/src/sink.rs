@@ -1,4 +1,4 @@
-//! Sinks receive the events of a run and write them, each in its format.
+//! Sinks, which receive the events of a run and write them in their formats.
 //!
 //! | sink | gets | for |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | [`TensorBoard`] | every number of both | TensorBoard and tools that read its files |
 //! | [`Progress`] | a selection of both | a terminal, or the log of a job |
 //!
-//! Sinks open no files and read no clock: they are given writers, and times where they need them. So tests are deterministic.
+//! Sinks open no files and read no clock: writers and times are passed to them. This makes tests deterministic.
 
 mod progress;
 mod tensorboard;
@@ -21,16 +21,16 @@ pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 use crate::error::RunError;
 use crate::events::{Event, Pace};
 
-/// Work of a run besides its training steps.
+/// Work of a run other than its training steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Computing the features of a frozen backbone, counted in views.
     Features,
     /// Training heads, counted in the steps of all heads together.
     HeadSteps,
-    /// Training heads that take no steps, counted in heads.
+    /// Training heads without steps, counted in heads.
     Heads,
-    /// Fitting and evaluating the calibrators of heads, which is not counted.
+    /// Fitting and evaluating the calibrators of heads, which has no count.
     Calibrators,
     /// Predicting the samples of a split.
     Evaluation(EvalSet),
@@ -43,55 +43,55 @@ pub enum Work {
 /// The progress of some work of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WorkProgress {
-    /// The kind of work, which decides what is counted.
+    /// The kind of work, which determines the unit of the count.
     pub work: Work,
-    /// The part that is done.
+    /// The completed count.
     pub done: u64,
-    /// The total; 0 if it is not counted.
+    /// The total; 0 if the work has no count.
     pub total: u64,
     /// Seconds since the start of this work.
     pub seconds: f64,
 }
 
-/// Receives the events and the pace of a run.
+/// A receiver for the events and the pace of a run.
 pub trait Sink {
-    /// Takes an event. Events are the same in every repetition of a run.
+    /// Receives an event. Events are the same in every repetition of a run.
     fn event(&mut self, _: &Event) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Takes the pace of the run.
+    /// Receives the pace of the run.
     fn pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Takes the step at which the run starts or resumes, before that step.
+    /// Receives the first step of the run, or of its resumption, before that step.
     fn started(&mut self, _: u64) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Takes the pace between two intervals, so that a user soon sees the time left and a terminal never stands still.
+    /// Receives the pace between two intervals, so that a user soon sees the time left and the terminal keeps moving.
     fn current_pace(&mut self, _: &Pace) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Takes the progress of work besides the training steps: before the first of them, between them or after the last.
+    /// Receives the progress of work other than training steps, before, between or after them.
     fn work(&mut self, _: &WorkProgress) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Flushes everything to the operating system.
+    /// Flushes all output to the operating system.
     fn flush(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 }
 
-/// Appends the pace to `timing.jsonl`, one JSON object per line.
+/// A sink that appends the pace to `timing.jsonl`, one JSON object per line.
 #[derive(Debug)]
 pub struct PaceLines<W>(pub W);
 
 impl<W: Write> PaceLines<W> {
-    /// The file that errors name.
+    /// The file name for errors.
     const FILE: &str = "timing.jsonl";
 }
 
@@ -99,7 +99,7 @@ impl<W: Write> Sink for PaceLines<W> {
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let mut line = at(Self::FILE, serde_json::to_vec(pace).map_err(Into::into))?;
         line.push(b'\n');
-        // In one piece, so that an unbuffered writer is called once per line.
+        // In a single write, so that an unbuffered writer is called once per line.
         at(Self::FILE, self.0.write_all(&line))
     }
 

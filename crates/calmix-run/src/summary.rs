@@ -1,4 +1,4 @@
-//! `summary.json`: dataset, method, network and seeds of a run, for readers that do not parse recipes.
+//! The file `summary.json`: dataset, method, network and seeds of a run, for readers that do not parse recipes.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,41 +6,41 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSummary {
-    /// The kind of dataset: `cifar10`, `folder`.
+    /// The kind of dataset, such as `cifar10` or `folder`.
     pub dataset: String,
-    /// The number of its classes.
+    /// The number of classes.
     pub classes: usize,
-    /// The number of labelled samples that are trained on.
+    /// The number of labelled training samples.
     pub labelled: usize,
-    /// The number of labelled samples that are held out.
+    /// The number of labelled held-out samples.
     pub validation: usize,
-    /// The number of unlabelled samples that are trained on.
+    /// The number of unlabelled training samples.
     pub unlabelled: u64,
-    /// The base algorithm: `fixmatch`. With one vector per sample `lr+em`, logistic regression, EM and their average, or
-    /// `lr` on the labels alone.
+    /// The base algorithm, such as `fixmatch`. With one vector per sample it is `lr+em` (logistic regression, EM and their
+    /// average), or `lr` on the labels alone.
     pub base: String,
-    /// The pairing of samples for mixup: `calibratemix`, `none`.
+    /// The pairing of samples in mixup, such as `calibratemix` or `none`.
     pub pairing: String,
-    /// The network: `wrn-28-2`; `onnx encoder, output pooler_output`; `none` if a head is trained on vectors that the user already
-    /// has.
+    /// The network, such as `wrn-28-2` or `onnx encoder, output pooler_output`; `none` if a head is trained on the user's
+    /// own vectors.
     pub network: String,
-    /// Pixels of a side of its images; 0 if there are none.
+    /// The side of its images, in pixels; 0 if it has none.
     pub size: u32,
-    /// Steps of the run; 0 if its heads are trained at once.
+    /// The number of steps; 0 if its heads are trained in one go.
     pub steps: u64,
-    /// The seed of everything random, except which labels are kept.
+    /// The seed of all randomness except the draw of labels.
     pub seed: u64,
-    /// The seed of which labels are kept.
+    /// The seed of the draw of labels.
     pub label_seed: u64,
-    /// The hash of the recipe, without what may change on resuming.
+    /// The hash of the recipe, without the keys that may change on resuming.
     pub recipe: String,
-    /// The built-in recipe that the recipe was made from, if any.
+    /// The built-in recipe that the recipe is based on, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub based_on: Option<String>,
 }
 
 impl RunSummary {
-    /// The network and the size of its images, in words.
+    /// Describes the network and the size of its images.
     pub fn network_in_words(&self) -> String {
         match self.size {
             0 => "a head on vectors, without a backbone".to_owned(),

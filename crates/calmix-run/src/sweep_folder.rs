@@ -1,4 +1,4 @@
-//! The folder of a sweep: runs that any number of workers train, on one machine or on several that share it.
+//! The folder of a sweep, whose runs are trained by any number of workers, on one machine or on several that share it.
 //!
 //! | name | what it is |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::error::RunError;
 use crate::read;
 use crate::run::Paths;
 
-/// Bytes of the longest record of a failure or an attempt.
+/// The maximum size of a record of a failure or attempts, in bytes.
 const MAX_RECORD_BYTES: u64 = 64 << 10;
 
 /// The folder of a sweep.
@@ -34,7 +34,7 @@ pub struct SweepFolder {
     folder: PathBuf,
 }
 
-/// The right to train a cell, until it is dropped or the process ends.
+/// An exclusive right to train a cell, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct CellClaim {
     _lock: Lock,
@@ -43,11 +43,11 @@ pub struct CellClaim {
 /// The state of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellState {
-    /// It has to be trained or resumed.
+    /// The cell has to be trained or resumed.
     Open,
-    /// Its run has a result.
+    /// The run of the cell has a result.
     Finished,
-    /// It failed, for this reason.
+    /// The cell failed, for this reason.
     Failed(String),
 }
 
@@ -56,16 +56,16 @@ struct FailureRecord {
     error: String,
 }
 
-/// Attempts at a cell that have not ended.
+/// The unfinished attempts at a cell.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct AttemptRecord {
     attempts: u32,
-    /// The step of the newest checkpoint when the last of them began.
+    /// The step of the newest checkpoint at the start of the last attempt.
     checkpoint: Option<u64>,
 }
 
 impl SweepFolder {
-    /// Creates the folder, unless it exists.
+    /// Creates the folder unless it exists.
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, FileError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
@@ -75,22 +75,22 @@ impl SweepFolder {
         Ok(Self { folder })
     }
 
-    /// The folder of all runs.
+    /// Returns the folder of all runs.
     pub fn runs(&self) -> PathBuf {
         self.folder.join("runs")
     }
 
-    /// The run of a cell.
+    /// Returns the folder of a cell's run.
     pub fn run(&self, cell: &str) -> PathBuf {
         self.runs().join(cell)
     }
 
-    /// Claims a cell, unless another worker has it.
+    /// Claims a cell; `None` if another worker has claimed it.
     ///
     /// # Errors
     /// If the file system has no locks, or the file cannot be written.
     pub fn claim(&self, cell: &str) -> Result<Option<CellClaim>, RunError> {
-        // A worker that was killed on another machine must not keep the cell for ever.
+        // A worker killed on another machine must not keep the cell forever.
         match Lock::take_over(&self.root().join("claims").join(format!("{cell}.lock"))) {
             Ok(lock) => Ok(Some(CellClaim { _lock: lock })),
             Err(error) if matches!(error.problem, FileProblem::Held(_)) => Ok(None),
@@ -98,11 +98,11 @@ impl SweepFolder {
         }
     }
 
-    /// Reads the state of a cell. One whose result or failure is damaged, or whose folder is a link, has failed: other cells
-    /// must not wait for it.
+    /// Reads the state of a cell. If its result or failure record is damaged, or its folder is a link, it has failed: other
+    /// cells must not wait for it.
     pub fn state(&self, cell: &str) -> Result<CellState, FileError> {
         let run = self.run(cell);
-        // A link would create the run in the folder that it points to.
+        // A link would create the run in its target folder.
         if safe_open::exists(&run)
             && let Err(error) = safe_open::check_folder(&run)
         {
@@ -131,7 +131,7 @@ impl SweepFolder {
         }
     }
 
-    /// The number of attempts at a cell since its last checkpoint that did not end: each worker was killed, or ran
+    /// Returns the number of unfinished attempts at a cell since its last checkpoint, in which the worker was killed or ran
     /// out of memory.
     pub fn unfinished_attempts(&self, cell: &str) -> Result<u32, FileError> {
         let record = self.attempt_record(cell)?;
@@ -145,7 +145,7 @@ impl SweepFolder {
         write_json(&self.attempt(cell), &record)
     }
 
-    /// Records that the attempt at a cell has ended, with or without success.
+    /// Records that the attempt at a cell has ended, successfully or not.
     pub fn end_attempt(&self, cell: &str) -> Result<(), FileError> {
         remove(&RealDisk, &self.attempt(cell))
     }
@@ -155,7 +155,7 @@ impl SweepFolder {
         if !safe_open::exists(&path) {
             return Ok(AttemptRecord::default());
         }
-        // Only a count: a damaged one starts again at zero.
+        // This is only a count, so a damaged record restarts at zero.
         Ok(serde_json::from_slice(&safe_open::read(&path, MAX_RECORD_BYTES)?).unwrap_or_default())
     }
 
@@ -168,12 +168,12 @@ impl SweepFolder {
         write_json(&self.failure(cell), &FailureRecord { error: error.to_owned() })
     }
 
-    /// Deletes the record that a cell failed.
+    /// Deletes the failure record of a cell.
     pub fn forget_failure(&self, cell: &str) -> Result<(), FileError> {
         remove(&RealDisk, &self.failure(cell))
     }
 
-    /// Writes the results; several workers may write the same.
+    /// Writes the results; several workers may write the same content.
     pub fn write_summary(&self, json: &[u8], csv: &[u8]) -> Result<[PathBuf; 2], FileError> {
         let paths = ["summary.csv", "summary.json"].map(|name| self.folder.join(name));
         for (path, bytes) in paths.iter().zip([csv, json]) {
@@ -182,7 +182,7 @@ impl SweepFolder {
         Ok(paths)
     }
 
-    /// The folder itself.
+    /// Returns the path of the sweep folder.
     pub fn path(&self) -> &Path {
         &self.folder
     }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(sweep.unfinished_attempts("a").unwrap(), 1);
     }
 
-    /// A worker that took this for a claim of another would wait for ever.
+    /// If this counted as a claim by another worker, a worker would wait forever.
     #[test]
     fn claim_that_cannot_be_written_is_an_error() {
         let temp = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The files of a run that hold plain numbers, as safetensors.
+//! Files of a run with plain numbers, in the safetensors format.
 
 pub mod examples;
 pub mod head_files;

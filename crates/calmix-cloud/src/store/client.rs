@@ -1,4 +1,4 @@
-//! Requests to an object store or a web server. The async runtime is here and nowhere else.
+//! Requests to an object store or a web server. The async runtime is confined to this module.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -25,17 +25,17 @@ use super::RemoteObject;
 use super::problem::{is_retryable, to_file_error};
 use crate::cloud_url::{CloudUrl, Scheme};
 
-/// How long a server may take for the next bytes.
+/// How long a server may pause between two reads.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// Requests that are under way at the same time.
+/// The maximum number of concurrent requests.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
-/// Attempts before a fetch fails; the waits without progress have a limit of their own.
+/// Attempts before a fetch fails; waits without progress have a separate limit.
 const MAX_ATTEMPTS: usize = 100;
 
-/// The most objects that a listing may have.
+/// The maximum number of objects in a listing.
 const MAX_OBJECTS: usize = 1 << 22;
 
-/// A bucket, a container or a host.
+/// A client for a bucket, a container or a host.
 #[derive(Debug)]
 pub(crate) struct Store {
     url: CloudUrl,
@@ -50,7 +50,7 @@ impl Store {
         Ok(Self { url: url.clone(), client, runtime })
     }
 
-    /// The shards below a prefix.
+    /// Lists the shards below a prefix.
     pub(crate) fn list(&self, prefix: &str) -> Result<Vec<RemoteObject>, FileError> {
         let below = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         let mut objects = Vec::new();
@@ -61,7 +61,7 @@ impl Store {
         Ok(objects)
     }
 
-    /// The names of all objects below a prefix.
+    /// Lists the names of all objects below a prefix.
     pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, FileError> {
         let below = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         let all = self.list_below(prefix, |_| true)?;
@@ -97,7 +97,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Size and version of objects, in the order of their keys, which lie below `folder`.
+    /// Returns size and version of the objects `keys`, which lie below `folder`, in the same order.
     pub(crate) fn describe(&self, folder: &str, keys: &[String]) -> Result<Vec<RemoteObject>, FileError> {
         let mut locations = Vec::with_capacity(keys.len());
         for key in keys {
@@ -115,8 +115,7 @@ impl Store {
         })
     }
 
-    /// Writes the bytes of an object into `file`. A connection that breaks is continued where it broke; `path` names the object
-    /// in messages.
+    /// Downloads an object into `file`. A broken connection is resumed where it broke; `path` names the object in messages.
     pub(crate) fn fetch(
         &self,
         key: &str,
@@ -140,14 +139,14 @@ impl Store {
             if done > before {
                 back_off = BackOff::default();
             }
-            // Not the loader's wait: it would begin the shard anew.
+            // Not the loader's wait, which would restart the shard.
             let Some(wait) = back_off.next() else { return Err(error) };
             thread::sleep(wait);
         }
         Err(incomplete(path, done, object.size))
     }
 
-    /// Gets the bytes from `done` on, and adds to it what is written.
+    /// Downloads the bytes from `done` on, and advances it by what was written.
     async fn stream(
         &self,
         location: &Key,
@@ -162,7 +161,7 @@ impl Store {
         };
         let found = match self.client.get_opts(location, options).await {
             Err(object_store::Error::NotSupported { .. }) if *done > 0 => {
-                // A server that ignores ranges.
+                // The server ignores range requests.
                 *done = 0;
                 return Ok(());
             }
@@ -186,7 +185,7 @@ impl Store {
         Ok(())
     }
 
-    /// Stores an object; `false` if there is one already that must not be overwritten.
+    /// Uploads an object; returns `false` if it exists and must not be overwritten.
     pub(crate) fn put(&self, key: &str, bytes: Vec<u8>, overwrite: bool) -> Result<bool, FileError> {
         let mode = if overwrite { PutMode::Overwrite } else { PutMode::Create };
         let options = PutOptions { mode, ..PutOptions::default() };
@@ -203,7 +202,7 @@ impl Store {
         }
     }
 
-    /// The bytes of an object of at most `max_bytes`; `None` if there is none.
+    /// Reads an object of at most `max_bytes`; `None` if it does not exist.
     pub(crate) fn read(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
         let path = self.url.with_key(key).to_path();
         let location = self.key(key)?;
@@ -223,13 +222,13 @@ impl Store {
     }
 
     fn key(&self, key: &str) -> Result<Key, FileError> {
-        // A web address has its own escapes, such as %20; keys of object stores have none.
+        // Web addresses are percent-encoded, such as %20; keys of object stores are not.
         let parsed = if self.url.is_web() { Key::from_url_path(key) } else { Key::parse(key) };
         parsed.map_err(|error| to_file_error(&self.url.with_key(key).to_path(), &error.into()))
     }
 }
 
-/// Why an attempt to fetch an object ended.
+/// Why an attempt to download an object ended.
 enum FetchProblem {
     Remote(object_store::Error),
     Local(std::io::Error),
@@ -249,16 +248,16 @@ impl From<std::io::Error> for FetchProblem {
 }
 
 fn remote_object(name: &str, found: &ObjectMeta) -> RemoteObject {
-    // A weak ETag does not say that the bytes are the same, and no request can demand it.
+    // A weak ETag does not guarantee equal bytes, and requests cannot be conditional on it.
     let e_tag = found.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
     let changed = found.last_modified.timestamp();
-    // Servers without the header give the beginning of time.
+    // Without the header, the time is the epoch.
     let by_time = if changed > 0 { format!("changed {changed}") } else { String::new() };
     let version = e_tag.clone().unwrap_or(by_time);
     RemoteObject { name: name.to_owned(), size: found.size, version, e_tag }
 }
 
-/// Whether a key is a shard, or a compressed one, which readers refuse with their own words.
+/// Returns whether a key is a shard, or a compressed one, which readers refuse with their own message.
 fn is_listed(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end))
@@ -277,13 +276,13 @@ fn changed(path: &Path) -> FileError {
     FileError::changed(path, problem).hint("prepare the dataset again").unless_transient(ErrorKind::Mistake)
 }
 
-/// The runtime of all stores, started with the first one.
+/// Returns the runtime of all stores, which the first one starts.
 fn runtime(url: &CloudUrl) -> Result<&'static Runtime, FileError> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    // Fails if the process has one already, which is as good.
+    // Fails if the process has installed one already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let made = Builder::new_multi_thread().worker_threads(2).thread_name("cloud").enable_all().build();
     let made = made.map_err(|error| FileError::new(url.to_path(), error))?;
@@ -293,7 +292,7 @@ fn runtime(url: &CloudUrl) -> Result<&'static Runtime, FileError> {
 fn client(url: &CloudUrl) -> object_store::Result<Arc<dyn ObjectStore>> {
     let retry =
         RetryConfig { max_retries: 8, retry_timeout: BackOff::MAX_TOTAL_WAIT, ..RetryConfig::default() };
-    // A whole shard may take minutes, so that only its pauses are limited.
+    // A whole shard may take minutes, so only pauses are limited.
     let options = ClientOptions::new().with_timeout_disabled().with_read_timeout(READ_TIMEOUT);
     let base = url.base();
     Ok(match url.scheme() {

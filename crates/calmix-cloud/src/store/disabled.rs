@@ -1,4 +1,4 @@
-//! The stub of object storage in a build without the feature `cloud`: every URL is refused.
+//! The stub for a build without the feature `cloud`: every URL is refused.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Errors of object stores as errors about a URL, with what to do next.
+//! Converts errors of object stores to errors about a URL, with a hint.
 
 use std::io;
 use std::path::Path;
@@ -8,13 +8,13 @@ use object_store::Error;
 
 const CREDENTIALS: &str = "set the credentials in environment variables, see docs/guides/object-storage.md";
 
-/// Whether the same request may succeed later.
+/// Returns whether the same request may succeed later.
 pub(super) fn is_retryable(error: &Error) -> bool {
     let is_refused = refusal(error).is_some();
     matches!(error, Error::Generic { .. } | Error::JoinError { .. }) && !is_refused
 }
 
-/// The status with which a server refuses a request that would be refused again: 4xx, but for a timeout and too many requests.
+/// Returns the status of a permanent refusal: 4xx, except timeouts and too many requests.
 fn refusal(error: &Error) -> Option<u16> {
     let text = error.to_string();
     let (_, rest) = text.split_once("status code: ")?;
@@ -22,7 +22,7 @@ fn refusal(error: &Error) -> Option<u16> {
     ((400..500).contains(&status) && ![408, 429].contains(&status)).then_some(status)
 }
 
-/// An error about the URL in `path`.
+/// Converts an error to one about the URL in `path`.
 pub(super) fn to_file_error(path: &Path, error: &Error) -> FileError {
     let io = |kind: io::ErrorKind, text: String| FileError::new(path, io::Error::new(kind, text));
     let status = refusal(error);
@@ -43,7 +43,7 @@ pub(super) fn to_file_error(path: &Path, error: &Error) -> FileError {
             let hint = "correct the URL or the environment variables";
             FileError::mistake(path, first_line(error)).hint(hint)
         }
-        // Before the first request: a variable is missing.
+        // Before the first request, because a variable is missing.
         Error::Generic { .. } if !is_of_a_request(error) => {
             FileError::mistake(path, first_line(error)).hint(CREDENTIALS)
         }
@@ -65,7 +65,7 @@ fn refused(path: &Path, error: &Error) -> FileError {
     FileError::new(path, io::Error::new(io::ErrorKind::PermissionDenied, text)).hint(CREDENTIALS)
 }
 
-/// Whether an error came from a request, not from the settings of the client.
+/// Returns whether an error came from a request rather than from the client's settings.
 fn is_of_a_request(error: &Error) -> bool {
     let mut source = std::error::Error::source(error);
     let mut text = error.to_string();
@@ -76,7 +76,7 @@ fn is_of_a_request(error: &Error) -> bool {
     ["request", "HTTP", "status", "body", "connect", "response"].iter().any(|word| text.contains(word))
 }
 
-/// The message of the innermost cause, without the pages that servers send with an error.
+/// Returns the message of the innermost cause, without the pages that servers send with an error.
 fn first_line(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

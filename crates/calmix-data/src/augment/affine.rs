@@ -1,4 +1,5 @@
-//! Rotation, shear and shift: nearest neighbour, black outside, as Pillow's `transform` and `rotate`.
+//! Rotation, shear and shift with nearest-neighbour sampling and black outside the image, as in Pillow's `transform` and
+//! `rotate`.
 
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ struct Affine {
 
 const BLACK: Rgb = [0; 3];
 
-/// Turns counterclockwise by `degrees` around the centre.
+/// Rotates counterclockwise by `degrees` around the centre.
 pub(super) fn rotate(canvas: &mut Canvas, degrees: f64, scratch: &mut Scratch) {
     let angle = -degrees.rem_euclid(360.0).to_radians();
     let (sin, cos) = (round_15(libm::sin(angle)), round_15(libm::cos(angle)));
@@ -23,25 +24,25 @@ pub(super) fn rotate(canvas: &mut Canvas, degrees: f64, scratch: &mut Scratch) {
     transform(canvas, &Affine { x, y }, scratch);
 }
 
-/// Moves each row by `factor` of its height on the canvas.
+/// Moves each row by `factor` times its y coordinate.
 pub(super) fn shear_x(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     transform(canvas, &Affine { x: [1.0, factor, 0.0], y: [0.0, 1.0, 0.0] }, scratch);
 }
 
-/// Moves each column by `factor` of its place on the canvas.
+/// Moves each column by `factor` times its x coordinate.
 pub(super) fn shear_y(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     transform(canvas, &Affine { x: [1.0, 0.0, 0.0], y: [factor, 1.0, 0.0] }, scratch);
 }
 
-/// To fifteen decimals, so that quarter turns are exact.
+/// Rounds to fifteen decimals, so that quarter turns are exact.
 ///
-/// Python rounds the decimal expansion and its sine is another one; a difference in the fifteenth decimal
-/// reaches a pixel about once in 10⁸ rotations.
+/// Python rounds the decimal expansion and has a different sine; a difference in the fifteenth decimal changes a pixel about
+/// once in 10⁸ rotations.
 fn round_15(x: f64) -> f64 {
     libm::round(x * 1e15) / 1e15
 }
 
-/// Pillow's path in 16.16 fixed point, which it takes for canvases below 32768 pixels per side.
+/// Samples in 16.16 fixed point, as Pillow does for canvases below 32768 pixels per side.
 fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
     let Canvas { width, height, ref mut pixels } = *canvas;
     refill(&mut scratch.before, pixels);
@@ -73,13 +74,13 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
     }
 }
 
-/// For which n is `first + n·step`, in 16.16, in `0..len`.
+/// Returns the range of n for which `first + n·step`, in 16.16, lies in `0..len`.
 fn steps_within(first: i64, step: i64, len: usize) -> Range<usize> {
     let end = (len.cast_signed() as i64) << 16;
     let (from, to) = match step {
         0 if (0..end).contains(&first) => return 0..usize::MAX,
         0 => return 0..0,
-        // The first n that is not before the range, and the first that is after it.
+        // The first n inside the range, and the first n beyond it.
         1.. => (ceil_div(-first, step), ceil_div(end - first, step)),
         _ => (ceil_div(first - end + 1, -step), ceil_div(first + 1, -step)),
     };
@@ -92,9 +93,9 @@ fn ceil_div(a: i64, b: i64) -> i64 {
 
 const ONE: i64 = 1 << 16;
 
-/// The coefficients in 16.16, the last one moved to the centre of the first pixel.
+/// Converts the coefficients to 16.16 and moves the last one to the centre of the first pixel.
 fn fixed([step, next_row, first]: [f64; 3]) -> [i64; 3] {
-    // The bound is Pillow's condition for this path, and keeps sums over a canvas in range.
+    // The bound is Pillow's condition for using fixed point, and keeps sums over a canvas in range.
     let fix = |v: f64| ((v * 65536.0 + 0.5).floor() as i64).clamp(-(1 << 31), 1 << 31);
     [fix(step), fix(next_row), fix(first + step * 0.5 + next_row * 0.5)]
 }
@@ -116,10 +117,10 @@ pub(super) fn translate_y(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
     copy_shifted(&scratch.before, by * canvas.width.cast_signed(), canvas.pixels);
 }
 
-/// How many whole pixels a shift is.
+/// Returns the number of whole pixels of a shift.
 ///
-/// Without rotation or shear Pillow adds up coordinates in f64, `by + ½` and then one per pixel, and truncates
-/// those that are not negative.
+/// Without rotation or shear, Pillow starts at `by + ½`, adds one per pixel in f64, and truncates coordinates that are not
+/// negative.
 fn whole_shift(by: f64, len: usize) -> isize {
     let len = len.cast_signed();
     let mut source = by + 0.5;
@@ -132,7 +133,7 @@ fn whole_shift(by: f64, len: usize) -> isize {
     -len
 }
 
-/// `row[x] = from[x + by]`, black where there is no such pixel.
+/// Sets `row[x] = from[x + by]`, and black where `from` has no such pixel.
 fn copy_shifted(from: &[Rgb], by: isize, row: &mut [Rgb]) {
     let gap = by.unsigned_abs().min(row.len());
     let kept = row.len() - gap;

@@ -1,4 +1,4 @@
-//! An image that is changed in place, and the buffers that this needs.
+//! An image that is changed in place, and the buffers for it.
 
 use calmix_formats::image::Image;
 
@@ -13,7 +13,7 @@ pub struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// A canvas of `width·height·3` bytes; `None` if their number differs or the canvas is empty.
+    /// Makes a canvas of `width·height·3` bytes; `None` if the number of bytes differs or the canvas is empty.
     pub fn new(width: u32, height: u32, bytes: &'a mut [u8]) -> Option<Self> {
         let (width, height) = (width as usize, height as usize);
         let (pixels, rest) = bytes.as_chunks_mut();
@@ -21,12 +21,12 @@ impl<'a> Canvas<'a> {
         (fits && height > 0).then_some(Self { width, height, pixels })
     }
 
-    /// A canvas of an image; `None` if the image is empty.
+    /// Makes a canvas of an image; `None` if the image is empty.
     pub fn from_image(image: &'a mut Image) -> Option<Self> {
         Self::new(image.width(), image.height(), image.pixels_mut())
     }
 
-    /// Width and height.
+    /// Returns width and height.
     pub fn sides(&self) -> [usize; 2] {
         [self.width, self.height]
     }
@@ -36,24 +36,24 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// Buffers that are used again from one image to the next, so that a worker stops allocating.
+/// Buffers that a worker reuses for the next image, so that it stops allocating.
 ///
-/// What they hold between two calls never matters.
+/// Their content between two calls never matters.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// What was on the canvas before an operation that reads it while it writes.
+    /// The pixels before an operation that reads and writes the canvas at once.
     pub(super) before: Vec<Rgb>,
-    /// Sums of three rows, for the smoothing kernel.
+    /// Sums of three rows for the smoothing kernel.
     pub(super) sums: Vec<u16>,
     /// One smoothed row.
     pub(super) row: Vec<u8>,
-    /// Where each column of a window comes from.
+    /// The source column of each column of a window.
     pub(super) columns: Vec<usize>,
-    /// Where each row of a window comes from.
+    /// The source row of each row of a window.
     pub(super) rows: Vec<usize>,
     /// A resized image.
     pub(super) resized: Vec<u8>,
-    /// The memory of a resize.
+    /// The buffers of a resize.
     pub(super) resize: ResizeScratch,
 }
 

@@ -1,4 +1,4 @@
-//! Cutout: a square of one colour somewhere on the image (DeVries and Taylor, 2017).
+//! Cutout: a square of one colour at a random place (DeVries and Taylor, 2017).
 
 use calmix_core::rng::Stream;
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 use super::canvas::Canvas;
 use super::resize::Rgb;
 
-/// How the square is drawn.
+/// The kind of square to cut out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Cutout {
     /// No cutout.
     None,
-    /// A side uniform between zero and a share of the width.
+    /// A side drawn uniformly between zero and a share of the width.
     ///
-    /// As in USB the square is a Pillow rectangle, whose last row and column belong to it.
+    /// As in USB the square is a Pillow rectangle, which includes its last row and column.
     Random {
         /// The greatest share.
         share: f64,
         /// The colour.
         fill: [u8; 3],
     },
-    /// A side of a fixed number of pixels.
+    /// A side with a fixed number of pixels.
     Fixed {
         side: u32,
         /// The colour.
@@ -29,12 +29,12 @@ pub enum Cutout {
     },
 }
 
-/// The pixels that a cutout covers: columns and rows, each from the first to before the last.
+/// The columns and rows that a cutout covers, each as start and end (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// First column, and the one after the last.
+    /// First column, and one past the last.
     pub columns: [usize; 2],
-    /// First row, and the one after the last.
+    /// First row, and one past the last.
     pub rows: [usize; 2],
 }
 
@@ -52,7 +52,7 @@ impl Hole {
 }
 
 impl Cutout {
-    /// Draws a hole on a canvas of this width and height: side (if it is random), then centre.
+    /// Draws a hole on a canvas of this width and height: the side (if it is random), then the centre.
     pub fn draw(&self, [width, height]: [usize; 2], stream: &mut Stream) -> Option<(Hole, Rgb)> {
         let (side, inclusive, fill) = match *self {
             Self::None => return None,
@@ -69,8 +69,8 @@ impl Cutout {
     }
 }
 
-/// The corner is the centre less half the side, not below zero; the end is a side after the corner, so that
-/// only the right and the lower border cut the square.
+/// Returns start and end of the hole in one dimension. The start is the centre minus half the side, at least zero, and the
+/// end is the start plus the side, so only the right and the lower border cut the square.
 fn covered(centre: f64, side: f64, len: usize, inclusive: bool) -> [usize; 2] {
     let first = (centre - side / 2.0).max(0.0) as usize;
     let end = (first as f64 + side).min(len as f64) as usize + usize::from(inclusive);

@@ -1,19 +1,19 @@
-//! Operations that blend an image with a degenerate of itself, as Pillow's `ImageEnhance`.
+//! Operations that blend an image with a degenerate version of itself, as Pillow's `ImageEnhance`.
 //!
-//! Factor 0 gives the degenerate, 1 the image; beyond, the blend is extrapolated and clipped.
+//! Factor 0 gives the degenerate version and 1 the image; factors above 1 extrapolate and clip.
 
 use super::canvas::{Canvas, Scratch, refill};
 use super::resize::Rgb;
 use super::table::map_all;
 
-/// Between `from` at factor 0 and `to` at factor 1, in f32 and truncated, as `ImagingBlend`.
+/// Interpolates from `from` at factor 0 to `to` at factor 1, in f32 and truncated, as `ImagingBlend`.
 fn blend(from: u8, to: u8, factor: f32) -> u8 {
     truncate(f32::from(from) + factor * (f32::from(to) - f32::from(from)))
 }
 
-/// What `x as u8` gives, in steps that compilers turn into vector instructions.
+/// Computes `x as u8` in steps that compilers turn into vector instructions.
 fn truncate(x: f32) -> u8 {
-    /// Added to a small number, its last bits are the nearest whole number.
+    /// After adding this to a small number, the last bits hold the nearest whole number.
     const WHOLE: f32 = 8_388_608.0;
     let x = if x > 0.0 { x } else { 0.0 };
     let x = if x < 255.0 { x } else { 255.0 };
@@ -29,25 +29,25 @@ fn blend_all(from: &[u8], to: &mut [u8], factor: f32) {
     }
 }
 
-/// ITU-R 601 luma in 16.16 fixed point, as Pillow converts RGB to L.
+/// Computes the ITU-R 601 luma in 16.16 fixed point, as Pillow converts RGB to L.
 fn luma([red, green, blue]: Rgb) -> u8 {
     let sum = u32::from(red) * 19_595 + u32::from(green) * 38_470 + u32::from(blue) * 7_471;
     ((sum + 0x8000) >> 16) as u8
 }
 
-/// Towards black.
+/// Blends with black.
 pub(super) fn brightness(canvas: &mut Canvas, factor: f64) {
     map_all(canvas.pixels, |value| blend(0, value, factor as f32));
 }
 
-/// Towards the grey of the mean luma.
+/// Blends with the grey of the mean luma.
 pub(super) fn contrast(canvas: &mut Canvas, factor: f64) {
     let sum: u64 = canvas.pixels.iter().map(|&pixel| u64::from(luma(pixel))).sum();
     let mean = (sum as f64 / canvas.pixels.len() as f64 + 0.5) as u8;
     map_all(canvas.pixels, |value| blend(mean, value, factor as f32));
 }
 
-/// Towards grey.
+/// Blends with the grey image.
 pub(super) fn colour(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     let grey = &mut scratch.before;
     grey.clear();
@@ -55,7 +55,7 @@ pub(super) fn colour(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     blend_all(grey.as_flattened(), canvas.pixels.as_flattened_mut(), factor as f32);
 }
 
-/// Towards the image smoothed by the kernel (1 1 1, 1 5 1, 1 1 1)/13, which leaves the border as it is.
+/// Blends with the image smoothed by the kernel (1 1 1, 1 5 1, 1 1 1)/13, which leaves the border unchanged.
 pub(super) fn sharpness(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     let Canvas { width, height, ref mut pixels } = *canvas;
     if width < 3 || height < 3 {
@@ -76,8 +76,8 @@ pub(super) fn sharpness(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch)
         let columns = sums.iter().zip(&sums[3..]).zip(&sums[6..]).zip(&middle[3..]);
         smooth.extend(columns.map(|(((left, here), right), centre)| {
             let sum = left + here + right + 4 * u16::from(*centre);
-            // Rounded to nearest. Pillow sums in f32, but sum/13 is never within 1/26 of a half, far more
-            // than its rounding errors, so that whole numbers give the same.
+            // Rounded to nearest. Pillow sums in f32, but sum/13 is never within 1/26 of a half, which is far more than its
+            // rounding errors, so integers give the same result.
             ((2 * sum + 13) / 26) as u8
         }));
         blend_all(smooth, &mut row[3..stride - 3], factor as f32);

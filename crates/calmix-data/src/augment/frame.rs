@@ -1,4 +1,4 @@
-//! Which part of an image a view shows: the geometry of every view, drawn first and then carried out.
+//! The geometry of a view: which part of an image it shows. The frame is drawn first and rendered later.
 
 use std::ops::Range;
 
@@ -21,23 +21,23 @@ pub struct Rect {
 }
 
 impl Rect {
-    /// The whole of an image of this size.
+    /// Returns the rectangle that covers an image of this size.
     pub fn whole(width: u32, height: u32) -> Self {
         Self { left: 0, top: 0, width, height }
     }
 }
 
-/// What is cut out, to what size it is brought, and which window of that is shown.
+/// A view's geometry: the part that is cut out, the size that it is resized to, and the window that is shown.
 ///
-/// A window that extends beyond the resized image shows its reflection, in which the border pixel is not repeated
-/// (`numpy.pad` with `reflect`).
+/// A window that extends beyond the resized image shows its reflection without repeating the border pixel (`numpy.pad` with
+/// `reflect`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// The part of the image that is used; nothing outside it is shown.
+    /// The part of the image that is used.
     pub from: Rect,
     /// The width and height to which it is resized.
     pub resized: [u32; 2],
-    /// The first column of the window in the resized image; negative is left of it.
+    /// The first column of the window in the resized image; negative if it lies to the left of it.
     pub left: i64,
     /// The first row of the window.
     pub top: i64,
@@ -46,8 +46,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Shows the frame of `image` on the canvas; false if there is nothing to show, because the frame lies
-    /// outside the image or is empty.
+    /// Renders the frame of `image` on the canvas; returns false if the frame is empty or lies outside the image.
     pub fn show(&self, image: &Image, filter: Filter, canvas: &mut Canvas, scratch: &mut Scratch) -> bool {
         let Some(mut view) = cut(image, self.from) else { return false };
         let target = self.resized.map(|side| side as usize);
@@ -58,7 +57,7 @@ impl Frame {
         reflected(self.left, canvas.width, self.resized[0], columns);
         reflected(self.top, canvas.height, self.resized[1], rows);
         if target != [view.width, view.height] {
-            // Only the pixels of the window are computed, however large the image.
+            // Only the pixels of the window are computed, even in a large image.
             let [wide, high] = [rebase(columns), rebase(rows)];
             let (width, height) = (wide.len(), high.len());
             resize(view, target, [wide, high], filter, resizing, resized);
@@ -80,7 +79,7 @@ impl Frame {
     }
 }
 
-/// The first columns that follow each other, which can be copied at once.
+/// Finds the longest prefix of consecutive columns, which can be copied at once.
 fn straight_run(columns: &[usize]) -> Range<usize> {
     let follows = |pair: &[usize]| pair[1] == pair[0] + 1;
     let start = columns.windows(2).position(follows).unwrap_or(0);
@@ -94,7 +93,7 @@ fn gather(from: &[Rgb], columns: &[usize], row: &mut [Rgb]) {
     }
 }
 
-/// The rectangle of an image, if it has pixels and all of them are in the image.
+/// Returns the pixels of a rectangle; `None` if it is empty or not fully inside the image.
 fn cut(image: &Image, rect: Rect) -> Option<View<'_>> {
     let inside =
         |first: u32, len: u32, side: u32| len > 0 && first.checked_add(len).is_some_and(|end| end <= side);
@@ -107,13 +106,13 @@ fn cut(image: &Image, rect: Rect) -> Option<View<'_>> {
     Some(View { bytes, stride, width: rect.width as usize, height: rect.height as usize })
 }
 
-/// The coordinates in an image of `side` pixels that a window of `len` pixels starting at `first` shows.
+/// Lists the coordinates in an image of `side` pixels for a window of `len` pixels that starts at `first`.
 fn reflected(first: i64, len: usize, side: u32, coordinates: &mut Vec<usize>) {
     coordinates.clear();
     coordinates.extend((0..).take(len).map(|x| reflect(first.saturating_add(x), side)));
 }
 
-/// The range of the coordinates, which count from its start afterwards.
+/// Subtracts the start of their range from the coordinates, and returns the range.
 fn rebase(coordinates: &mut [usize]) -> Range<usize> {
     let first = coordinates.iter().copied().min().unwrap_or(0);
     let last = coordinates.iter().copied().max().unwrap_or(0);
@@ -123,7 +122,7 @@ fn rebase(coordinates: &mut [usize]) -> Range<usize> {
     first..last + 1
 }
 
-/// Where in `0..len` the reflected coordinate lies; the pattern repeats as often as needed.
+/// Reflects a coordinate into `0..len`; the pattern repeats as often as needed.
 fn reflect(x: i64, len: u32) -> usize {
     let last = i64::from(len) - 1;
     if last <= 0 {

@@ -1,4 +1,4 @@
-//! The geometry of a training view: how its frame is drawn.
+//! The geometry of a training view: how its frame is drawn at random.
 
 use calmix_core::rng::Stream;
 use calmix_core::settings::choice;
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use super::frame::{Frame, Rect};
 use crate::error::DataError;
 
-/// The largest view; the fixed-point arithmetic of the operations ends at twice this.
+/// The largest size of a view: the fixed-point arithmetic of the operations supports twice this.
 pub(super) const MAX_SIZE: u32 = 1 << 14;
 
-/// How the frame of a view is drawn.
+/// The random geometry of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Geometry {
-    /// The shorter side is brought to the size of the view; the image is padded by its reflection and a
-    /// window is cut out anywhere. Small images: a shift by up to `pad` pixels.
+    /// Resizes the shorter side to the size of the view, pads the image by reflection and cuts out a random window. On small
+    /// images this is a shift by up to `pad` pixels.
     Shift {
         /// Pixels of padding on each side.
         pad: u32,
         /// Whether half of the views are mirrored.
         flip: bool,
-        /// Whether the crop or the mirror comes first.
+        /// Whether to crop or to mirror first.
         first: First,
     },
-    /// The whole image is squeezed to a square of `resize` pixels and a window is cut out anywhere.
+    /// Squeezes the whole image to a square of `resize` pixels and cuts out a random window.
     Crop {
         /// Pixels per side before the crop; not less than the size of the view.
         resize: u32,
         /// Whether half of the views are mirrored.
         flip: bool,
     },
-    /// A rectangle of random area and shape is resized to the view (Szegedy et al., 2015).
+    /// Resizes a rectangle of random area and aspect ratio to the view (Szegedy et al., 2015).
     ResizedCrop {
         /// Least and greatest share of the image's area.
         area: [f64; 2],
@@ -52,13 +52,13 @@ choice! {
     }
 }
 
-/// How many random rectangles are tried before the largest one in the middle is used.
+/// The number of random rectangles to try before using the largest one in the middle.
 const ATTEMPTS: usize = 10;
 
 impl Geometry {
     /// Draws the frame of a square view of `size` pixels for an image of this width and height.
     ///
-    /// The order of the draws is part of the format: rectangle or (top, left), then the mirror.
+    /// The order of the draws (rectangle or (top, left), then the mirror) is part of the format.
     pub fn draw(&self, size: u32, [width, height]: [u32; 2], stream: &mut Stream) -> Frame {
         let whole = Rect::whole(width, height);
         match *self {
@@ -106,7 +106,7 @@ impl Geometry {
     }
 }
 
-/// The frame for evaluation: the shorter side brought to `resize`, then the middle.
+/// Returns the frame for evaluation: the shorter side resized to `resize`, then a centre crop.
 pub(super) fn middle(size: u32, resize: u32, [width, height]: [u32; 2]) -> Frame {
     let resized = shorter_side_to(resize, [width, height]);
     // torchvision's centre crop rounds halves to even.
@@ -117,7 +117,7 @@ pub(super) fn middle(size: u32, resize: u32, [width, height]: [u32; 2]) -> Frame
     Frame { from: Rect::whole(width, height), resized, left, top, mirrored: false }
 }
 
-/// Both sides, scaled so that the shorter one is `size`; the longer one is truncated, as in torchvision.
+/// Scales both sides so that the shorter one is `size`; the longer one is truncated, as in torchvision.
 fn shorter_side_to(size: u32, [width, height]: [u32; 2]) -> [u32; 2] {
     let (short, long) = (width.min(height), width.max(height));
     let longer = u64::from(size) * u64::from(long) / u64::from(short.max(1));
@@ -125,7 +125,7 @@ fn shorter_side_to(size: u32, [width, height]: [u32; 2]) -> [u32; 2] {
     if width <= height { [size, longer] } else { [longer, size] }
 }
 
-/// Where a window begins (left, top) in an image that is padded by `pad`.
+/// Draws the start (left, top) of a window in an image that is padded by `pad`.
 fn window(size: u32, sides: [u32; 2], pad: u32, stream: &mut Stream) -> [i64; 2] {
     let [width, height] = sides.map(|side| {
         let places = u64::from(side) + 2 * u64::from(pad) + 1;
@@ -136,7 +136,7 @@ fn window(size: u32, sides: [u32; 2], pad: u32, stream: &mut Stream) -> [i64; 2]
     [left, top].map(|first| first - i64::from(pad))
 }
 
-/// A random rectangle, as torchvision's `RandomResizedCrop` draws it.
+/// Draws a random rectangle as torchvision's `RandomResizedCrop` does.
 fn rectangle([width, height]: [u32; 2], area: [f64; 2], ratio: [f64; 2], stream: &mut Stream) -> Rect {
     let pixels = f64::from(width) * f64::from(height);
     let logs = ratio.map(libm::log);
@@ -156,7 +156,7 @@ fn rectangle([width, height]: [u32; 2], area: [f64; 2], ratio: [f64; 2], stream:
     largest([width, height], ratio)
 }
 
-/// The largest rectangle in the middle whose ratio is allowed.
+/// Returns the largest rectangle in the middle with an allowed aspect ratio.
 fn largest([width, height]: [u32; 2], [least, greatest]: [f64; 2]) -> Rect {
     let (w, h) = (f64::from(width), f64::from(height));
     let whole_from = |side: f64, limit: u32| (side.round_ties_even() as u32).clamp(limit.min(1), limit);

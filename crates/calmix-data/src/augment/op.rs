@@ -1,13 +1,13 @@
-//! The fourteen operations of RandAugment as FixMatch and its successors use it.
+//! The fourteen operations of RandAugment that FixMatch and its successors use.
 
 use serde::{Deserialize, Serialize};
 
 use super::canvas::{Canvas, Scratch};
 use super::{affine, enhance, table};
 
-/// An operation on an image; its magnitude is passed along.
+/// An operation on an image; its magnitude is a separate argument.
 ///
-/// Each gives the bytes that Pillow gives.
+/// Each produces the same bytes as Pillow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
@@ -33,7 +33,7 @@ pub enum Op {
     ShearX,
     /// Move each column up by this factor of its distance from the left.
     ShearY,
-    /// Invert every value that is not below this threshold.
+    /// Invert every value at or above this threshold.
     Solarise,
     /// Move left by this fraction of the width.
     TranslateX,
@@ -42,7 +42,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// All of them, in the order in which they are drawn.
+    /// All operations, in the order in which they are drawn.
     pub const ALL: [Self; 14] = [
         Self::Autocontrast,
         Self::Brightness,
@@ -60,7 +60,7 @@ impl Op {
         Self::TranslateY,
     ];
 
-    /// The range from which the magnitude is drawn.
+    /// Returns the range from which the magnitude is drawn.
     pub fn range(self) -> [f64; 2] {
         match self {
             Self::Autocontrast | Self::Equalise | Self::Identity => [0.0, 1.0],
@@ -72,7 +72,7 @@ impl Op {
         }
     }
 
-    /// Changes the canvas by this operation.
+    /// Applies the operation to the canvas.
     pub fn apply(self, magnitude: f64, canvas: &mut Canvas, scratch: &mut Scratch) {
         match self {
             Self::Autocontrast => table::autocontrast(canvas),

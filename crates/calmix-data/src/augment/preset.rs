@@ -1,16 +1,16 @@
-//! The augmentations of the published recipes as values.
+//! The augmentations of the published recipes.
 
 use super::{Augment, Cutout, EvalView, Filter, First, Geometry, RandAugment, Strong};
 
-/// USB fills its cutout with the mean colour of CIFAR-10.
+/// The mean colour of CIFAR-10, with which USB fills its cutout.
 const USB_FILL: [u8; 3] = [125, 123, 114];
 
 /// Google's grey, the zero of pixels in [−1, 1].
 const GOOGLE_FILL: [u8; 3] = [127; 3];
 
 impl Augment {
-    /// USB on small images of this size: a shift by up to an eighth, mirrored or not; three operations; a
-    /// square of up to half the side.
+    /// Returns USB's augmentation for small images of this size: a shift by up to an eighth, mirrored or not, three
+    /// operations, and a square of up to half the side.
     pub fn usb(size: u32) -> Self {
         let pad = size / 8;
         Self::small(
@@ -21,8 +21,8 @@ impl Augment {
         )
     }
 
-    /// Google's FixMatch on small images of this size: as USB, but mirrored first (`flip` is off for SVHN
-    /// there); two operations at probability ½; a square of 16 pixels.
+    /// Returns the augmentation of Google's FixMatch for small images of this size. It differs from USB: mirrored before the
+    /// crop (`flip` is off for SVHN), two operations at probability ½, and a square of 16 pixels.
     pub fn google(size: u32, flip: bool) -> Self {
         let pad = size / 8;
         Self::small(
@@ -33,7 +33,8 @@ impl Augment {
         )
     }
 
-    /// USB on ImageNet: a crop of 224 from 256 for the weak view, a random-resized crop for the strong one.
+    /// Returns USB's augmentation for ImageNet: a crop of 224 from 256 for the weak view, a random resized crop for the
+    /// strong one.
     pub fn imagenet() -> Self {
         Self {
             size: 224,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::op::Op;
 
-/// Which rule draws the operations. All draw from the same fourteen, with replacement.
+/// The rule that draws the operations. Each draws with replacement from the same fourteen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RandAugment {
@@ -21,7 +21,7 @@ pub enum RandAugment {
     },
 }
 
-/// Levels of Google's rule run from 1 to one less than this.
+/// Exclusive upper bound of the levels of Google's rule, which start at 1.
 const LEVELS: u64 = 10;
 
 impl RandAugment {
@@ -48,8 +48,8 @@ impl RandAugment {
     }
 }
 
-/// What a level of Google's rule means: a tenth of the range per level, whole bits, degrees, thresholds and
-/// pixels, and a random sign where the range has one.
+/// Converts a level of Google's rule to a magnitude: a tenth of the range per level, in whole bits, degrees, thresholds or
+/// pixels, with a random sign for rotations, shears and translations.
 fn google_magnitude(op: Op, level: f64, negative: bool, [width, height]: [usize; 2]) -> f64 {
     let part = |of: f64| level * of / LEVELS as f64;
     let signed = |x: f64| if negative { -x } else { x };

@@ -1,9 +1,9 @@
-//! Resizing as Pillow does it for eight bits: two passes, weights in fixed point, a byte between the passes.
+//! Resizing as Pillow does it for 8-bit images: two passes with fixed-point weights, and bytes between the passes.
 //!
-//! When an image shrinks, the filter widens with it, so that every pixel counts.
+//! When an image shrinks, the filter widens accordingly, so that every pixel counts.
 //!
-//! Written by hand: the bytes have to be Pillow's, and fast_image_resize rounds its weights as pillow-simd does. How fast it is
-//! beside that crate has not been measured.
+//! Written by hand because the bytes must be Pillow's: fast_image_resize rounds its weights as pillow-simd does. The two
+//! have not been compared for speed.
 
 use std::ops::Range;
 
@@ -53,24 +53,24 @@ impl Filter {
     }
 }
 
-/// Fraction bits of a weight: 32 less 8 for the value and 2 for what a cubic overshoots.
+/// Fraction bits of a weight: 32 minus 8 for the value and 2 for the overshoot of a cubic.
 const FRACTION: u32 = 22;
 
-/// For each target pixel, which source pixels make it and with what weights.
+/// The source pixels and the weights of each target pixel.
 #[derive(Debug, Default)]
 pub(super) struct Taps {
-    /// The first source pixel of each target pixel, counted from the first one that is used at all.
+    /// The first source pixel of each target pixel, relative to the first source pixel that any of them needs.
     starts: Vec<usize>,
-    /// How many source pixels each target pixel has: the same for all, so that loops are predictable.
+    /// The number of source pixels per target pixel: the same for all, so that loops are predictable.
     count: usize,
     /// `count` weights for each target pixel, some of them zero.
     weights: Vec<i32>,
-    /// Weights of one pixel before they are scaled to one.
+    /// Weights of one pixel before normalisation.
     raw: Vec<f64>,
 }
 
 impl Taps {
-    /// For the pixels `wanted` of `target`, from `source` pixels; gives those of the source that are used.
+    /// Computes the taps of the target pixels `wanted`, and returns the range of source pixels that they need.
     fn prepare(
         &mut self,
         filter: Filter,
@@ -87,7 +87,7 @@ impl Taps {
             first..((centre(pixel) + support + 0.5) as usize).min(source)
         };
         let count = wanted.clone().map(|pixel| span(pixel).len()).max().unwrap_or(0);
-        // Where the source ends, a window that is longer than needed begins earlier.
+        // A window that is longer than needed starts earlier, so that it ends inside the source.
         let start = |pixel: usize| span(pixel).start.min(source - count);
         let used = start(wanted.start)..start(wanted.end.saturating_sub(1)) + count;
         self.count = count;
@@ -109,7 +109,7 @@ impl Taps {
         used
     }
 
-    /// The first source pixel and the weights of each target pixel.
+    /// Iterates over the first source pixel and the weights of each target pixel.
     fn iter(&self) -> impl Iterator<Item = (usize, &[i32])> {
         self.starts.iter().copied().zip(self.weights.chunks_exact(self.count.max(1)))
     }
@@ -126,7 +126,7 @@ fn to_byte(sum: i32) -> u8 {
     (sum >> FRACTION).clamp(0, 255) as u8
 }
 
-/// A rectangle of RGB pixels inside a larger image: its first row begins with `bytes`.
+/// A rectangle of RGB pixels inside a larger image; its first row starts at the beginning of `bytes`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) bytes: &'a [u8],
@@ -151,7 +151,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Resizes `source` to `target` (width, height), but computes only the requested columns and rows.
+/// Resizes `source` to `target` (width, height), computing only the requested columns and rows.
 pub(super) fn resize(
     source: View,
     target: [usize; 2],
@@ -178,7 +178,7 @@ pub(super) fn resize(
     }
 }
 
-/// A whole image in another size.
+/// Resizes a whole image.
 pub(crate) fn resized(image: &Image, width: u32, height: u32, filter: Filter) -> Image {
     let (from, to) = ([image.width(), image.height()], [width, height].map(|side| side as usize));
     let [w, h] = from.map(|side| side as usize);
@@ -188,15 +188,15 @@ pub(crate) fn resized(image: &Image, width: u32, height: u32, filter: Filter) ->
     Image::new(width, height, pixels).unwrap_or_else(|| image.clone())
 }
 
-/// Which pass is first shows in the last bit, because the bytes between the passes are rounded. From version
-/// 13 on, Pillow begins with the rows where the height loses more than twice what the width loses.
+/// Returns whether the vertical pass comes first. The order affects the last bit, because the bytes between the passes are
+/// rounded. From version 13, Pillow starts with the rows if the height shrinks by more than twice the factor of the width.
 fn down_first(source: &View, [width, height]: [usize; 2]) -> bool {
     let lost = source.height.saturating_sub(height);
     lost > 2 * source.width.saturating_sub(width)
 }
 
 fn pass_across(from: View, taps: &Taps, out: &mut Vec<u8>) {
-    // With their number known to the compiler, the taps of a pixel are added up without a loop.
+    // If the number of taps is known at compile time, they are added up without a loop.
     let across = match taps.count {
         2 => across_by::<2>,
         3 => across_by::<3>,
@@ -259,9 +259,9 @@ fn pass_down(from: View, taps: &Taps, out: &mut Vec<u8>) {
     }
 }
 
-/// Sums columns of `N` bytes, a row every `stride`, by their weights.
+/// Sums columns of `N` bytes, with a row every `stride` bytes, by their weights.
 ///
-/// A weight is cut into halves of at most sixteen bits, whose products vector instructions add up directly.
+/// A weight is split into halves of at most sixteen bits, whose products vector instructions add up directly.
 fn mix<const N: usize>(rows: &[u8], stride: usize, weights: &[i32]) -> [u8; N] {
     const LOW: u32 = 11;
     let (mut high_sums, mut low_sums) = ([0; N], [HALF; N]);

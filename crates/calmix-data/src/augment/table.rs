@@ -5,7 +5,7 @@ use super::resize::Rgb;
 
 type LookupTable = [u8; 256];
 
-/// How often each value occurs in each channel.
+/// Counts the values of each channel.
 fn histograms(pixels: &[Rgb]) -> [[u32; 256]; 3] {
     let mut counts = [[0; 256]; 3];
     for &[red, green, blue] in pixels {
@@ -86,7 +86,7 @@ pub(super) fn posterise(canvas: &mut Canvas, bits: u32) {
 
 /// Inverts every value that is not below `threshold`.
 pub(super) fn solarise(canvas: &mut Canvas, threshold: f64) {
-    // For whole values, `value < threshold` is `value < ⌈threshold⌉`.
+    // For integer values, `value < threshold` is equivalent to `value < ⌈threshold⌉`.
     let threshold = threshold.ceil() as u16;
     for channel in canvas.pixels.as_flattened_mut() {
         *channel = if u16::from(*channel) < threshold { *channel } else { 255 - *channel };

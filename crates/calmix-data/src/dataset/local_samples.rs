@@ -1,7 +1,7 @@
-//! Samples of remote shards that are needed again and again, in one local file.
+//! A local copy of the samples of remote shards that are read repeatedly.
 //!
-//! Labelled samples are spread over all shards and come back every few steps; the samples of an evaluation come back at every
-//! evaluation. Without this file, each of them would fetch its whole shard.
+//! Labelled samples are spread over all shards and recur every few steps; evaluation samples recur at every evaluation.
+//! Without this copy, each of them would fetch its whole shard.
 
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -17,23 +17,20 @@ use crate::error::DataError;
 use crate::manifest::SampleRecord;
 
 impl Dataset {
-    /// Whether the samples are in object storage or on a web server.
+    /// Returns whether the samples are in object storage or on a web server.
     pub fn is_remote(&self) -> bool {
         self.parts.remote().is_some()
     }
 
-    /// Starts to fetch the shards of these samples, which will be needed soon. Nothing happens if they are local.
+    /// Starts fetching the shards of these samples in the background; does nothing if the samples are local.
     pub fn prefetch(&self, ids: &[u64]) {
         let Some(remote) = self.parts.remote() else { return };
-        // Whether a shard can be fetched shows when it is needed.
+        // A shard that cannot be fetched is reported when it is needed.
         let part = |&id: &u64| self.record(id).and_then(|record| self.part(record.part)).ok();
         remote.prefetch(ids.iter().filter_map(part).map(|part| part.path).collect());
     }
 
-    /// The bytes of the largest part.
-    ///
-    /// # Errors
-    /// If the table cannot be read.
+    /// Returns the size of the largest part, in bytes.
     pub fn largest_part(&self) -> Result<u64, DataError> {
         let mut largest = 0;
         for part in 0..self.header.parts {
@@ -42,14 +39,14 @@ impl Dataset {
         Ok(largest)
     }
 
-    /// Bytes that the cache of remote shards may hold beside the samples that are kept; `None` if the samples are local.
+    /// Returns how many bytes the shard cache may hold besides the local copies; `None` if the samples are local.
     pub fn cache_limit(&self) -> Option<u64> {
         let kept = self.kept.as_ref().map_or(0, |kept| kept.file.length());
         self.parts.remote().map(|remote| remote.cache_limit().saturating_sub(kept))
     }
 
-    /// Copies samples into one local file, from which they are read from now on. Each shard that has some is fetched once.
-    /// Nothing happens if the samples are local.
+    /// Copies samples into one local file, which serves all later reads of them. Fetches each shard once; does nothing if
+    /// the samples are local.
     ///
     /// # Errors
     /// If a shard cannot be fetched, has changed, or the samples do not fit into the cache.
@@ -72,7 +69,8 @@ impl Dataset {
             records.push((id, record));
         }
         self.check_room(&remote, size)?;
-        // With other letters than a shard has, so that no lock is waited for while it is held.
+        // The prefix contains letters that no shard name has, so that waiting for this lock cannot deadlock with a shard's
+        // lock.
         let name: String = format!("kept-{}", hash.finalize().to_hex()).chars().take(40).collect();
         let file = remote.make(&name, size, |file| self.copy(&records, file))?;
         let file =
@@ -90,7 +88,7 @@ impl Dataset {
         let mut next = 0;
         for (index, &(id, record)) in records.iter().enumerate() {
             if index >= next {
-                // The next shard comes while this one is read.
+                // The next shard is fetched while this one is read.
                 next = index
                     + records[index..].iter().take_while(|(_, other)| other.part == record.part).count();
                 let after: Vec<u64> = records.get(next).map(|&(id, _)| id).into_iter().collect();
@@ -104,7 +102,7 @@ impl Dataset {
 
     fn check_room(&self, remote: &RemoteFolder, size: u64) -> Result<(), DataError> {
         let limit = remote.cache_limit();
-        // The shard that is read, and the one that comes meanwhile.
+        // The shard that is being read, and the one that is being fetched.
         let needed = size.saturating_add(self.largest_part()?.saturating_mul(2));
         if needed <= limit {
             return Ok(());

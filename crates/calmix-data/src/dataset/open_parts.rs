@@ -1,5 +1,5 @@
-//! The parts of a dataset that stay open: all of most sharded datasets, and the most recently used of those with more files
-//! than a process may open.
+//! A cache of open parts: all parts of most sharded datasets, or the most recently used ones if there are more files than a
+//! process may open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,32 +7,32 @@ use std::sync::Arc;
 use calmix_formats::read_at::ReadAt;
 use calmix_io::process::limits;
 
-/// The least number of parts that stay open, however few the system allows.
+/// The minimum number of parts that stay open, even if the system allows fewer.
 const MIN_OPEN: u64 = 64;
-/// The greatest number: more would only take memory of the system.
+/// The maximum number of open parts: more would only use system memory.
 const MAX_OPEN: u64 = 1 << 16;
-/// The least samples per part for which it is worth it to keep many open: a file with one image is read once per epoch.
+/// Fewer samples per part than this do not justify many open files: a file with one image is read once per epoch.
 const MIN_SAMPLES_PER_PART: u64 = 8;
 
-/// Open parts by their index.
+/// Open parts by index.
 #[derive(Debug)]
 pub(super) struct OpenParts {
-    /// With the time of their last use, which counts uses.
+    /// Each part with the time of its last use, as a count of uses.
     parts: HashMap<u32, (u64, Arc<ReadAt>)>,
-    /// The indices by that time.
+    /// The indices of the parts by time of last use.
     by_use: BTreeMap<u64, u32>,
     uses: u64,
     capacity: usize,
 }
 
 impl OpenParts {
-    /// None yet, of `count` parts that have as many `samples`.
+    /// Makes an empty cache for `count` parts with `samples` samples in total.
     pub(super) fn new(count: u32, samples: u64) -> Self {
         let count = u64::from(count);
         let mut capacity = MIN_OPEN;
         if count > MIN_OPEN && samples / count >= MIN_SAMPLES_PER_PART {
             limits::raise_open_files();
-            // The other half is for everything else that a process opens.
+            // The other half is for all other files that the process opens.
             capacity = limits::open_files().map_or(MAX_OPEN, |limit| (limit / 2).clamp(MIN_OPEN, MAX_OPEN));
         }
         Self::with_room(capacity as usize)
@@ -42,7 +42,7 @@ impl OpenParts {
         Self { parts: HashMap::new(), by_use: BTreeMap::new(), uses: 0, capacity }
     }
 
-    /// A part that is open.
+    /// Returns a part if it is open, and counts the use.
     pub(super) fn take(&mut self, index: u32) -> Option<Arc<ReadAt>> {
         let (used, part) = self.parts.get_mut(&index)?;
         self.by_use.remove(used);
@@ -64,7 +64,7 @@ impl OpenParts {
         });
     }
 
-    /// Keeps a part open; closes the one that was not used for the longest time if there are too many.
+    /// Keeps a part open, and closes the least recently used one if there are too many.
     pub(super) fn keep(&mut self, index: u32, part: &Arc<ReadAt>) {
         self.uses += 1;
         if let Some((used, _)) = self.parts.insert(index, (self.uses, Arc::clone(part))) {

@@ -1,4 +1,4 @@
-//! Where the parts of a dataset are: below a folder, or in object storage.
+//! The location of a dataset's parts: a folder or object storage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use calmix_formats::vectors::VectorPlace;
 
 use crate::error::DataError;
 
-/// The place of the files that a dataset was prepared from.
+/// The location of the files that a dataset was prepared from.
 #[derive(Debug)]
 pub(super) enum PartSource {
     Local(VectorPlace),
@@ -17,7 +17,7 @@ pub(super) enum PartSource {
 }
 
 impl PartSource {
-    /// Finds what the user named.
+    /// Finds the location that the user gave.
     pub(super) fn find(root: &Path) -> Result<Self, DataError> {
         match CloudUrl::parse(root) {
             Some(url) => Ok(Self::Remote(RemoteFolder::open(&url)?)),
@@ -25,7 +25,8 @@ impl PartSource {
         }
     }
 
-    /// Opens the file of a part. A dataset with one part may have its file renamed: the user names the file itself.
+    /// Opens the file of a part. If the dataset has only one part, its file may have been renamed: the user then names the
+    /// file itself.
     pub(super) fn open(&self, name: &str, is_only_part: bool) -> Result<ReadAt, DataError> {
         let opened = match self {
             Self::Local(VectorPlace { folder, file: Some(renamed) }) if is_only_part => {
@@ -40,7 +41,7 @@ impl PartSource {
         Ok(opened?)
     }
 
-    /// Opens the file that an image was shrunk from.
+    /// Opens the original file of a shrunk image.
     pub(super) fn open_original(&self, name: &str) -> Result<ReadAt, DataError> {
         match self {
             Self::Local(place) => Ok(ReadAt::open(&place.folder, name)?),

@@ -1,4 +1,4 @@
-//! The files that hold samples: found by index, checked, and kept open.
+//! The files that hold samples: found by index, checked and kept open.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,10 +15,10 @@ use crate::error::DataError;
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE_BYTES, SHRUNK_FILE, check_part_path};
 use crate::shrink::from_stored;
 
-/// Bytes of a part in the table: where its name begins, its length, its kind, its own length.
+/// Bytes of an entry in the table: the offset and length of the name, the kind, and the length of the file.
 const BYTES: u64 = 24;
 
-/// The table of parts, and those that are open.
+/// The table of parts, and the parts that are open.
 #[derive(Debug)]
 pub(super) struct PartTable {
     table: ReadAt,
@@ -47,17 +47,15 @@ impl PartTable {
         Ok(parts)
     }
 
-    /// The prepared folder.
     pub(super) fn prepared(&self) -> &Path {
         &self.prepared
     }
 
-    /// Where the parts are fetched from; `None` if they are local files.
+    /// Returns the remote folder of the parts; `None` if they are local files.
     pub(super) fn remote(&self) -> Option<&Arc<RemoteFolder>> {
         self.source.remote()
     }
 
-    /// The part with this index.
     pub(super) fn part(&self, index: u32) -> Result<DatasetPart, DataError> {
         if index >= self.count {
             let problem = format!("there is no part {index}; there are {} parts", self.count);
@@ -71,15 +69,15 @@ impl PartTable {
         self.checked(index, entry, name)
     }
 
-    /// The part, open: one of those kept open, or anew.
+    /// Returns a part that is open, opening it if necessary.
     pub(super) fn opened(&self, index: u32) -> Result<Arc<ReadAt>, DataError> {
-        // What is open stays valid if a thread panics while it holds the lock.
+        // The cache stays valid if a thread panics while it holds the lock.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = open.take(index) {
             return Ok(part);
         }
         if self.source.remote().is_some() {
-            // Closed, so that the disk has their room: the next fetch may need it.
+            // Closing them frees disk space, which the next fetch may need.
             open.close_removed();
         }
         drop(open);
@@ -103,17 +101,17 @@ impl PartTable {
         Ok(opened)
     }
 
-    /// The file of all shrunk images, which stays open.
+    /// Returns the file of all shrunk images, which stays open.
     fn opened_shrunk(&self) -> Result<Arc<ReadAt>, DataError> {
         if let Some(opened) = self.shrunk.get() {
             return Ok(Arc::clone(opened));
         }
         let file = ReadAt::open(&self.prepared, SHRUNK_FILE)?;
-        // Two threads may open it at once; one of the two is kept.
+        // Two threads may open it at the same time; only one handle is kept.
         Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(file))))
     }
 
-    /// Whether the file of a shrunk image is the one that the image, stored as `bytes`, was made from.
+    /// Returns whether a part is the file from which the image stored as `bytes` was shrunk.
     pub(super) fn is_original(&self, part: &DatasetPart, bytes: &[u8]) -> Result<bool, DataError> {
         let file = self.source.open_original(&part.path)?;
         let Some((_, checksum)) = from_stored(bytes) else { return Ok(false) };
@@ -125,7 +123,7 @@ impl PartTable {
         Ok(crc32c::crc32c(&original) == checksum)
     }
 
-    /// Names must follow each other without gap or overlap and be paths that stay below their root.
+    /// Checks that the names follow each other without gap or overlap and stay below their root.
     fn check(&self) -> Result<(), DataError> {
         const CHUNK_PARTS: u32 = 512;
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! All samples in order: their records, and whether they are unchanged since they were prepared.
+//! Reads the records of all samples in order, and verifies that the samples are unchanged.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::manifest::{Encoding, Fingerprint, SampleRecord, vector_content};
 
 const CHUNK_RECORDS: u64 = 1024;
 
-/// Ids of a range with their records, read many at a time. Ends with the first error.
+/// An iterator over the ids of a range with their records, read in chunks. Ends with the first error.
 #[derive(Debug)]
 pub struct Records<'a> {
     dataset: &'a Dataset,
@@ -53,7 +53,7 @@ impl Iterator for Records<'_> {
 }
 
 impl Dataset {
-    /// The ids of a range, as far as they exist, with their records, in order.
+    /// Iterates in order over the ids of a range that exist, with their records.
     pub fn records(&self, ids: Range<u64>) -> Records<'_> {
         Records::new(self, ids.start..ids.end.min(self.header.samples))
     }

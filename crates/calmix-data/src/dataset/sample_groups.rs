@@ -10,16 +10,16 @@ use super::table_files::AGAIN;
 use crate::error::DataError;
 use crate::groups::{NO_GROUP, group_numbers};
 
-/// Groups that are read at once.
+/// The number of groups to read at once.
 const CHUNK_SAMPLES: u64 = 16_384;
 
 impl Dataset {
-    /// Whether the user put samples into groups.
+    /// Returns whether the samples have groups.
     pub fn has_groups(&self) -> bool {
         self.groups.is_some()
     }
 
-    /// The group of a sample; `None` if it is a group of its own.
+    /// Returns the group of a sample; `None` if it forms its own group.
     ///
     /// # Errors
     /// If there is no such sample, or the table cannot be read or contradicts the header.
@@ -34,10 +34,7 @@ impl Dataset {
         self.checked_group(file, id, u32::from_le_bytes(bytes))
     }
 
-    /// The groups of these samples as [`group_numbers`] numbers them: empty if no two of them are in one group.
-    ///
-    /// # Errors
-    /// As [`group`](Self::group).
+    /// Numbers the groups of these samples as [`group_numbers`] does; empty if no two samples share a group.
     pub fn group_numbers(&self, ids: &[u64]) -> Result<Vec<u32>, DataError> {
         if !self.has_groups() {
             return Ok(Vec::new());
@@ -46,10 +43,7 @@ impl Dataset {
         Ok(group_numbers(&groups))
     }
 
-    /// The samples of some ranges that are in one of these groups, ascending if the ranges are.
-    ///
-    /// # Errors
-    /// As [`group`](Self::group).
+    /// Lists the samples of these ranges that belong to one of the groups, in ascending order if the ranges are.
     pub(crate) fn samples_in(
         &self,
         ranges: &[Range<u64>],
@@ -66,7 +60,7 @@ impl Dataset {
         Ok(found)
     }
 
-    /// Calls `visit` with every sample of a range, as far as it exists, and its group.
+    /// Calls `visit` with every existing sample of a range and its group.
     pub(crate) fn visit_groups(
         &self,
         ids: Range<u64>,

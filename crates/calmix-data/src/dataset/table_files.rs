@@ -1,4 +1,4 @@
-//! The files of a prepared dataset, each checked to be the one that was prepared.
+//! The files of a prepared dataset, verified against their hashes.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use crate::error::DataError;
 use crate::manifest::{GROUPS_FILE, Header, check_version};
 
-/// A million classes.
+/// Enough for a million classes.
 const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 
-/// The hint for a file that is not the one that was prepared.
+/// The hint for a file that differs from the prepared one.
 pub(super) const AGAIN: &str = "prepare the dataset again";
 
 pub(super) fn read_header(prepared: &Path) -> Result<Header, DataError> {
@@ -32,7 +32,7 @@ pub(super) fn read_header(prepared: &Path) -> Result<Header, DataError> {
     Ok(header)
 }
 
-/// Opens the table of groups and checks that it is the one that was prepared; `None` if there are no groups.
+/// Opens and verifies the table of groups; `None` if there are no groups.
 pub(super) fn open_groups(prepared: &Path, header: &Header) -> Result<Option<ReadAt>, DataError> {
     if header.groups.is_none() {
         return Ok(None);
@@ -46,15 +46,15 @@ pub(super) fn open_groups(prepared: &Path, header: &Header) -> Result<Option<Rea
     Ok(Some(file))
 }
 
-/// The version, which every format states.
+/// The version field, which every format has.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
-/// Refuses a table that is not the one that was prepared, in a fixed amount of memory.
+/// Refuses a table with another hash than the prepared one, in constant memory.
 pub(super) fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
-    /// Long enough for the hash to use whole vectors, short enough for a cache.
+    /// Long enough for the hash to use full vector width, short enough for the CPU cache.
     const PIECE: u64 = 256 << 10;
     let mut hasher = blake3::Hasher::new();
     let mut piece = Vec::new();

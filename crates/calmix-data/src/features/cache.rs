@@ -1,12 +1,12 @@
-//! The cache: a folder of pages that only grows. Several processes and runs may fill it at once.
+//! The cache: an append-only folder of pages that several processes and runs may fill at once.
 //!
-//! A page appears under its name when it is whole, and its name follows from the samples and views in it. Two processes that
-//! make the same page write the same bytes, and the second replaces the first. A page that is damaged counts as absent.
-//! Where nothing can be written, pages can be held in memory instead. Below the folder that the user named no link is
-//! followed, and no pipe or device is opened.
+//! A page gets its name when it is complete, and the name is derived from its samples and views. Two processes that compute
+//! the same page write the same bytes, and the second replaces the first. A damaged page counts as absent. If the folder is
+//! not writable, pages are kept in memory. Below the folder that the user named, links are not followed and pipes and
+//! devices are not opened.
 //!
-//! Vectors decide what a run learns, and any process that can write a page can write other vectors with a valid hash. So only
-//! pages of the same user, or of root, are used; in a folder that users share, each user has a separate cache.
+//! The vectors determine the result of a run, and any process that can write a page can write other vectors with a valid
+//! hash. So only pages of the same user or of root are used; in a shared folder, each user has a separate cache.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,11 +21,11 @@ use super::page_map::{Location, PageKey, PageMap, StoredPage, number};
 use super::{FeatureIdentity, FeatureView};
 use crate::error::DataError;
 
-/// What the cache is of, beside its pages.
+/// The file with the identity of the cache.
 const IDENTITY: &str = "cache.json";
-/// Bytes of the longest [`IDENTITY`].
+/// The maximum size of [`IDENTITY`], in bytes.
 const MAX_IDENTITY: u64 = 64 << 10;
-/// The most caches beside a new one that are looked at.
+/// The maximum number of other caches that a new one searches.
 const MAX_OTHERS: usize = 1_000;
 /// The prefix of page names.
 const PAGE: &str = "page-";
@@ -37,41 +37,38 @@ pub struct FeatureCache {
     /// The length of a vector, in numbers.
     width: usize,
     pages: PageMap,
-    /// Pages that could not be used.
+    /// The number of pages that could not be used.
     damaged: u64,
-    /// A folder or page that is not used because it belongs to another user.
+    /// A folder or page that is ignored because it belongs to another user.
     foreign: Option<ConfinedPath>,
-    /// The cache of the same features, computed by another runtime, if this one is new.
+    /// The cache of the same features from another runtime, if this cache is new.
     of_other_runtime: Option<ConfinedPath>,
 }
 
-/// Samples that lack the same views: what one page is going to hold.
+/// Samples that lack the same views: the content of one new page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingPage {
     /// The samples, ascending.
     pub ids: Vec<u64>,
-    /// The views that they lack.
+    /// The views that are missing.
     pub views: Vec<FeatureView>,
 }
 
 impl MissingPage {
-    /// The number of the page: samples near each other are on the same one.
+    /// Returns the number of the page: samples with nearby ids share a page.
     pub fn number(&self) -> u64 {
         self.ids.first().map_or(0, |&id| number(id))
     }
 
-    /// Whether a sample is on this page; on one without samples, any may be.
+    /// Returns whether a sample is on this page; always true for a page without samples.
     pub fn holds(&self, id: u64) -> bool {
         self.ids.is_empty() || number(id) == self.number()
     }
 }
 
 impl FeatureCache {
-    /// Opens the cache of this identity below `parent`, and creates it if there is none. If another user has created one, it is
-    /// not used and this user gets another folder.
-    ///
-    /// # Errors
-    /// If it cannot be read or created.
+    /// Opens the cache of this identity below `parent`, creating it if necessary. A cache of another user is not used; this
+    /// user gets another folder.
     pub fn open(parent: impl Into<ConfinedPath>, identity: &FeatureIdentity) -> Result<Self, DataError> {
         let parent = &parent.into();
         let mut cache = Self::in_memory(parent, identity);
@@ -86,13 +83,13 @@ impl FeatureCache {
         safe_open::create_folder_if_missing(&cache.folder)?;
         safe_open::check_owned_folder(&cache.folder)?;
         atomic_file::sweep_abandoned(&cache.folder);
-        let told = cache.folder.join(IDENTITY);
+        let identity_path = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
-            .map_err(|error| DataError::format(&told, error.to_string()))?;
-        // The folder name is the hash of this file, so other content means damage. Nothing depends on it, so that the
-        // cache of another user, who alone may write there, can be read.
-        if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
-            let _ = atomic_file::write(&told, &text);
+            .map_err(|error| DataError::format(&identity_path, error.to_string()))?;
+        // The folder name is the hash of this file, so other content means damage. A cache in which only
+        // another user may write can still be read, since nothing depends on this file.
+        if safe_open::read(&identity_path, text.len() as u64).ok().as_deref() != Some(&text) {
+            let _ = atomic_file::write(&identity_path, &text);
         }
         let names = atomic_file::names(&cache.folder)?;
         for (_, path) in names.into_iter().filter(|(name, _)| name.starts_with(PAGE)) {
@@ -112,8 +109,8 @@ impl FeatureCache {
         Ok(cache)
     }
 
-    /// The empty cache of this identity, of a folder below `parent` that is neither read nor made: for pages that
-    /// [`hold`](Self::hold) keeps.
+    /// Returns an empty in-memory cache of this identity: its folder below `parent` is neither read nor created, and
+    /// [`hold`](Self::hold) adds pages.
     pub fn in_memory(parent: impl Into<ConfinedPath>, identity: &FeatureIdentity) -> Self {
         Self {
             folder: parent.into().join(identity.folder_name()),
@@ -129,23 +126,23 @@ impl FeatureCache {
         &self.folder
     }
 
-    /// How many of its pages could not be used; they are computed again when needed.
+    /// Returns the number of its pages that could not be used; they are recomputed when needed.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// A folder with features of another user, which are not used; `None` if there are none.
+    /// Returns a folder with features of another user, which are not used; `None` if there is none.
     pub fn foreign(&self) -> Option<&Path> {
         self.foreign.as_deref()
     }
 
-    /// The folder with the same features as another runtime or another version computed them, which are not used; `None` if
-    /// there is none, or if this cache is not new.
+    /// Returns the folder with the same features from another runtime or version, which are not used; `None` if there is
+    /// none, or if this cache is not new.
     pub fn of_other_runtime(&self) -> Option<&Path> {
         self.of_other_runtime.as_deref()
     }
 
-    /// A file that [`store_checked`](Self::store_checked) kept under this name; `None` if there is none or it is damaged.
+    /// Reads a file that [`store_checked`](Self::store_checked) stored under this name; `None` if it is missing or damaged.
     pub fn kept(&self, name: &str, longest: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(name);
         let mut bytes = safe_open::read_owned(&path, longest + blake3::OUT_LEN as u64).ok()?;
@@ -153,20 +150,14 @@ impl FeatureCache {
         (hash == blake3::hash(&bytes).as_bytes()).then_some(bytes)
     }
 
-    /// Keeps a file beside the pages, with its BLAKE3 behind it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Stores a file beside the pages, followed by its BLAKE3.
     pub fn store_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
         let bytes = [bytes, blake3::hash(bytes).as_bytes()].concat();
         atomic_file::write(self.folder.join(name), &bytes)?;
         Ok(())
     }
 
-    /// Keeps a file beside the pages, whole, unless it is there with these bytes; returns where.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Stores a complete file beside the pages unless it exists with these bytes, and returns its path.
     pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<ConfinedPath, DataError> {
         let path = self.folder.join(name);
         if !safe_open::open_owned(&path).is_ok_and(|(file, _)| has_bytes(file, bytes).unwrap_or(false)) {
@@ -175,8 +166,8 @@ impl FeatureCache {
         Ok(path)
     }
 
-    /// The views of these samples that the cache lacks, divided into pages by their ids: the division does not depend on
-    /// which pages exist already.
+    /// Lists the views that the cache lacks for these samples, divided into pages by id: the division does not depend on
+    /// which pages already exist.
     pub fn missing(&self, ids: impl IntoIterator<Item = u64>, views: &[FeatureView]) -> Vec<MissingPage> {
         let mut lacking: BTreeMap<(Vec<FeatureView>, u64), Vec<u64>> = BTreeMap::new();
         for id in ids {
@@ -194,7 +185,7 @@ impl FeatureCache {
         pages.collect()
     }
 
-    /// Keeps the vectors of a page: sample by sample, view by view.
+    /// Stores the vectors of a page, sample by sample and view by view.
     ///
     /// # Errors
     /// If their number does not match the page, or they cannot be written.
@@ -208,7 +199,7 @@ impl FeatureCache {
         Ok(())
     }
 
-    /// Keeps the vectors of a page as [`write`](Self::write) does, but in memory and for this process alone.
+    /// Keeps the vectors of a page as [`write`](Self::write) does, but only in the memory of this process.
     ///
     /// # Errors
     /// If their number does not match the page.
@@ -218,7 +209,7 @@ impl FeatureCache {
         Ok(())
     }
 
-    /// The index of a page with these vectors; `None` if it is empty.
+    /// Returns the index of a page with these vectors; `None` if it is empty.
     fn index_of(&self, need: &MissingPage, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
         let index = PageIndex { width: self.width, views: need.views.clone(), ids: need.ids.clone() };
         let mut problem = None;
@@ -234,11 +225,8 @@ impl FeatureCache {
         Ok((!vectors.is_empty()).then_some(index))
     }
 
-    /// The vectors of these samples in these views: sample by sample, view by view. Samples that the cache lacks, or whose
-    /// page is damaged, are left out; the ids of the others are returned with the vectors.
-    ///
-    /// # Errors
-    /// If a page cannot be read.
+    /// Reads the vectors of these samples and views, sample by sample and view by view. Samples that are missing or on a
+    /// damaged page are left out, and the ids of the others are returned with the vectors.
     pub fn read(&mut self, ids: &[u64], views: &[FeatureView]) -> Result<(Vec<u64>, Vec<u8>), DataError> {
         let place = |id: u64| -> Option<Vec<Location>> {
             views.iter().map(|&view| self.pages.find(id, view)).collect()
@@ -246,7 +234,7 @@ impl FeatureCache {
         let found: Vec<(u64, Vec<Location>)> = ids.iter().filter_map(|&id| Some((id, place(id)?))).collect();
         let each = 2 * self.width;
         let mut out = vec![0; found.len() * views.len() * each];
-        // Each page is read once: which of its vectors go where.
+        // Each page is read once; this maps its vectors to their destinations.
         let mut moves: BTreeMap<PageKey, Vec<(usize, usize)>> = BTreeMap::new();
         for (to, from) in found.iter().flat_map(|(_, places)| places).enumerate() {
             moves.entry(from.page).or_default().push((from.vector, to));
@@ -270,27 +258,27 @@ impl FeatureCache {
             return Ok((found.into_iter().map(|(id, _)| id).collect(), out));
         }
         self.damaged += lost.len() as u64;
-        // From the last one, so that the keys of the others stay valid.
+        // In reverse order, so that the remaining keys stay valid.
         for &page in lost.iter().rev() {
             self.pages.remove(page);
         }
         self.read(ids, views)
     }
 
-    /// Which of these samples the cache has in all of these views. Their pages may turn out to be damaged.
+    /// Lists which of these samples the cache has in all of these views. Their pages may still turn out to be damaged.
     pub fn held(&self, ids: &[u64], views: &[FeatureView]) -> Vec<u64> {
         let has_all = |id: u64| views.iter().all(|&view| self.pages.find(id, view).is_some());
         ids.iter().copied().filter(|&id| has_all(id)).collect()
     }
 }
 
-/// Ascending samples, divided into those that are on one page: they are read together.
+/// Divides ascending samples into runs on the same page, which are read together.
 pub fn by_page(ids: &[u64]) -> impl Iterator<Item = &[u64]> {
     ids.chunk_by(|&a, &b| number(a) == number(b))
 }
 
-/// A cache below `parent` that differs from this identity only in what ran the backbone. Only a message depends on it, so
-/// what cannot be read is passed over.
+/// Finds a cache below `parent` that differs from this identity only in the runtime of the backbone. It is only used for a
+/// message, so unreadable folders are skipped.
 fn other_runtime(parent: &ConfinedPath, identity: &FeatureIdentity) -> Option<ConfinedPath> {
     let folders = atomic_file::names(parent).ok()?.into_iter().take(MAX_OTHERS).map(|(_, folder)| folder);
     folders.into_iter().find(|folder| {
@@ -300,7 +288,7 @@ fn other_runtime(parent: &ConfinedPath, identity: &FeatureIdentity) -> Option<Co
     })
 }
 
-/// Whether a file has exactly these bytes.
+/// Returns whether a file has exactly these bytes.
 fn has_bytes(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
     let mut piece = vec![0; 256 << 10];
     loop {
@@ -318,7 +306,7 @@ mod tests {
     use super::super::FORMAT;
     use super::*;
 
-    /// No process of ours writes such a page: its name and its hash are right, its samples are not ascending.
+    /// calmix never writes such a page: its name and hash are right, but its samples are not ascending.
     #[test]
     fn page_of_unordered_samples_counts_as_damaged() {
         let temp = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A page of a cache: the vectors of a few samples in some views, whole and checked or not at all.
+//! A page of a cache: the verified vectors of a few samples in some views.
 //!
 //! A safetensors file with three tensors:
 //!
@@ -8,8 +8,8 @@
 //! | `views` | u8, views × 2 | each 0, 0 (clean), 1, n (weak) or 2, n (strong) |
 //! | `vectors` | f16, samples × views × width | the features |
 //!
-//! Its metadata contain the BLAKE3 of the bytes of `vectors` under `blake3`. The file name is a hash of everything else, so
-//! the set of vectors in a page can be checked without reading them.
+//! The metadata key `blake3` holds the hash of `vectors`. The file name is a hash of everything else, so the samples and
+//! views of a page can be verified without reading the vectors.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -26,18 +26,18 @@ use safetensors::{Dtype, SafeTensorError, serialize};
 use super::FeatureView;
 use crate::error::DataError;
 
-/// The most samples of a page: it holds those whose ids have the same quotient by this number.
+/// The maximum number of samples per page: those whose ids have the same quotient by this number.
 pub(super) const PAGE_SAMPLES: usize = 256;
-/// More views than any run keeps.
+/// More views than any run stores.
 const MAX_VIEWS: usize = 513;
-/// Numbers of the longest vector.
+/// The maximum length of a vector.
 const MAX_WIDTH: usize = 1 << 19;
-/// Bytes of the longest header; headers that calmix writes have some 300.
+/// The maximum size of a header, in bytes; headers that calmix writes have some 300.
 const MAX_HEADER_BYTES: u64 = 4_096;
-/// Where in the metadata the hash of the vectors is.
+/// The metadata key of the hash of the vectors.
 const HASH: &str = "blake3";
 
-/// The samples and views whose vectors a page holds.
+/// The samples and views of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageIndex {
     /// The length of a vector, in numbers.
@@ -47,7 +47,7 @@ pub(super) struct PageIndex {
 }
 
 impl PageIndex {
-    /// The name of the file, which identifies the page within its cache.
+    /// Returns the file name, which identifies the page within its cache.
     pub(super) fn name(&self) -> String {
         let mut hash = blake3::Hasher::new();
         for number in [self.width, self.views.len(), self.ids.len()] {
@@ -70,7 +70,7 @@ impl PageIndex {
     }
 }
 
-/// A page as bytes: the same for the same vectors.
+/// Encodes a page; the same vectors always give the same bytes.
 pub(super) fn to_bytes(index: &PageIndex, vectors: &[u8]) -> Result<Vec<u8>, SafeTensorError> {
     let PageIndex { width, views, ids } = index;
     let id_bytes = index.id_bytes();
@@ -80,17 +80,17 @@ pub(super) fn to_bytes(index: &PageIndex, vectors: &[u8]) -> Result<Vec<u8>, Saf
         ("views", TensorView::new(Dtype::U8, vec![views.len(), 2], &view_bytes)?),
         ("vectors", TensorView::new(Dtype::F16, vec![ids.len(), views.len(), *width], vectors)?),
     ];
-    // One entry: the order of several is not fixed.
+    // Only one entry, because the order of several is not fixed.
     let hash = HashMap::from([(HASH.to_owned(), blake3::hash(vectors).to_hex().to_string())]);
     serialize(tensors, Some(hash))
 }
 
-/// A page whose index was read, and whose vectors were not.
+/// An open page with its index; the vectors have not been read.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) index: PageIndex,
     file: File,
-    /// Where in the file the vectors begin.
+    /// The offset of the vectors in the file.
     vectors: u64,
     hash: String,
 }
@@ -139,7 +139,7 @@ impl Page {
         Ok(Self { index: PageIndex { width, views, ids }, file, vectors, hash })
     }
 
-    /// Reads the vectors, sample by sample and view by view, and checks them.
+    /// Reads and verifies the vectors, sample by sample and view by view.
     pub(super) fn vectors(&self, path: &Path) -> Result<Vec<u8>, DataError> {
         let mut vectors = vec![0; self.index.vector_bytes()];
         let read = self.file.read_exact_at(&mut vectors, self.vectors);
@@ -164,7 +164,7 @@ fn damaged() -> FormatProblem {
 mod tests {
     use super::*;
 
-    /// Writes a page, whatever its size, and opens it.
+    /// Writes a page of any size, and opens it.
     fn opened(index: &PageIndex) -> Result<Page, DataError> {
         let temp = tempfile::tempdir().unwrap();
         let path = ConfinedPath::root(temp.path()).join(index.name());
@@ -172,7 +172,7 @@ mod tests {
         Page::open(&path)
     }
 
-    /// A page with too much in it would take the memory of whoever opens it.
+    /// An oversized page would exhaust the memory of the process that opens it.
     #[test]
     fn page_beyond_its_limits_is_refused() {
         let index = |width: usize, views: usize, samples: usize| PageIndex {

@@ -1,5 +1,5 @@
-//! Which page of a cache has the vector of a sample: an entry for each page, not for each vector, since a cache may have
-//! vectors of millions of samples in several views.
+//! Maps a sample to the page of its vector. It has an entry per page, not per vector, since a cache may hold vectors of
+//! millions of samples in several views.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,51 +10,51 @@ use super::FeatureView;
 use super::page::{PAGE_SAMPLES, Page, PageIndex};
 use crate::error::DataError;
 
-/// The number of the page that a sample is on: samples near each other are on the same one.
+/// Returns the number of the page of a sample: samples with nearby ids share a page.
 pub(super) fn number(id: u64) -> u64 {
     id / PAGE_SAMPLES as u64
 }
 
-/// The pages of a cache, by their numbers. Several pages of a number have different samples or views.
+/// The pages of a cache, by number. Pages with the same number have different samples or views.
 #[derive(Debug, Default)]
 pub(super) struct PageMap {
     pages: BTreeMap<u64, Vec<CachedPage>>,
 }
 
-/// A page, and what is on it.
+/// A page and its content.
 #[derive(Debug)]
 struct CachedPage {
-    /// Bit n is set if the page has the n-th sample of its number.
+    /// Bit n is set if the page contains the n-th sample with its number.
     samples: [u64; PAGE_SAMPLES / 64],
     views: Vec<FeatureView>,
     stored: StoredPage,
 }
 
-/// Where the vectors of a page are.
+/// The location of a page's vectors.
 #[derive(Debug)]
 pub(super) enum StoredPage {
     File(ConfinedPath),
     Memory(Vec<u8>),
 }
 
-/// Where a vector is.
+/// The location of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Location {
     pub(super) page: PageKey,
-    /// Its position among the vectors of the page.
+    /// The index of the vector on the page.
     pub(super) vector: usize,
 }
 
-/// A page of a map.
+/// The key of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PageKey {
     number: u64,
-    /// Which of the pages of this number.
+    /// The index among the pages with this number.
     place: usize,
 }
 
 impl PageMap {
-    /// Adds a page. Returns `false` if its samples are not those of one page, in ascending order.
+    /// Adds a page. Returns `false` if its samples do not belong to one page or are not ascending.
     pub(super) fn add(&mut self, stored: StoredPage, index: &PageIndex) -> bool {
         let Some(number) = page_number(&index.ids) else { return false };
         let mut samples = [0; PAGE_SAMPLES / 64];
@@ -67,7 +67,7 @@ impl PageMap {
         true
     }
 
-    /// Where the vector of a sample in a view is: on the page that was added first, if several have it.
+    /// Finds the vector of a sample in a view; if several pages have it, the one that was added first counts.
     pub(super) fn find(&self, id: u64, view: FeatureView) -> Option<Location> {
         let number = number(id);
         let pages = self.pages.get(&number)?.iter().enumerate();
@@ -77,7 +77,7 @@ impl PageMap {
         })
     }
 
-    /// Reads all vectors of a page and checks their hash; `None` if there is no such page.
+    /// Reads and verifies all vectors of a page; `None` if there is no such page.
     pub(super) fn vectors(&self, key: PageKey) -> Option<Result<Cow<'_, [u8]>, DataError>> {
         let page = self.pages.get(&key.number)?.get(key.place)?;
         Some(match &page.stored {
@@ -86,7 +86,7 @@ impl PageMap {
         })
     }
 
-    /// Takes a page out. Keys of other pages with its number are not valid any more.
+    /// Removes a page. Keys of other pages with the same number become invalid.
     pub(super) fn remove(&mut self, key: PageKey) {
         if let Some(pages) = self.pages.get_mut(&key.number)
             && key.place < pages.len()
@@ -97,7 +97,7 @@ impl PageMap {
 }
 
 impl CachedPage {
-    /// The position of a vector on the page.
+    /// Returns the index of a vector on the page.
     fn position(&self, id: u64, view: FeatureView) -> Option<usize> {
         let view = self.views.iter().position(|&own| own == view)?;
         let bit = (id % PAGE_SAMPLES as u64) as usize;
@@ -111,7 +111,7 @@ impl CachedPage {
     }
 }
 
-/// The number of a page with these samples; `None` if they are not ascending, or of different pages.
+/// Returns the page number of these samples; `None` if they are not ascending or belong to different pages.
 fn page_number(ids: &[u64]) -> Option<u64> {
     let first = number(*ids.first()?);
     let is_ascending = ids.is_sorted_by(|a, b| a < b);

@@ -1,4 +1,4 @@
-//! The pixels of several views of a sample in one row: the input of a backbone.
+//! The pixels of several views of a sample in one row, as input of a backbone.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use crate::augment::{Augment, Scratch};
 use crate::error::DataError;
 use crate::loader::{ImageSource, ViewKey, Views, image, no_view};
 
-/// What the cached views of all runs depend on: they share them.
+/// The seed of the cached views, which all runs share.
 const SEED: Seed = Seed(0);
 
 /// Several views of each image in one row, loaded by the loader for evaluation.
 pub struct ViewPixels {
     pub source: Arc<dyn ImageSource>,
-    /// What makes views of them.
+    /// The augmentation.
     pub augment: Arc<Augment>,
-    /// Which views, in this order.
+    /// The views of each row, in order.
     pub views: Vec<FeatureView>,
 }
 

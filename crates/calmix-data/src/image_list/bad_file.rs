@@ -1,4 +1,4 @@
-//! A file that cannot be read while others can, such as one on a bad sector: waiting does not help.
+//! Detects a single unreadable file, such as one on a bad sector, for which waiting does not help.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use calmix_io::transient::BackOff;
 use super::listed_image::{ImagePlace, ListedImage};
 use crate::error::DataError;
 
-/// How many other files are tried to find out whether the storage works.
+/// The maximum number of other files to try when checking whether the storage works.
 const MAX_TRIED: usize = 16;
 
-/// The images that cannot be read, and since when.
+/// The images that cannot be read, with the time of their first failure.
 #[derive(Debug)]
 pub(super) struct FailingFiles {
     since: Mutex<BTreeMap<u64, Instant>>,
-    /// How long reading an image has to fail before the image itself counts as bad.
+    /// How long reading an image must fail before the image itself counts as bad.
     patience: Duration,
 }
 
@@ -29,8 +29,8 @@ impl Default for FailingFiles {
 }
 
 impl FailingFiles {
-    /// The error of an image that cannot be read now: transient, so that it is tried again, or permanent if reading failed
-    /// for `patience` although the storage serves other files.
+    /// Classifies the error of an unreadable image: transient, so that it is retried, or permanent if reading has failed for
+    /// `patience` although the storage serves other files.
     pub(super) fn classify(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = since.entry(id).or_insert_with(Instant::now).elapsed();
@@ -45,8 +45,8 @@ impl FailingFiles {
     }
 }
 
-/// Whether the storage of an image serves another file: one of the list (the following ones first, since they are not in a
-/// cache yet), or one in the same folder.
+/// Returns whether the storage of an image serves another file: one of the list (later ones first, since they are not cached
+/// yet), or one in the same folder.
 fn storage_serves_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool {
     let Some(path) = image.place.file() else { return false };
     let (before, after) = images.split_at(id.min(images.len()));
@@ -80,10 +80,10 @@ mod tests {
     use crate::image_list::{ImageList, ListedImages};
     use crate::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 
-    /// A file that opens, and whose first byte is an error of the device: no page is mapped at address 0.
+    /// A file that opens but whose first byte is a device error: no page is mapped at address 0.
     const BAD: &str = "/proc/self/mem";
 
-    /// Ids of images that were read, and of those that were not with the reason.
+    /// The ids of images that were read, and the ids and errors of the others.
     type Loaded = (Vec<u64>, Vec<(u64, String)>);
 
     fn load(images: Vec<ListedImage>, patience: Duration) -> Result<Loaded, DataError> {
@@ -119,7 +119,7 @@ mod tests {
         let (id, problem) = &bad[0];
         assert!(*id == 1 && problem.contains(BAD) && problem.contains("nput/output error"), "{problem}");
         assert!(problem.contains("while other files can be read"), "{problem}");
-        // Until the patience is over, the loader keeps waiting for the storage.
+        // Until the timeout, the loader keeps waiting for the storage.
         assert!(load(list(), Duration::from_mins(1)).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! One image of a list, and where its bytes are.
+//! An image of a list, and the location of its bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -16,7 +16,8 @@ use crate::shrink::decode_shrunk;
 /// One image of a list.
 #[derive(Debug)]
 pub struct ListedImage {
-    /// Its path as given, or below the given folder; for a member of a tar, the path of the tar followed by its name.
+    /// Its path as given, or relative to the given folder; for a member of a tar, the path of the tar followed by the
+    /// member's name.
     pub path: OsString,
     pub(super) place: ImagePlace,
 }
@@ -29,7 +30,7 @@ pub(super) enum ImagePlace {
         offset: u64,
         length: u64,
     },
-    /// Why nothing can be read here.
+    /// Why the image cannot be read.
     Unreadable(String),
 }
 
@@ -38,18 +39,18 @@ impl ListedImage {
         Self { path: path.to_owned(), place: ImagePlace::Unreadable(problem) }
     }
 
-    /// Whether it is a member of a tar.
+    /// Returns whether it is a member of a tar.
     pub fn is_in_tar(&self) -> bool {
         matches!(self.place, ImagePlace::Member { .. })
     }
 
-    /// Whether it is a member of a tar in object storage.
+    /// Returns whether it is a member of a tar in object storage.
     pub fn is_remote(&self) -> bool {
         matches!(self.place, ImagePlace::Member { tar: ShardFile::Remote(..), .. })
     }
 
-    /// Decodes the image, to a fraction of its size if its shorter side is then still at least `side`
-    /// ([`decode_at_least`]), and shrunk by the [rule](crate::shrink) for large ones (`shrink`, 0 for none).
+    /// Decodes the image, at reduced size if its shorter side still has at least `side` pixels ([`decode_at_least`]), and
+    /// [shrinks](crate::shrink) it to a shorter side of `shrink` pixels if it is larger (0 to keep its size).
     ///
     /// # Errors
     /// If it cannot be read, or is not an image.
@@ -72,12 +73,12 @@ impl ImagePlace {
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Member { tar: ShardFile::Local(path), .. } => Some(path),
-            // A store that does not answer is never a bad sector.
+            // A store that does not respond is never a bad sector.
             Self::Member { tar: ShardFile::Remote(..), .. } | Self::Unreadable(_) => None,
         }
     }
 
-    /// Whether one byte of it can be read.
+    /// Returns whether the first byte of its file can be read.
     pub(super) fn can_be_read(&self) -> bool {
         let (path, offset) = match self {
             Self::File(path) => (path, 0),
@@ -95,7 +96,7 @@ impl ImagePlace {
     }
 }
 
-/// The bytes of a member of a tar.
+/// Reads the bytes of a tar member.
 fn read_member(
     tar: &ShardFile,
     offset: u64,

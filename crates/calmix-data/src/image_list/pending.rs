@@ -1,4 +1,4 @@
-//! The remainder of a list: paths, lines, the rest of a folder or of a tar.
+//! The sources that remain to be listed: paths, lines, and the rest of a folder or tar.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -18,26 +18,26 @@ use crate::error::DataError;
 
 /// The deepest nesting of folders.
 const MAX_DEPTH: usize = 64;
-/// Bytes of the longest line of a list.
+/// The maximum length of a line in a list, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 /// Bytes at the start of a file that are enough to recognise an image.
 const HEAD: u64 = 64;
 
-/// A source of images: paths, lines, a folder or a tar. With a `shard`, the files of other shards are passed.
+/// A source of images: paths, lines, a folder or a tar. If `shard` is set, files of other shards are skipped.
 pub(super) enum PendingImages {
     Paths(IntoIter<PathBuf>, Option<FileShard>),
     Lines(Box<dyn BufRead + Send>, Option<FileShard>),
     Folder(PendingFolder),
-    /// The tars of a URL.
+    /// The tars at a URL.
     Remote(PendingShards),
     Tar {
         tar: ShardFile,
-        /// Not buffered: a header is 512 bytes, and a buffer would be discarded by the step to the next one.
+        /// Unbuffered: a header has 512 bytes, and skipping to the next one would discard the buffer.
         members: TarMembers<File>,
     },
 }
 
-/// The rest of a folder.
+/// The remaining entries of a folder.
 pub(super) struct PendingFolder {
     /// The canonical path of the folder; its files must lie below it.
     real: PathBuf,
@@ -54,18 +54,18 @@ pub(super) struct Entry {
     is_link: bool,
 }
 
-/// The next step through a list.
+/// The result of one step through a list.
 pub(super) enum ListStep {
     Image(ListedImage),
     /// A folder or tar to descend into.
     Into(PendingImages),
-    /// An entry that is not an image, or in another shard.
+    /// An entry that is not an image, or belongs to another shard.
     Passed,
-    /// No more.
+    /// The end of the list.
     Over,
-    /// No more, because the rest cannot be read.
+    /// The rest cannot be read: one last row that says so.
     Broken(ListedImage),
-    /// A store failed: the list cannot go on.
+    /// A store failed, so the list cannot continue.
     Failed(DataError),
 }
 
@@ -82,12 +82,12 @@ impl std::fmt::Debug for PendingImages {
 }
 
 impl PendingImages {
-    /// Takes the files of a shard only.
+    /// Restricts the source to the files of a shard.
     pub(super) fn share(&mut self, wanted: FileShard) {
         match self {
             Self::Paths(_, shard) | Self::Lines(_, shard) => *shard = Some(wanted),
             Self::Folder(folder) => folder.shard = Some(wanted),
-            // These were chosen before they were opened.
+            // These were selected when they were opened.
             Self::Remote(_) | Self::Tar { .. } => {}
         }
     }
@@ -124,20 +124,20 @@ impl PendingImages {
     }
 }
 
-/// A path that the user gave: it may lead anywhere.
+/// Opens a path that the user gave, which may lead anywhere.
 fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
     let is_wanted = is_in(shard, path.as_os_str());
     if let Some(url) = CloudUrl::parse(path) {
         return of_url(&url, is_wanted, shard);
     }
     let is_named_like_a_file = has_image_extension(&path.to_string_lossy()) || is_named_like_a_tar(path);
-    // Without a system call: a list may have millions of lines for each of many processes.
+    // Without a system call, because each of many processes may read a list of millions of lines.
     if !is_wanted && is_named_like_a_file {
         return ListStep::Passed;
     }
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
-            // The other shards have passed a folder with the name of a file, so this one takes all of it.
+            // The other shards skipped a folder that is named like a file, so this one takes all of it.
             let shard = if is_named_like_a_file { None } else { shard };
             match fs::canonicalize(path) {
                 Ok(real) => of_folder(real, path.to_owned(), OsString::new(), shard),
@@ -150,7 +150,7 @@ fn of_path(path: &Path, shard: Option<FileShard>) -> ListStep {
     }
 }
 
-/// A URL: one tar, which is in one shard, or several, which are shared out by their names.
+/// Opens a URL: a single tar, which belongs to one shard, or several, which are distributed by name.
 fn of_url(url: &CloudUrl, is_wanted: bool, shard: Option<FileShard>) -> ListStep {
     let is_one = is_named_like_a_tar(Path::new(url.as_str())) && !url.key().contains('{');
     if is_one && !is_wanted {
@@ -162,7 +162,7 @@ fn of_url(url: &CloudUrl, is_wanted: bool, shard: Option<FileShard>) -> ListStep
     }
 }
 
-/// A tar that is fetched first. If that fails, so does the list: rows without predictions would look as if they were done.
+/// Fetches and opens a tar. A failure ends the list: otherwise rows without predictions would look as if they were done.
 fn of_remote(tar: ShardFile) -> ListStep {
     let opened = tar.open().and_then(|file| Ok(TarMembers::new(file)?));
     match opened {
@@ -175,7 +175,7 @@ fn of_line(lines: &mut Box<dyn BufRead + Send>, shard: Option<FileShard>) -> Lis
     let mut line = Vec::new();
     let broken = |problem: String| {
         let name = OsStr::new("the list of paths");
-        // One row says so, not one in every shard.
+        // One row reports this, rather than one per shard.
         if is_in(shard, name) {
             ListStep::Broken(ListedImage::unreadable(name, problem))
         } else {
@@ -214,7 +214,7 @@ impl PendingFolder {
             }
             return of_folder(self.real.clone(), path, relative, self.shard);
         }
-        // Before anything of the file is read: its kind may follow from its first bytes only.
+        // Before reading the file, because its kind may depend on its first bytes.
         if !is_wanted {
             return ListStep::Passed;
         }
@@ -235,7 +235,7 @@ fn is_in(shard: Option<FileShard>, relative: &OsStr) -> bool {
     shard.is_none_or(|shard| shard.has(relative))
 }
 
-/// A row that says why nothing can be read at `path`, in the shard that has the path.
+/// Returns an error row for `path` if this shard contains it.
 fn unreadable_if(is_wanted: bool, path: &Path, problem: &str) -> ListStep {
     if is_wanted {
         ListStep::Image(ListedImage::unreadable(path.as_os_str(), problem.to_owned()))
@@ -244,7 +244,7 @@ fn unreadable_if(is_wanted: bool, path: &Path, problem: &str) -> ListStep {
     }
 }
 
-/// Files and folders in the order of the bytes of the paths below.
+/// Lists a folder in byte order of the paths below it.
 fn of_folder(real: PathBuf, path: PathBuf, relative: OsString, shard: Option<FileShard>) -> ListStep {
     let entries = fs::read_dir(&path).and_then(|entries| {
         let mut found = Vec::new();
@@ -260,7 +260,7 @@ fn of_folder(real: PathBuf, path: PathBuf, relative: OsString, shard: Option<Fil
     });
     match entries {
         Ok(mut entries) => {
-            // The order of whole paths: `a.png` comes before `a/b.png`, because a dot sorts before a slash.
+            // The order of full paths: `a.png` comes before `a/b.png`, because a dot sorts before a slash.
             entries.sort_by_cached_key(|entry| {
                 let mut key = entry.name.as_encoded_bytes().to_vec();
                 key.extend(entry.is_folder.then_some(b'/'));
@@ -270,7 +270,7 @@ fn of_folder(real: PathBuf, path: PathBuf, relative: OsString, shard: Option<Fil
             ListStep::Into(PendingImages::Folder(PendingFolder { real, path, relative, entries, shard }))
         }
         Err(error) => {
-            // The name of the folder itself, if it is the given one.
+            // The folder itself, if the user named it.
             let name = if relative.is_empty() { path.as_os_str() } else { &relative };
             unreadable_if(is_in(shard, name), &path, &error.to_string())
         }
@@ -288,7 +288,7 @@ fn of_file(path: PathBuf) -> ListStep {
     }
 }
 
-/// `child` below `parent`, with a slash on every system.
+/// Joins `child` to `parent`, with a slash on every system.
 fn joined(parent: &OsStr, child: &OsStr) -> OsString {
     let mut path = parent.to_owned();
     if !path.is_empty() {
@@ -317,7 +317,7 @@ fn is_image_file(path: &Path) -> bool {
     path.is_file() && File::open(path).and_then(read).is_ok() && kind(&head).is_image()
 }
 
-/// Whether WebDataset would take the member for an image; hidden members are not images.
+/// Returns whether WebDataset would treat the member as an image; hidden members are not images.
 fn is_image_member(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
     let extension =

@@ -1,4 +1,4 @@
-//! A tar whose members are listed: a local file, or an object that is fetched as a whole.
+//! A tar whose members are listed: a local file, or a remote object that is fetched first.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,7 +11,7 @@ use calmix_formats::error::FormatProblem;
 
 use crate::error::DataError;
 
-/// Where a tar is.
+/// The location of a tar.
 #[derive(Debug, Clone)]
 pub(super) enum ShardFile {
     Local(PathBuf),
@@ -19,7 +19,7 @@ pub(super) enum ShardFile {
 }
 
 impl ShardFile {
-    /// Its path or URL.
+    /// Returns its path or URL.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Self::Local(path) => path.clone(),
@@ -36,7 +36,7 @@ impl ShardFile {
     }
 }
 
-/// The rest of the tars that a URL names.
+/// The tars at a URL that remain to be listed.
 #[derive(Debug)]
 pub(super) struct PendingShards {
     remote: Arc<RemoteFolder>,
@@ -44,7 +44,7 @@ pub(super) struct PendingShards {
 }
 
 impl PendingShards {
-    /// The tars of `url` that are in `shard`.
+    /// Finds the tars at `url` that belong to `shard`.
     pub(super) fn open(url: &CloudUrl, shard: Option<FileShard>) -> Result<Self, DataError> {
         let remote = RemoteFolder::open(url)?;
         let is_wanted = |name: &str| shard.is_none_or(|shard| shard.has(name.as_ref()));
@@ -55,7 +55,7 @@ impl PendingShards {
         Ok(Self { remote, names: names.into_iter() })
     }
 
-    /// The next tar. The one after it is fetched meanwhile.
+    /// Returns the next tar, and starts fetching the one after it.
     pub(super) fn next(&mut self) -> Option<ShardFile> {
         let name = self.names.next()?;
         if let Some(after) = self.names.as_slice().first() {
@@ -65,22 +65,22 @@ impl PendingShards {
     }
 }
 
-/// One of `count` shards of the files of a list. The hash of its relative path puts a file into a shard, so that the shards
-/// depend neither on the order of the files nor on the place of the folder, and a process passes the files of the
-/// others without opening them. A `.tar` is one file: all its images are in one shard.
+/// One of `count` shards of the files of a list. A file is assigned to a shard by the hash of its relative path, so the
+/// assignment depends neither on the order of the files nor on the location of the folder, and a process skips the files of
+/// other shards without opening them. A `.tar` counts as one file: all its images are in one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileShard {
-    /// From 0 to `count` − 1.
+    /// The shard, from 0 to `count` − 1.
     pub index: u64,
     /// The number of shards.
     pub count: u64,
 }
 
 impl FileShard {
-    /// Whether the file of this path is in the shard.
+    /// Returns whether the file with this path is in the shard.
     pub fn has(self, relative: &OsStr) -> bool {
         let hash = blake3::hash(relative.as_encoded_bytes());
-        // The first bytes of a hash are as good as all of them.
+        // A prefix of the hash is as uniform as the whole.
         let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
         u64::from_be_bytes([a, b, c, d, e, f, g, h]).checked_rem(self.count) == Some(self.index)
     }

@@ -1,13 +1,14 @@
-//! The batch of one training step, and batches whose memory the loader reuses.
+//! The batch of one training step, and the pool that reuses the memory of batches.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::corrupt::SkippedSample;
 
-/// One step's samples: pixels are u8, row by row of the batch, each R, G, B from the top left (NHWC).
+/// The samples of one step: u8 pixels, row by row of the batch, each R, G, B from the top left (NHWC).
 ///
-/// If a process runs several micro-batches of a step, their rows follow each other in the order of [`Training::micro_batches`].
+/// If a process runs several micro-batches per step, their rows follow each other in the order of
+/// [`Training::micro_batches`].
 ///
 /// [`Training::micro_batches`]: super::Training::micro_batches
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +26,7 @@ pub struct TrainBatch {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelledViews {
     pub ids: Vec<u64>,
-    /// The epoch of each visit; with the id, it determines the view.
+    /// The epoch of each visit, which determines the view together with the id.
     pub epochs: Vec<u64>,
     /// Their classes.
     pub labels: Vec<u32>,
@@ -37,9 +38,9 @@ pub struct LabelledViews {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnlabelledViews {
     pub ids: Vec<u64>,
-    /// The epoch of each visit; with the id, it determines the views.
+    /// The epoch of each visit, which determines the views together with the id.
     pub epochs: Vec<u64>,
-    /// The slot of each within its micro-batch ([`Membership`](calmix_core::order::Membership)).
+    /// The slot of each sample within its micro-batch ([`Membership`](calmix_core::order::Membership)).
     pub slots: Vec<u64>,
     /// Their weak views.
     pub weak: Vec<u8>,
@@ -49,7 +50,7 @@ pub struct UnlabelledViews {
 
 /// A delivered batch; dropping it returns its memory to the loader.
 ///
-/// A consumer may hold many batches: that takes their memory and never blocks the loader.
+/// A consumer may hold any number of batches without blocking the loader.
 #[derive(Debug)]
 pub struct PooledBatch<B: Default> {
     batch: B,
@@ -61,7 +62,7 @@ impl<B: Default> PooledBatch<B> {
         Self { batch, free }
     }
 
-    /// Takes the batch; its memory does not return to the loader.
+    /// Takes the batch out; its memory does not return to the loader.
     pub fn into_inner(mut self) -> B {
         std::mem::take(&mut self.batch)
     }
@@ -87,7 +88,7 @@ impl<B: Default> Drop for PooledBatch<B> {
     }
 }
 
-/// Returned batches whose memory is reused.
+/// Returned batches, whose memory is reused.
 #[derive(Debug)]
 pub(super) struct BatchPool<B> {
     batches: Mutex<Vec<B>>,

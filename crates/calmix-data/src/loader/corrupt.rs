@@ -6,41 +6,40 @@ use calmix_formats::error::FormatProblem;
 
 use crate::error::DataError;
 
-/// What to do about a corrupt sample: one whose bytes, as they were prepared, cannot be decoded.
+/// The policy for corrupt samples, whose prepared bytes cannot be decoded.
 ///
-/// A file that cannot be read at all, or that has changed since, is not a corrupt sample and always stops the loader: a run
-/// that skipped it could not be reproduced from its recipe and dataset.
+/// A file that is unreadable or has changed is not a corrupt sample and always stops the loader: a run that skipped it could
+/// not be reproduced from its recipe and dataset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnCorrupt {
-    /// Another sample takes its place, and it is counted.
+    /// Replaces the sample by another, and counts it.
     ///
-    /// In training that is the sample at the same position of the next epoch (or the one after, if that is
-    /// corrupt too), in the views of that visit: a rule that depends on the position alone. An unlabelled
-    /// sample is thus replaced by one of its own micro-batch. In evaluation nothing takes its place; the batch is
-    /// shorter.
+    /// In training, the replacement is the sample at the same position of the next epoch (or a later one, if that is corrupt
+    /// too), in the views of that visit, so it depends on the position alone. An unlabelled sample is thus replaced by one
+    /// of its own micro-batch. In evaluation there is no replacement; the batch is shorter.
     Skip {
-        /// The largest share of the samples read that may be corrupt. It is taken of at least 10,000 samples,
-        /// so that a single corrupt one early in a run does not end it.
+        /// The largest share of corrupt samples among those read, of which at least 10,000 are assumed, so that a single
+        /// corrupt sample early in a run does not end it.
         share: f64,
     },
-    /// The loader stops with an error that names the sample.
+    /// Stops with an error that names the sample.
     Stop,
 }
 
 impl Default for OnCorrupt {
-    /// One in a thousand may be skipped.
+    /// Allows one corrupt sample in a thousand.
     fn default() -> Self {
         Self::Skip { share: 0.001 }
     }
 }
 
-/// The share is taken of at least this many samples.
+/// The share is relative to at least this many samples.
 const MIN_SEEN: u64 = 10_000;
 
-/// How many samples were read, and how many of them were corrupt.
+/// The number of samples read, and of corrupt ones among them.
 ///
-/// The tally decides only whether a run stops, never the bytes of a batch. A run that is resumed with its last tally
-/// stops at the same step as an uninterrupted run.
+/// The tally only decides whether a run stops, never the bytes of a batch. A run resumed with its last tally stops at the
+/// same step as an uninterrupted run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Samples read, with repetition.
@@ -52,7 +51,7 @@ pub struct Tally {
 /// A corrupt sample that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedSample {
-    /// The row it would have had: labelled rows come first, unlabelled ones after them.
+    /// The row that it would have had; labelled rows come before unlabelled ones.
     pub row: usize,
     pub id: u64,
     /// What is wrong with it.
@@ -60,7 +59,7 @@ pub struct SkippedSample {
 }
 
 impl Tally {
-    /// Counts the samples of a step, of which some were skipped.
+    /// Adds the counts of a step.
     ///
     /// # Errors
     /// If more samples are corrupt than `corrupt` allows.
@@ -88,7 +87,7 @@ impl Tally {
     }
 }
 
-/// Whether the error is caused by the sample's bytes as they were prepared.
+/// Returns whether the error is caused by the prepared bytes of the sample.
 pub(super) fn is_corrupt(error: &DataError) -> bool {
     match error.problem() {
         Some(FormatProblem::Format(_) | FormatProblem::Limit(_)) => true,

@@ -1,4 +1,4 @@
-//! The loader for evaluation: every sample once, in order, without augmentation.
+//! The evaluation loader: every sample once, in order, without augmentation.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Warn, Workers};
 use crate::augment::Scratch;
 use crate::error::DataError;
 
-/// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
+/// An evaluation batch: ids, labels if any, and views without randomness (u8, NHWC).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EvalBatch {
     pub ids: Vec<u64>,
@@ -53,14 +53,14 @@ impl EvalLoader {
         Ok(Self { pool: WorkerPool::start(job, workers, Tally::default())?, bytes })
     }
 
-    /// As [`Loader::warning`](super::Loader::warning).
+    /// Sets the callback for warnings, as [`Loader::warning`](super::Loader::warning) does.
     #[must_use]
     pub fn warning(self, warn: Warn) -> Self {
         self.pool.set_warn(warn);
         self
     }
 
-    /// As [`Loader::next_unless`](super::Loader::next_unless).
+    /// Returns the next batch, as [`Loader::next_unless`](super::Loader::next_unless) does.
     pub fn next_unless(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
@@ -158,7 +158,7 @@ impl Job for EvalJob {
         current: &AtomicU64,
         pixels: &mut [u8],
     ) -> Result<Self::Made, DataError> {
-        // A row is below the number of samples that are left.
+        // A row is below the number of remaining samples.
         let id = self.ids.id(step * self.batch + row as u64).unwrap_or_default();
         current.store(id, Ordering::Relaxed);
         match self.make_views(id, scratch, pixels) {

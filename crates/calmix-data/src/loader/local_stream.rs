@@ -1,4 +1,4 @@
-//! The rows of one stream that a process makes.
+//! The rows of one stream that this process makes.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use super::sample_ids::SampleIds;
 use super::streams::{FileBlocks, SampleStream, Training};
 use crate::error::DataError;
 
-/// How many replacements of a corrupt sample are tried. At one corrupt sample in ten, all fail once in 10⁸.
+/// The maximum number of replacements of a corrupt sample. If one sample in ten is corrupt, all fail once in 10⁸.
 pub(super) const REPLACEMENTS: u64 = 8;
 
 /// One stream, restricted to the micro-batches of this process.
@@ -21,22 +21,22 @@ pub(super) struct LocalStream {
     pub(super) view_seed: Seed,
     ids: SampleIds,
     members: Members,
-    /// One for each micro-batch that this process runs.
+    /// One source per micro-batch of this process.
     sources: Vec<MicroBatchSource>,
-    /// Rows that a micro-batch takes in a step.
+    /// Rows per micro-batch and step.
     each: usize,
 }
 
-/// Where a micro-batch takes its rows from.
+/// The source of a micro-batch's rows.
 struct MicroBatchSource {
     /// The number of the micro-batch.
     micro_batch: u64,
     order: RowOrder,
-    /// Rows that a step takes from the order.
+    /// Rows per step in the order, over all micro-batches that share it.
     rows: u64,
-    /// Which of them is the first of the micro-batch.
+    /// The offset of this micro-batch within these rows.
     first: u64,
-    /// The end of the last block whose successor was fetched ahead of time.
+    /// The end of the last block whose successor was prefetched.
     prefetched_until: AtomicU64,
 }
 
@@ -45,13 +45,13 @@ impl MicroBatchSource {
         Self { micro_batch, order, rows, first, prefetched_until: AtomicU64::new(0) }
     }
 
-    /// The position in the order of a row of a step. After 2⁶⁴ positions the order begins again.
+    /// Returns the position of a row of a step in the order, which wraps around after 2⁶⁴ positions.
     fn position(&self, step: u64, row: u64) -> u64 {
         step.wrapping_mul(self.rows).wrapping_add(self.first).wrapping_add(row)
     }
 }
 
-/// A sample that may fill a row.
+/// A candidate sample for a row.
 pub(super) struct RowCandidate {
     pub(super) id: u64,
     /// The epoch of the visit.
@@ -125,18 +125,18 @@ impl LocalStream {
         Ok(local_stream)
     }
 
-    /// Rows of a step that this process makes.
+    /// Returns the number of rows per step of this process.
     pub(super) fn rows(&self) -> usize {
         self.sources.len() * self.each
     }
 
-    /// What a worker keeps of each micro-batch.
+    /// Makes the state that a worker keeps for each micro-batch.
     pub(super) fn cursors(&self) -> Vec<RowCursor> {
         self.sources.iter().map(|source| source.order.cursor()).collect()
     }
 
-    /// Samples that may fill a row of this process: first the one at the row's position, then those at the same
-    /// position of later epochs. All belong to the micro-batch of the row.
+    /// Iterates over the candidates for a row: the sample at the row's position, then those at the same position of later
+    /// epochs. All belong to the micro-batch of the row.
     pub(super) fn candidates(
         &self,
         step: u64,
@@ -157,8 +157,8 @@ impl LocalStream {
         })
     }
 
-    /// One sample of each file that will be needed soon, if `step` is the first that needs a block: those of the block, if it
-    /// is the first one, and those of the next block.
+    /// Returns one sample per file to prefetch, if `step` is the first to read from its block: the files of the next block,
+    /// and those of this block if nothing was prefetched yet.
     pub(super) fn prefetch_ids(&self, step: u64) -> Vec<u64> {
         let mut ids = Vec::new();
         for source in &self.sources {
@@ -169,7 +169,7 @@ impl LocalStream {
             if before == block.positions.end {
                 continue;
             }
-            // A stream that begins or is resumed here has fetched nothing ahead yet.
+            // A new or resumed stream has not prefetched anything yet.
             let is_first = before == 0;
             let next = cursor.block(block.positions.end).map(|next| next.first_slots).unwrap_or_default();
             let soon = block.first_slots.into_iter().filter(|_| is_first).chain(next);
@@ -180,7 +180,7 @@ impl LocalStream {
 
     fn id(&self, micro_batch: u64, slot: u64) -> u64 {
         let index = self.members.sample(micro_batch, slot);
-        // A slot is below the length that the order was made for.
+        // A slot is below the length of the order.
         index.and_then(|index| self.ids.id(index)).unwrap_or_default()
     }
 }

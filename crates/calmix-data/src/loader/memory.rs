@@ -9,10 +9,10 @@ use calmix_formats::image::Image;
 use super::views::ImageSource;
 use crate::error::DataError;
 
-/// Keeps decoded images in memory, up to a limit; what does not fit is decoded every time.
+/// Keeps decoded images in memory up to a limit; images beyond it are decoded every time.
 ///
-/// For small images: CIFAR-10 takes 184 MB. Which images are cached depends on the timing of the workers; the
-/// images themselves do not.
+/// Suited to small images: CIFAR-10 takes 184 MB. Which images are cached depends on the timing of the workers, but not
+/// their content.
 #[derive(Debug)]
 pub struct InMemory<P> {
     source: P,
@@ -21,14 +21,14 @@ pub struct InMemory<P> {
     kept: [RwLock<BTreeMap<u64, Image>>; LOCKS],
 }
 
-/// One lock per group of ids, so that workers seldom wait for each other.
+/// The number of locks, one per group of ids, so that workers seldom wait for each other.
 const LOCKS: usize = 64;
 
-/// Bytes that the map and the image take beside the pixels, approximately.
+/// Approximate overhead of an image in the map, in bytes.
 const OVERHEAD: u64 = 64;
 
 impl<P: ImageSource> InMemory<P> {
-    /// Caches up to `limit` bytes of the images of `source`.
+    /// Makes a cache of at most `limit` bytes for the images of `source`.
     pub fn new(source: P, limit: u64) -> Self {
         Self { source, limit, used: AtomicU64::new(0), kept: std::array::from_fn(|_| RwLock::default()) }
     }
@@ -41,7 +41,7 @@ impl<P: ImageSource> InMemory<P> {
         }
         let mut map = self.map(id).write().unwrap_or_else(PoisonError::into_inner);
         if map.insert(id, image.clone()).is_some() {
-            // Another worker cached the same image meanwhile.
+            // Another worker has cached the same image meanwhile.
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }

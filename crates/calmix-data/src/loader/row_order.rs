@@ -1,18 +1,18 @@
-//! The order in which a micro-batch takes its rows: over single samples, or by block of files.
+//! The order in which a micro-batch takes its rows: over single samples, or over blocks of files.
 
 use calmix_core::order::{Block, BlockCursor, BlockMembership, BlockOrder, Cursor, Membership, Order, Visit};
 
-/// Which samples the micro-batches of a stream have.
+/// The samples of the micro-batches of a stream.
 #[derive(Debug)]
 pub(super) enum Members {
-    /// All of them: the labelled stream, whose micro-batches take their rows from one order.
+    /// Every micro-batch has all samples: the labelled stream, whose micro-batches share one order.
     Shared,
     Samples(Membership),
     Blocks(BlockMembership),
 }
 
 impl Members {
-    /// The index in the stream of the sample in a slot of a micro-batch.
+    /// Returns the index in the stream of the sample in a slot of a micro-batch.
     pub(super) fn sample(&self, micro_batch: u64, slot: u64) -> Option<u64> {
         match self {
             Self::Shared => Some(slot),
@@ -52,7 +52,7 @@ impl RowOrder {
     }
 }
 
-/// What a worker keeps of a micro-batch: its current epoch, or its current block.
+/// The state that a worker keeps for a micro-batch: its current epoch or block.
 #[derive(Debug, Clone)]
 pub(super) enum RowCursor {
     Samples(Cursor),
@@ -67,7 +67,7 @@ impl RowCursor {
         }
     }
 
-    /// The block at a position; `None` if the order has no blocks.
+    /// Returns the block at a position; `None` if the order has no blocks.
     pub(super) fn block(&mut self, position: u64) -> Option<Block> {
         match self {
             Self::Samples(_) => None,

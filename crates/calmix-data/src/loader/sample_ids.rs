@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::split::UnlabelledSet;
 
-/// The ids of a stream, in a fixed order: a whole subset, or those that a split chose.
+/// The ids of a stream in a fixed order: a whole subset, or a selection by a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SampleIds {
-    /// Consecutive ids; takes no memory.
+    /// Consecutive ids, which take no memory.
     Range(Range<u64>),
-    /// Any ids: those that keep their labels.
+    /// Any ids, such as those that keep their labels.
     List(Arc<[u64]>),
     /// Ranges with holes: the unlabelled set of a split.
     Unlabelled(UnlabelledSet),
@@ -41,7 +41,6 @@ impl From<UnlabelledSet> for SampleIds {
 }
 
 impl SampleIds {
-    /// The number of ids.
     pub fn len(&self) -> u64 {
         match self {
             Self::Range(ids) => ids.end.saturating_sub(ids.start),
@@ -50,12 +49,11 @@ impl SampleIds {
         }
     }
 
-    /// Whether the stream has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ids at a range of indices, as far as they exist. Takes memory only where the ids are not consecutive.
+    /// Returns the existing ids at a range of indices. Only non-consecutive ids take memory.
     #[must_use]
     pub fn slice(&self, indices: Range<u64>) -> Self {
         match self {
@@ -67,7 +65,7 @@ impl SampleIds {
         }
     }
 
-    /// The id at `index`; `None` beyond the last.
+    /// Returns the id at `index`; `None` beyond the end.
     pub fn id(&self, index: u64) -> Option<u64> {
         match self {
             Self::Range(ids) => (index < self.len()).then(|| ids.start + index),

@@ -1,4 +1,4 @@
-//! What a training run reads: its streams of samples, and the files of a stream that is in an order by block.
+//! The input of a training run: its streams of samples, and the files of a stream that is shuffled in blocks.
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -12,39 +12,39 @@ use super::sample_ids::SampleIds;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
+/// The input of a training run. Together with the dataset and the transform, it determines every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Training {
     /// The seed of the run.
     pub seed: Seed,
-    /// The steps to deliver: from zero, or from where a run is resumed.
+    /// The steps to deliver: from zero, or from the step of a resumed run.
     pub steps: Range<u64>,
-    /// How a step is divided into micro-batches.
+    /// The division of a step into micro-batches.
     pub micro_batching: MicroBatching,
     /// The micro-batches that this process runs.
     pub micro_batches: Vec<MicroBatch>,
     pub labelled: SampleStream,
-    /// The unlabelled stream; nothing for plain supervision.
+    /// The unlabelled stream; empty for supervised training.
     pub unlabelled: SampleStream,
-    /// The files of the unlabelled stream, if it is in an order by block; `None` for an order over all its samples.
+    /// The files of the unlabelled stream if it is shuffled in blocks; `None` to shuffle all its samples.
     pub blocks: Option<FileBlocks>,
-    /// What to do about corrupt samples.
+    /// The policy for corrupt samples.
     pub corrupt: OnCorrupt,
-    /// Zero, or the last tally of a resumed run.
+    /// The initial tally: zero, or the last one of a resumed run.
     pub tally: Tally,
 }
 
-/// The samples of a stream, and how many of them a group takes in a step.
+/// The samples of a stream, and its batch size per group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SampleStream {
     /// The ids of the samples.
     pub ids: SampleIds,
-    /// Rows that a group takes in a step.
+    /// Rows per group and step.
     pub batch: u32,
 }
 
 impl Training {
-    /// A run without rows, on one process; set `labelled` and `unlabelled` next.
+    /// Makes a run without rows on one process; set `labelled` and `unlabelled` next.
     pub fn new(seed: Seed, steps: Range<u64>) -> Self {
         let micro_batching = MicroBatching::default();
         Self {
@@ -61,20 +61,17 @@ impl Training {
     }
 }
 
-/// How many samples of a stream each file has, and how many files are shuffled together.
+/// The number of samples per file, and the number of files that are shuffled together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBlocks {
     /// The number of samples of each file, in the order of the stream.
     pub lengths: Arc<[u64]>,
-    /// Files of a block.
+    /// The number of files per block.
     pub files: NonZeroU64,
 }
 
 impl FileBlocks {
-    /// Finds the files of a stream whose ids ascend, by a search for the end of each.
-    ///
-    /// # Errors
-    /// If the table of the dataset cannot be read.
+    /// Finds the files of a stream with ascending ids, by searching for the end of each.
     pub fn find(dataset: &Dataset, ids: &SampleIds, files: NonZeroU64) -> Result<Self, DataError> {
         let part_at = |index: u64| -> Result<u32, DataError> {
             // Every index below the length has an id.
@@ -86,7 +83,7 @@ impl FileBlocks {
             let part = part_at(begin)?;
             let mut inside = begin;
             let mut step = 1;
-            // First ever larger steps, then halves of them: files are short beside the stream.
+            // First increasing steps, then decreasing ones, because files are short compared with the stream.
             while inside + step < ids.len() && part_at(inside + step)? == part {
                 inside += step;
                 step *= 2;

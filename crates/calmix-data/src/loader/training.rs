@@ -16,10 +16,9 @@ use super::worker_pool::{Job, check_size};
 use crate::augment::Scratch;
 use crate::error::DataError;
 
-/// The seed of the views of labelled rows; unlabelled rows take the seed of the run.
+/// Returns the seed of the views of labelled rows; unlabelled rows use the seed of the run.
 ///
-/// A sample may be in both streams. Its views are then drawn independently, also where both visit it at the same
-/// epoch.
+/// A sample may be in both streams. Its views are then independent, even if both streams visit it in the same epoch.
 pub fn labelled_view_seed(seed: Seed) -> Seed {
     seed.child(Domain::LabelledOrder as u64)
 }
@@ -32,14 +31,15 @@ pub(super) struct TrainingJob {
     corrupt: OnCorrupt,
 }
 
-/// A finished row, except its pixels.
+/// A finished row without its pixels.
 pub(super) struct MadeRow {
     candidate: RowCandidate,
     label: u32,
     skipped: Vec<(u64, String)>,
 }
 
-/// What a worker keeps from row to row: the current epochs of both streams' micro-batches, and the transform's buffers.
+/// The state that a worker keeps between rows: the current epochs of both streams' micro-batches, and the buffers of the
+/// transform.
 pub(super) struct TrainWorkerState {
     labelled: Vec<RowCursor>,
     unlabelled: Vec<RowCursor>,
@@ -171,7 +171,7 @@ impl Job for TrainingJob {
         }
         let skipped = made.skipped.into_iter().map(|(id, problem)| SkippedSample { row, id, problem });
         batch.skipped.extend(skipped);
-        // Rows arrive in any order. The sort is stable, so the skipped samples of a row stay in their order.
+        // Rows arrive in any order. The sort is stable, so the skipped samples of a row keep their order.
         batch.skipped.sort_by_key(|skipped| skipped.row);
     }
     fn count(&self, batch: &TrainBatch, tally: &mut Tally) -> Result<usize, DataError> {

@@ -1,4 +1,4 @@
-//! Where the rows of a batch come from: images that are augmented, or a table of features.
+//! The sources of a batch's rows: augmented images, or several views for feature extraction.
 
 use std::sync::Arc;
 
@@ -12,26 +12,17 @@ use crate::error::DataError;
 /// A source of decoded images: a prepared [`Dataset`], or [memory](super::InMemory).
 pub trait ImageSource: Send + Sync {
     /// Decodes a sample; the same id always gives the same image.
-    ///
-    /// # Errors
-    /// If the sample cannot be read or decoded.
     fn image(&self, id: u64) -> Result<Image, DataError>;
 
-    /// A sample's class; `None` if it is unlabelled.
-    ///
-    /// # Errors
-    /// If the label cannot be read.
+    /// Returns the class of a sample; `None` if it is unlabelled.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
 
-    /// The name of a sample for the user.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Returns the name of a sample for the user.
     fn name(&self, id: u64) -> Result<String, DataError> {
         Ok(format!("sample {id}"))
     }
 
-    /// Starts to fetch the files of these samples, which will be needed soon.
+    /// Starts fetching the files of these samples, which will be needed soon.
     fn prefetch(&self, _ids: &[u64]) {}
 }
 
@@ -53,7 +44,7 @@ impl ImageSource for Dataset {
     }
 }
 
-/// A source that is shared.
+/// A shared source.
 impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
     fn image(&self, id: u64) -> Result<Image, DataError> {
         (**self).image(id)
@@ -72,7 +63,7 @@ impl<S: ImageSource + ?Sized> ImageSource for Arc<S> {
     }
 }
 
-/// The key of a view: it determines everything random about it.
+/// The key of a view, which determines its randomness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewKey {
     /// The seed of the views.
@@ -82,18 +73,18 @@ pub struct ViewKey {
     pub id: u64,
 }
 
-/// Makes the rows of a batch: pixels of augmented images ([`ImageViews`]), or of the several views whose features are made
+/// Makes the rows of a batch: augmented images ([`ImageViews`]), or the views for feature extraction
 /// ([`ViewPixels`](crate::features::ViewPixels)).
 ///
-/// A view is `bytes()` bytes and a pure function of its arguments; `scratch` never changes it.
+/// A view has `bytes()` bytes and is a pure function of its arguments; `scratch` never affects it.
 pub trait Views: Send + Sync {
-    /// Returns the bytes of a view.
+    /// Returns the number of bytes of a view.
     fn bytes(&self) -> usize;
 
-    /// Returns a sample's class; `None` if it is unlabelled.
+    /// Returns the class of a sample; `None` if it is unlabelled.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
 
-    /// Makes the weak view of a sample, and the strong one if there is a buffer for it.
+    /// Makes the weak view of a sample, and the strong one if `strong` is given.
     fn training(
         &self,
         key: ViewKey,
@@ -105,7 +96,7 @@ pub trait Views: Send + Sync {
     /// Makes the view for evaluation, without randomness.
     fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataError>;
 
-    /// Starts to fetch the files of these samples, which will be needed soon.
+    /// Starts fetching the files of these samples, which will be needed soon.
     fn prefetch(&self, _ids: &[u64]) {}
 }
 
@@ -116,7 +107,7 @@ pub struct ImageViews {
 }
 
 impl ImageViews {
-    /// Returns the views that `augment` makes of the images of `source`.
+    /// Makes views of the images of `source` with `augment`.
     pub fn new(source: Arc<dyn ImageSource>, augment: Arc<Augment>) -> Arc<Self> {
         Arc::new(Self { source, augment })
     }
@@ -159,7 +150,7 @@ pub(crate) fn image(source: &dyn ImageSource, id: u64) -> Result<Image, DataErro
     source.image(id).map_err(|error| DataError::Sample { id, error: Box::new(error) })
 }
 
-/// Returns the error of a sample that can be read, but has no such view.
+/// Returns the error for a sample that can be read but has no such view.
 pub(crate) fn no_view(id: u64) -> impl Fn(DataError) -> DataError {
     move |error| DataError::View { id, problem: error.into() }
 }

@@ -1,7 +1,7 @@
-//! Worker threads that make batches, and the state they share.
+//! Worker threads that make batches, and their shared state.
 //!
-//! A slot holds a batch in progress. A worker claims a few rows of the newest slot, makes them in its own buffer, and
-//! copies them into the batch under the slot's lock. The pool delivers the first slot once it is complete.
+//! A slot holds a batch in progress. A worker claims a few rows of the newest slot, makes them in its own buffer and copies
+//! them into the batch under the slot's lock. The pool delivers the first slot when it is complete.
 
 #[cfg(all(test, shuttle))]
 mod interleavings;
@@ -24,23 +24,23 @@ use crate::outage::{Outage, SILENCE, Warn};
 use state::{PoolState, Task};
 use threads::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 
-/// How batches are made. Each row is a pure function of the step and the row number.
+/// The work of the pool: making batches. Each row is a pure function of the step and the row number.
 pub(super) trait Job: Send + Sync + 'static {
-    /// The batch that is delivered.
+    /// The batch to deliver.
     type Batch: Default + Send + 'static;
-    /// A finished row, except its pixels.
+    /// A finished row without its pixels.
     type Made;
-    /// What a worker keeps from row to row.
+    /// The state that a worker keeps between rows.
     type WorkerState: Send + 'static;
 
     fn steps(&self) -> Range<u64>;
     fn rows(&self, step: u64) -> usize;
-    /// The most bytes that the views of one row take.
+    /// Returns the maximum number of bytes of a row's views.
     fn bytes(&self) -> usize;
     fn worker_state(&self) -> Self::WorkerState;
     /// Prepares `batch`, which may hold an earlier step, for the rows of `step`.
     fn open(&self, step: u64, batch: &mut Self::Batch);
-    /// Makes the row at `(step, row)`; stores the id of the sample it is working on in `current`.
+    /// Makes the row at `(step, row)`; stores the id of the current sample in `current`.
     fn make(
         &self,
         place: (u64, usize),
@@ -49,37 +49,37 @@ pub(super) trait Job: Send + Sync + 'static {
         pixels: &mut [u8],
     ) -> Result<Self::Made, DataError>;
     fn store(&self, row: usize, made: Self::Made, pixels: &[u8], batch: &mut Self::Batch);
-    /// Adds a complete batch to the tally, and returns the number of its images.
+    /// Adds a complete batch to the tally, and returns its number of images.
     fn count(&self, batch: &Self::Batch, tally: &mut Tally) -> Result<usize, DataError>;
 }
 
-/// Rows that a worker claims at a time: enough that locking costs little, few enough that all workers share a batch.
+/// Rows that a worker claims at a time: enough to keep locking cheap, few enough to share a batch among all workers.
 const MAX_CLAIMED_ROWS: usize = 8;
 
-/// Bytes of a worker's own buffer, unless one row has more: of large rows it claims fewer.
+/// The size of a worker's buffer, in bytes, unless a single row is larger: of large rows it claims fewer.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// How many rows of this length in bytes a worker claims at a time.
+/// Returns the number of rows of this length in bytes that a worker claims at a time.
 fn rows_at_once(bytes: usize) -> usize {
     (BUFFER_BYTES / bytes.max(1)).clamp(1, MAX_CLAIMED_ROWS)
 }
 
-/// The largest batch that is accepted: 64 GiB.
+/// The maximum size of a batch: 64 GiB.
 const MAX_BATCH_BYTES: u128 = 1 << 36;
 
-/// Checks that a batch of `rows` rows, and a worker's buffer, stay below the limit.
+/// Checks that a batch of `rows` rows and the buffer of a worker stay below the limit.
 pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), DataError> {
     let fits = u128::from(rows.max(MAX_CLAIMED_ROWS as u64)) * bytes as u128 <= MAX_BATCH_BYTES;
     fits.then_some(()).ok_or(DataError::TooLarge { rows, bytes })
 }
 
-/// How often a waiting consumer checks for a request to stop.
+/// The interval at which a waiting consumer checks for a stop request.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long the drop of a pool waits for workers to finish their samples: one that hangs is left behind.
+/// How long dropping a pool waits for workers to finish their samples; one that hangs is left behind.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The worker is not working on any sample.
+/// Marks a worker that is not working on any sample.
 const IDLE: u64 = u64::MAX;
 
 pub(super) struct WorkerPool<J: Job> {
@@ -95,14 +95,14 @@ pub(super) struct WorkerPool<J: Job> {
 struct PoolShared<J: Job> {
     job: J,
     state: Mutex<PoolState<J::Batch>>,
-    /// A slot was freed, or the pool was stopped.
+    /// Notified when a slot was freed or the pool was stopped.
     work: Condvar,
-    /// Rows were finished, or a worker ended.
+    /// Notified when rows were finished or a worker ended.
     done: Condvar,
     stopped: AtomicBool,
-    /// Rows made since the start, by which the consumer distinguishes slow workers from stuck ones.
+    /// Rows made since the start, which distinguish slow workers from stuck ones.
     made: AtomicU64,
-    /// The sample that each worker is working on, or [`IDLE`].
+    /// The current sample of each worker, or [`IDLE`].
     current: Vec<AtomicU64>,
     outage: Outage,
     free: Arc<BatchPool<J::Batch>>,
@@ -127,8 +127,8 @@ impl<J: Job> WorkerPool<J> {
             made: AtomicU64::new(0),
             current: (0..threads).map(|_| AtomicU64::new(IDLE)).collect(),
             outage: Outage::default(),
-            // All slots, and the batch that the consumer holds: a consumer that is faster than the workers returns
-            // every batch before the next slot is opened.
+            // All slots, plus the batch that the consumer holds: a consumer that is faster than the workers returns every
+            // batch before the next slot is opened.
             free: Arc::new(BatchPool::new(prefetch.saturating_add(1))),
         });
         let mut pool = Self {
@@ -164,7 +164,7 @@ impl<J: Job> WorkerPool<J> {
         self.shared.outage.set_warn(warn);
     }
 
-    /// The next batch, unless `stop` returns true before; `None` after the last one and after an error.
+    /// Returns the next batch, unless `stop` returns true first; `None` after the last one and after an error.
     pub(super) fn next(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
@@ -224,7 +224,7 @@ impl<J: Job> WorkerPool<J> {
         }
     }
 
-    /// Stops the workers; unfinished batches are discarded.
+    /// Stops the workers and discards unfinished batches.
     fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         self.shared.state().stopped = true;
@@ -244,18 +244,18 @@ impl<J: Job> Drop for WorkerPool<J> {
     fn drop(&mut self) {
         self.stop();
         let state = self.shared.state();
-        // A thread cannot be ended from outside: if one hangs, all are detached instead of waited for.
+        // A thread cannot be killed from outside: if one hangs, all are detached.
         let patience = if state.stalled { Duration::ZERO } else { self.patience.min(SHUTDOWN_TIMEOUT) };
         let gone = self.shared.done.wait_timeout_while(state, patience, |state| state.working > 0);
         let all_gone = gone.unwrap_or_else(PoisonError::into_inner).0.working == 0;
         for thread in self.threads.drain(..).filter(|_| all_gone) {
-            // A panic was already caught and turned into an error where it happened.
+            // A panic was already turned into an error where it happened.
             let _ = thread.join();
         }
     }
 }
 
-/// Signals the end of a worker to the consumer, also after a panic.
+/// Notifies the consumer when a worker ends, even by a panic.
 struct WorkerGuard<'a, J: Job>(&'a PoolShared<J>);
 
 impl<J: Job> Drop for WorkerGuard<'_, J> {
@@ -267,7 +267,7 @@ impl<J: Job> Drop for WorkerGuard<'_, J> {
 
 impl<J: Job> PoolShared<J> {
     fn state(&self) -> MutexGuard<'_, PoolState<J::Batch>> {
-        // Nothing that can panic runs under this lock.
+        // Code under this lock cannot panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -286,14 +286,14 @@ impl<J: Job> PoolShared<J> {
             let mut row = task.rows.start;
             let work = AssertUnwindSafe(|| self.make(&task, &mut row, &mut local, current, &mut pixels));
             let outcome = catch_unwind(work).unwrap_or_else(|panic| {
-                // The panic may have left the state half changed: it is not used again.
+                // The panic may have left the state inconsistent, so it is discarded.
                 local = self.job.worker_state();
                 let id = current.load(Ordering::Relaxed);
                 Err(DataError::panicked(id, panic.as_ref()))
             });
             current.store(IDLE, Ordering::Relaxed);
             let Task { step, rows, batch } = task;
-            // Dropped before the rows are counted: `complete` needs the only reference to the batch.
+            // Dropped before the rows are reported: `complete` needs the only reference to the batch.
             drop(batch);
             self.state().report(step, &rows, outcome.map_err(|error| (row, error)));
             self.done.notify_all();
@@ -322,7 +322,7 @@ impl<J: Job> PoolShared<J> {
         }
     }
 
-    /// Makes a row. Waits for storage that is temporarily unavailable; the row does not depend on the wait.
+    /// Makes a row. Waits for temporarily unavailable storage, which does not affect the row.
     fn make_row(
         &self,
         place: (u64, usize),

@@ -3,19 +3,20 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Settings of the worker pool. They never change the bytes of a batch.
+/// Settings of the worker pool. They do not affect the bytes of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workers {
-    /// Worker threads.
+    /// The number of worker threads.
     pub threads: NonZeroUsize,
-    /// How many batches may be in progress or waiting.
+    /// The maximum number of batches in progress or waiting.
     pub prefetch: NonZeroUsize,
-    /// How long the loader waits for a worker to finish a row before it gives up ([`DataError::Stalled`](crate::error::DataError::Stalled)).
+    /// How long the loader waits for a finished row before it gives up
+    /// ([`DataError::Stalled`](crate::error::DataError::Stalled)).
     pub patience: Duration,
 }
 
 impl Default for Workers {
-    /// One thread per processor, two prefetched batches, a timeout of two minutes: longer than workers wait for
+    /// One thread per processor, two prefetched batches, and a timeout of two minutes, which is longer than workers wait for
     /// unavailable storage.
     fn default() -> Self {
         Self {

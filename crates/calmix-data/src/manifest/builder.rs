@@ -1,5 +1,4 @@
-//! Writes a prepared dataset while a source is scanned: in one pass, in constant memory, visible only when
-//! complete.
+//! Writes a prepared dataset while a source is scanned: in one pass, in constant memory, and visible only when complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,7 +16,7 @@ use crate::error::DataError;
 
 use super::table_file::{GroupTable, TableFile};
 
-/// The prefix of the scratch folder in which a dataset is being prepared.
+/// The prefix of the scratch folder for preparing a dataset.
 pub const PREPARING: &str = ".preparing-";
 
 /// Returns the folder that contains `target`, as a path that can be opened.
@@ -25,7 +24,7 @@ pub(crate) fn parent_of(target: &Path) -> &Path {
     target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates a scratch folder beside `target`, in which it is prepared.
+/// Creates a scratch folder beside `target` for preparing it.
 pub(crate) fn scratch_beside(target: &Path) -> Result<ScratchFolder, DataError> {
     Ok(ScratchFolder::new(parent_of(target), PREPARING)?)
 }
@@ -33,7 +32,7 @@ pub(crate) fn scratch_beside(target: &Path) -> Result<ScratchFolder, DataError> 
 /// The result of scanning a source.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What was written.
+    /// The header that was written.
     pub header: Header,
     /// The files that could not be read and were left out.
     pub unreadable: Vec<DataError>,
@@ -47,9 +46,9 @@ pub struct Prepared {
 /// [`sample`](Self::sample) for each sample in the order of its id.
 #[derive(Debug)]
 pub struct ManifestBuilder {
-    /// Removed in the end, or with an error.
+    /// Removed at the end, or on an error.
     _scratch: ScratchFolder,
-    /// The folder of the tables, which is moved to `target`.
+    /// The folder of the tables, which is finally moved to `target`.
     folder: PathBuf,
     target: PathBuf,
     header: Header,
@@ -58,9 +57,9 @@ pub struct ManifestBuilder {
     parts: TableFile,
     names: TableFile,
     name_bytes: u64,
-    /// The table of groups; `None` until there is one.
+    /// The table of groups; `None` until a sample has a group.
     groups: Option<GroupTable>,
-    /// The file of shrunk images; `None` until there is one.
+    /// The file of shrunk images; `None` until an image is shrunk.
     shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
     warnings: Vec<DataWarning>,
@@ -76,7 +75,7 @@ pub struct Unpacked {
     length: u64,
 }
 
-/// What a table keeps of the bytes of a sample.
+/// The checksum, content hash and length of a sample's bytes.
 #[derive(Debug)]
 pub(crate) struct SampleDigest {
     pub(crate) length: usize,
@@ -89,20 +88,20 @@ impl SampleDigest {
         Self { length: bytes.len(), checksum: crc32c::crc32c(bytes), content: blake3::hash(bytes) }
     }
 
-    /// Of a vector that is stored as `bytes`: its content is that of its numbers, however they are stored.
+    /// Digests a vector that is stored as `bytes`; its content hash depends only on its values.
     pub(crate) fn of_vector(bytes: &[u8], numbers: &[f32]) -> Self {
         Self { content: vector_content(numbers), ..Self::new(bytes) }
     }
 }
 
-/// The hash of a vector: of its numbers as little-endian `f32`, so that every file format has the same.
+/// Hashes a vector as little-endian `f32` values, so that every file format gives the same hash.
 pub(crate) fn vector_content(numbers: &[f32]) -> blake3::Hash {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     blake3::hash(&bytes)
 }
 
 impl ManifestBuilder {
-    /// Begins a prepared dataset at `target`, with these classes in this order.
+    /// Starts a prepared dataset at `target`, with these classes in this order.
     ///
     /// # Errors
     /// If `target` already exists, or its parent folder cannot be written.
@@ -150,17 +149,17 @@ impl ManifestBuilder {
         })
     }
 
-    /// Sets the classes, for a source that knows them only after it read all its files, and before the first sample.
+    /// Sets the classes before the first sample, for a source that must read all its files to know them.
     pub(crate) fn set_classes(&mut self, classes: Vec<String>) {
         self.header.classes = classes;
     }
 
-    /// Begins a subset: the samples that follow belong to it.
+    /// Starts a subset, to which all following samples belong.
     pub fn subset(&mut self, name: &str) {
         self.header.subsets.push(Subset { name: name.to_owned(), first: self.header.samples, count: 0 });
     }
 
-    /// Begins a subset, unless the last one has this name.
+    /// Starts a subset, unless the current one has this name.
     pub(crate) fn continue_subset(&mut self, name: &str) {
         if self.header.subsets.last().is_none_or(|subset| subset.name != name) {
             self.subset(name);
@@ -175,40 +174,28 @@ impl ManifestBuilder {
         self.write_part(path, PartKind::Source, length)
     }
 
-    /// Adds a file of the source whose first vector begins at `start`.
-    ///
-    /// # Errors
-    /// As [`part`](Self::part).
+    /// Adds a file of the source whose first vector starts at `start`.
     pub(crate) fn vector_part(&mut self, path: &str, length: u64, start: u64) -> Result<u32, DataError> {
         self.header.starts.push(start);
         self.part(path, length)
     }
 
-    /// Finishes an unpacked part of vectors. Returns its folder, in which it can be read from now on.
-    ///
-    /// # Errors
-    /// As [`finish_part`](Self::finish_part).
+    /// Finishes an unpacked part of vectors. Returns its folder, where it can be read from now on.
     pub(crate) fn finish_vectors(&mut self, unpacked: Unpacked) -> Result<PathBuf, DataError> {
         self.header.starts.push(0);
         self.finish_part(unpacked)?;
         self.folder.canonicalize().map_err(|error| DataError::new(&self.folder, error))
     }
 
-    /// Adds a file of the prepared folder, to be written and then [finished](Self::finish_part).
-    ///
-    /// # Errors
-    /// If it cannot be created.
+    /// Creates a file in the prepared folder, to be written and then [finished](Self::finish_part).
     pub fn unpack(&mut self, name: &str) -> Result<Unpacked, DataError> {
         let path = self.folder.join(name);
         let file = File::create_new(&path).map_err(|error| DataError::new(&path, error))?;
         Ok(Unpacked { part: self.header.parts, path, file: BufWriter::new(file), length: 0 })
     }
 
-    /// Finishes an unpacked part. Parts are numbered in the order in which they are finished or added, so one
-    /// is unpacked at a time.
-    ///
-    /// # Errors
-    /// If its last bytes cannot be written.
+    /// Finishes an unpacked part. Parts are numbered in the order in which they are finished or added, so only one is
+    /// unpacked at a time.
     pub fn finish_part(&mut self, mut unpacked: Unpacked) -> Result<(), DataError> {
         let flushed = unpacked.file.flush().and_then(|()| unpacked.file.get_ref().sync_all());
         flushed.map_err(|error| DataError::new(&unpacked.path, error))?;
@@ -216,7 +203,7 @@ impl ManifestBuilder {
         self.write_part(&name.unwrap_or_default(), PartKind::Unpacked, unpacked.length).map(|_| ())
     }
 
-    /// Adds the next sample: `bytes` as they stand in `part` at `offset`.
+    /// Adds the next sample: `bytes` at `offset` in `part`.
     ///
     /// # Errors
     /// If the label is not a class, the sample is larger than [`MAX_SAMPLE_BYTES`], or the table cannot be written.
@@ -230,7 +217,7 @@ impl ManifestBuilder {
         self.digested_sample(part, offset, &SampleDigest::new(bytes), label)
     }
 
-    /// Adds the next sample as [`sample`](Self::sample) does, for bytes that are no longer in memory.
+    /// Adds the next sample as [`sample`](Self::sample) does, when its bytes are no longer in memory.
     pub(crate) fn digested_sample(
         &mut self,
         part: u32,
@@ -264,8 +251,8 @@ impl ManifestBuilder {
         Ok(())
     }
 
-    /// Adds the next sample: the file `path` of the source, whose image was shrunk to a shorter side of
-    /// `side` pixels and is [stored](crate::shrink) as `bytes`.
+    /// Adds the next sample: the file `path` of the source, whose image was shrunk to a shorter side of `side` pixels and is
+    /// [stored](crate::shrink) as `bytes`.
     ///
     /// # Errors
     /// As [`part`](Self::part) and [`sample`](Self::sample), and if the bytes cannot be written.
@@ -290,10 +277,7 @@ impl ManifestBuilder {
         self.sample(part, offset, bytes, label)
     }
 
-    /// Puts the sample that was added last into a group, by its name; once per sample.
-    ///
-    /// # Errors
-    /// If the table cannot be written.
+    /// Puts the last added sample into a named group; at most once per sample.
     pub fn set_group(&mut self, group: &str) -> Result<(), DataError> {
         let path = self.folder.join(GROUPS_FILE);
         let mut table = match self.groups.take() {
@@ -306,22 +290,22 @@ impl ManifestBuilder {
         Ok(())
     }
 
-    /// Notes a file that could not be read and was left out.
+    /// Records a file that could not be read and was left out.
     pub fn unreadable(&mut self, error: DataError) {
         self.unreadable.push(error);
     }
 
-    /// Notes files and folders that are not part of the dataset.
+    /// Records files and folders that are not part of the dataset.
     pub fn left_out(&mut self, errors: Vec<FormatError>) {
         self.unreadable.extend(errors.into_iter().map(DataError::from));
     }
 
-    /// Notes a probable mistake that only the source can detect.
+    /// Records a probable mistake that only the source can detect.
     pub fn warn(&mut self, warning: DataWarning) {
         self.warnings.push(warning);
     }
 
-    /// Finishes the dataset, or refuses one without samples: the first file that could not be read is the hint, if any.
+    /// Finishes the dataset, or refuses one without samples; the first unreadable file, if any, is the hint.
     pub(crate) fn finish_unless_empty(
         self,
         root: &Path,

@@ -1,4 +1,4 @@
-//! The invariants of a manifest, whether it was just written or read as untrusted input.
+//! The invariants of a manifest, checked after writing and for untrusted input.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,12 @@ use calmix_io::safe_path::why_unsafe;
 use super::{Encoding, Header, MAX_SAMPLE_BYTES, MAX_SUBSETS, NO_LABEL, VERSION};
 
 impl Header {
-    /// Whether the header agrees with itself.
+    /// Checks the consistency of the header.
     ///
     /// # Errors
-    /// If the version is another one, classes or subsets share a name or have none, a class name is too long, subsets do not follow each
-    /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is malformed.
+    /// If the format version differs, classes or subsets share a name or have none, a class name is too long, the subsets
+    /// are not contiguous from the first sample to the last, images have no pixels or too many, or the fingerprint is
+    /// malformed.
     pub fn check(&self) -> Result<(), FormatProblem> {
         check_version(self.version)?;
         if self.classes.len() >= NO_LABEL as usize {
@@ -71,10 +72,7 @@ impl Header {
     }
 }
 
-/// Refuses tables of another format.
-///
-/// # Errors
-/// If the version is another one.
+/// Refuses tables in another format version.
 pub(crate) fn check_version(version: u32) -> Result<(), FormatProblem> {
     if version == VERSION {
         return Ok(());
@@ -86,7 +84,7 @@ pub(crate) fn check_version(version: u32) -> Result<(), FormatProblem> {
 }
 
 impl Encoding {
-    /// The number of bytes of every sample; `None` if it varies.
+    /// Returns the number of bytes per sample; `None` if it varies.
     ///
     /// # Errors
     /// If that is more than a sample may have.
@@ -110,7 +108,7 @@ impl Encoding {
     }
 }
 
-/// Whether `path` can be the path of a part: relative, with `/`, and staying below its root on every system.
+/// Checks that `path` is valid for a part: relative, with `/`, and below its root on every system.
 ///
 /// # Errors
 /// If it is not, with the reason.

@@ -2,16 +2,16 @@
 
 use super::{Encoding, Header, PixelLayout};
 
-/// The version of the fingerprint algorithm. The version of the tables is separate, so that a dataset keeps its fingerprint
-/// in another table format.
+/// The version of the fingerprint algorithm. It is independent of the version of the tables, so that a dataset keeps its
+/// fingerprint in another table format.
 const FORM: u32 = 1;
 
 /// An incremental fingerprint: samples in the order of their ids, then the header.
 ///
-/// It is the BLAKE3 of, each number little-endian and each text after its length: the number 1, the
-/// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
-/// subsets, the side to which images were shrunk, if any were, and the BLAKE3 of the table of groups, if there are any. Paths are not part of it: a dataset that was moved or
-/// sharded again is the same dataset.
+/// It is the BLAKE3 of the following, with numbers in little-endian order and texts preceded by their length: the number 1,
+/// the number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the subsets, the
+/// side of shrunk images, if any, and the BLAKE3 of the table of groups, if any. Paths are not part of it: a dataset that
+/// was moved or resharded is still the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
     samples: blake3::Hasher,
@@ -24,20 +24,20 @@ impl Fingerprint {
         self.samples.update(&label.to_le_bytes());
     }
 
-    /// The part of the fingerprint that stands for the samples, in hexadecimal.
+    /// Returns the hash of all samples within the fingerprint, in hexadecimal.
     pub(crate) fn content(&self) -> String {
         self.samples.finalize().to_hex().to_string()
     }
 
-    /// The fingerprint of these samples under this header, in hexadecimal.
+    /// Returns the fingerprint of these samples under this header, in hexadecimal.
     pub(crate) fn finish(&self, header: &Header) -> String {
         header.fingerprint_over(&self.samples.finalize())
     }
 }
 
 impl Header {
-    /// Whether the fingerprint matches this header, including its class names. Only tables that store the hash of their
-    /// content can be checked.
+    /// Returns whether the fingerprint matches this header, including its class names. This can only be checked for tables
+    /// that store the hash of their content.
     pub(crate) fn matches_fingerprint(&self) -> bool {
         let content = blake3::Hash::from_hex(&self.tables.content);
         self.tables.content.is_empty()
@@ -61,7 +61,7 @@ impl Header {
             text(&mut hasher, &subset.name);
             hasher.update(&subset.count.to_le_bytes());
         }
-        // Without shrunk images, the fingerprint is that of versions that shrank none.
+        // Without shrunk images, the fingerprint is the same as in versions that could not shrink.
         if let Some(shrunk) = self.shrunk {
             text(&mut hasher, "shrunk");
             hasher.update(&shrunk.side.to_le_bytes());
@@ -85,7 +85,7 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
         Encoding::Raw { width, height, layout: PixelLayout::Grey } => [1, width, height],
         Encoding::Raw { width, height, layout: PixelLayout::Planes } => [2, width, height],
         Encoding::Raw { width, height, layout: PixelLayout::PlanesByColumn } => [3, width, height],
-        // Without the type of the numbers: the content of a vector is that of its numbers as f32.
+        // The element type is left out: the content of a vector is its values as f32.
         Encoding::Vectors { width, views, .. } => [4, width, views],
     }
 }

@@ -1,4 +1,4 @@
-//! Everything about a prepared dataset but its records, as `manifest.json` holds it.
+//! The metadata of a prepared dataset, stored in `manifest.json`.
 
 use calmix_formats::element_type::ElementType;
 use calmix_io::class_names;
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::pixel_layout::PixelLayout;
 
-/// The format that this version writes and reads.
+/// The format version that this version of calmix writes and reads.
 pub const VERSION: u32 = 2;
 
-/// The greatest number of subsets.
+/// The maximum number of subsets.
 pub const MAX_SUBSETS: usize = 64;
 
-/// How the bytes of a sample encode an image or a vector.
+/// The encoding of a sample's bytes: an image or a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
@@ -20,54 +20,54 @@ pub enum Encoding {
     File,
     /// Raw bytes of a fixed size.
     Raw {
-        /// Pixels in a row.
+        /// Pixels per row.
         width: u32,
         /// Rows.
         height: u32,
-        /// How they are laid out.
+        /// The order of the pixels.
         layout: PixelLayout,
     },
     /// Vectors instead of images.
     Vectors {
-        /// Numbers of a vector.
+        /// The length of a vector.
         width: u32,
-        /// Vectors of a sample: several views of it, usually one.
+        /// Vectors per sample: several views of it, usually one.
         views: u32,
-        /// How a number is stored.
+        /// The type of the values.
         #[serde(rename = "number")]
         element_type: ElementType,
     },
 }
 
-/// Everything about a dataset but its records.
+/// The metadata of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
     /// Version of this format.
     pub version: u32,
-    /// The classes, by name, in ascending order of the name; a dataset with official numbers keeps its order.
+    /// The class names in ascending order, or in the official order of a published dataset.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
     /// Contiguous ranges of ids that belong together: train, test, extra, unlabelled.
     pub subsets: Vec<Subset>,
-    /// How many samples there are.
+    /// The number of samples.
     pub samples: u64,
-    /// How many files hold them.
+    /// The number of files that hold samples.
     pub parts: u32,
-    /// How samples are stored.
+    /// The encoding of all samples.
     pub encoding: Encoding,
     /// The images that were shrunk; `None` if none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkImages>,
-    /// Where the first vector of each part begins; empty for images. Names of samples need it.
+    /// The offset of the first vector in each part, which sample names need; empty for images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<u64>,
-    /// How many groups there are, besides samples without one; `None` if there are no groups.
+    /// The number of groups, not counting samples without one; `None` if there are no groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<u32>,
     /// BLAKE3 over classes, subsets, groups and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
-    /// Hashes of the tables. Checking the fingerprint needs all files of the dataset; these hashes detect a changed table,
+    /// Hashes of the tables. Verifying the fingerprint needs all files of the dataset; these hashes detect a changed table,
     /// such as a flipped label, without them.
     pub tables: TableHashes,
 }
@@ -76,16 +76,16 @@ pub struct Header {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableHashes {
-    /// Of `samples.bin`.
+    /// The hash of `samples.bin`.
     pub samples: String,
-    /// Of `parts.bin`.
+    /// The hash of `parts.bin`.
     pub parts: String,
-    /// Of `names.bin`.
+    /// The hash of `names.bin`.
     pub names: String,
-    /// Of the content and label of every sample, from which the fingerprint is computed; empty in tables of earlier versions.
+    /// The hash of the content and label of every sample, part of the fingerprint; empty in tables of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
-    /// Of `groups.bin`; empty if there are no groups.
+    /// The hash of `groups.bin`; empty if there are no groups.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub groups: String,
 }
@@ -107,6 +107,6 @@ pub struct Subset {
     pub name: String,
     /// Its first id.
     pub first: u64,
-    /// How many samples it has.
+    /// The number of samples.
     pub count: u64,
 }

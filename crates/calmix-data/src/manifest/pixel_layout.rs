@@ -1,9 +1,9 @@
-//! How raw pixels are laid out, and how they become an image.
+//! The layout of raw pixels, and its conversion to an image.
 
 use calmix_formats::image::Image;
 use serde::{Deserialize, Serialize};
 
-/// How raw pixels are laid out.
+/// The layout of raw pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PixelLayout {
@@ -16,7 +16,7 @@ pub enum PixelLayout {
 }
 
 impl PixelLayout {
-    /// The number of bytes of a sample of this size; `None` if it overflows.
+    /// Returns the number of bytes of a sample of this size; `None` on overflow.
     pub fn bytes(self, width: u32, height: u32) -> Option<u64> {
         let pixels = u64::from(width).checked_mul(u64::from(height))?;
         match self {
@@ -25,8 +25,8 @@ impl PixelLayout {
         }
     }
 
-    /// Converts raw bytes to an image; `None` if their number does not match the size. Grey becomes RGB with
-    /// three equal channels.
+    /// Converts raw bytes to an image; `None` if their number does not match the size. Grey becomes RGB with three equal
+    /// channels.
     ///
     /// ```
     /// use calmix_data::manifest::PixelLayout;
@@ -48,14 +48,14 @@ impl PixelLayout {
     }
 }
 
-/// R, G, B, R, … from three planes.
+/// Interleaves three planes to R, G, B, R, …
 fn interleaved(planes: &[u8]) -> Vec<u8> {
     let (red, rest) = planes.split_at(planes.len() / 3);
     let (green, blue) = rest.split_at(red.len());
     red.iter().zip(green).zip(blue).flat_map(|((&r, &g), &b)| [r, g, b]).collect()
 }
 
-/// Planes row by row from planes column by column.
+/// Transposes planes from column order to row order.
 fn by_row(planes: &[u8], width: usize, height: usize) -> Vec<u8> {
     let mut turned = Vec::with_capacity(planes.len());
     for plane in planes.chunks_exact((width * height).max(1)) {

@@ -1,4 +1,4 @@
-//! Tables of a prepared dataset while they are written: hashed on their way to the disk.
+//! Writes the tables of a prepared dataset and computes their hashes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ impl TableFile {
         self.file.write_all(bytes)
     }
 
-    /// Puts everything onto the disk; returns the hash of it, in hexadecimal.
+    /// Flushes everything to disk, and returns the hash of the file in hexadecimal.
     pub(super) fn finish(&mut self) -> io::Result<String> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
@@ -32,12 +32,12 @@ impl TableFile {
     }
 }
 
-/// `groups.bin`, the group of every sample, four bytes each: memory holds 36 bytes per group. There is no such file without
-/// groups.
+/// The file `groups.bin`: the group of every sample, four bytes each. Memory holds 36 bytes per group. The file does not
+/// exist without groups.
 #[derive(Debug)]
 pub(super) struct GroupTable {
     file: TableFile,
-    /// The number of each group, by the hash of its name: names may be of patients, and nothing needs them.
+    /// The number of each group by the hash of its name: names may identify patients, and they are not needed.
     numbers: HashMap<[u8; 32], u32>,
     /// Samples that were written.
     written: u64,
@@ -48,7 +48,7 @@ impl GroupTable {
         Ok(Self { file: TableFile::create(path)?, numbers: HashMap::new(), written: 0 })
     }
 
-    /// Writes the group of the sample `id`. Samples before it that were not written have none.
+    /// Writes the group of the sample `id`. Earlier samples that were not written have none.
     pub(super) fn add(&mut self, id: u64, group: &str) -> io::Result<()> {
         if self.written > id {
             return Err(io::Error::other(format!("two groups of sample {id}")));
@@ -63,7 +63,7 @@ impl GroupTable {
         self.file.write_all(&number.to_le_bytes())
     }
 
-    /// Ends the table of `samples` samples; returns the number of groups and the hash of the file.
+    /// Finishes the table of `samples` samples; returns the number of groups and the hash of the file.
     pub(super) fn finish(&mut self, samples: u64) -> io::Result<(u32, String)> {
         self.write_none(samples)?;
         Ok((self.numbers.len() as u32, self.file.finish()?))

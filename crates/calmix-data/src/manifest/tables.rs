@@ -1,28 +1,28 @@
-//! The records of a prepared dataset: where each sample is, and the files that hold samples.
+//! The records of a prepared dataset: samples, and the files that hold them.
 
 /// Marks a sample without a label in [`SampleRecord::label`].
 pub const NO_LABEL: u32 = u32::MAX;
 
-/// Bytes of the largest sample: enough for any photo, too few to exhaust memory.
+/// The maximum size of a sample, in bytes: enough for any photo, too small to exhaust memory.
 pub const MAX_SAMPLE_BYTES: u32 = 256 << 20;
 
-/// The file of the prepared folder that holds the images that were shrunk, one after the other.
+/// The file in the prepared folder that holds the shrunk images, one after the other.
 pub const SHRUNK_FILE: &str = "shrunk.bin";
 
-/// The suffix of an unpacked part of vectors, after the name of the file that the vectors come from.
+/// The suffix of an unpacked part of vectors, appended to the name of the original file.
 pub(crate) const UNPACKED_VECTORS: &str = ".f32";
 
-/// The file of the prepared folder that holds the groups.
+/// The file in the prepared folder that holds the groups.
 pub(crate) const GROUPS_FILE: &str = "groups.bin";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRecord {
-    /// Which part holds its bytes.
+    /// The part that holds its bytes.
     pub part: u32,
-    /// Where they begin.
+    /// The offset of its bytes.
     pub offset: u64,
     pub length: u32,
-    /// CRC-32C of them.
+    /// The CRC-32C of its bytes.
     pub checksum: u32,
     /// Its class, an index into [`Header::classes`](super::Header::classes), or [`NO_LABEL`].
     pub label: u32,
@@ -32,7 +32,7 @@ impl SampleRecord {
     /// Bytes of a record in the table.
     pub const BYTES: usize = 24;
 
-    /// Its class; `None` for an unlabelled sample.
+    /// Returns the class; `None` for an unlabelled sample.
     pub fn class(self) -> Option<u32> {
         (self.label != NO_LABEL).then_some(self.label)
     }
@@ -62,13 +62,13 @@ impl SampleRecord {
     }
 }
 
-/// Where the bytes of a part are, by its number in the table.
+/// The location of a part, as its number in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartKind {
     Source = 0,
     /// In the prepared folder.
     Unpacked = 1,
-    /// In the prepared folder's [`SHRUNK_FILE`].
+    /// In [`SHRUNK_FILE`] in the prepared folder.
     Shrunk = 2,
 }
 
@@ -79,8 +79,8 @@ pub struct DatasetPart {
     pub path: String,
     /// Whether it lies in the prepared folder.
     pub unpacked: bool,
-    /// Whether its image was shrunk: then its samples are in the prepared folder, in [`SHRUNK_FILE`].
+    /// Whether its image was shrunk: its sample is then in [`SHRUNK_FILE`] in the prepared folder.
     pub shrunk: bool,
-    /// Its length in bytes when it was prepared.
+    /// Its length in bytes at preparation.
     pub length: u64,
 }

@@ -1,4 +1,4 @@
-//! Duplicate images: in two subsets they bias the test; under two labels, one label is wrong.
+//! Duplicate images: across subsets they bias the test; with different labels, one label is wrong.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{NO_LABEL, SampleRecord};
 
-/// The largest dataset that is searched unasked: 16 bytes per sample are held, so this many need 256 MiB.
+/// The largest dataset that is searched by default: at 16 bytes per sample, it needs 256 MiB.
 pub(super) const MAX_SAMPLES: u64 = 1 << 24;
 
-/// Content that occurs more than once in a way that matters.
+/// Warnings about content that occurs more than once.
 #[derive(Debug, Default)]
 struct Duplicates {
     contents: u64,
     examples: Vec<(u64, u64)>,
 }
 
-/// A sample that may have copies: 48 bytes.
+/// A sample that may have copies: 48 bytes in memory.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     hash: [u8; 32],
     id: u64,
-    /// As in its record: also `NO_LABEL`.
+    /// The label of its record, which may be `NO_LABEL`.
     label: u32,
     subset: u8,
 }
 
-/// What samples of equal content have in common and is known without reading them: checksum and length.
+/// Checksum and length, which samples with the same content share and which are known without reading them.
 type Key = (u32, u32);
 
 /// Finds content that occurs in two subsets or under two labels.
@@ -54,13 +54,10 @@ pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     Ok(warnings)
 }
 
-/// The samples outside of a range of ids whose content is also that of a sample in it, ascending.
+/// Finds the samples outside a range of ids whose content also occurs in the range, in ascending order.
 ///
-/// They are found in datasets of any size. Memory holds the keys of the range, and 56 bytes for each sample with one of
-/// them: it grows with the range and with its copies, which are the result, not with the dataset.
-///
-/// # Errors
-/// If a sample cannot be read.
+/// It works for datasets of any size. Memory holds the keys of the range, and 56 bytes for each sample that shares one: it
+/// grows with the range and the number of copies, not with the dataset.
 pub fn copies_of(dataset: &Dataset, range: &Range<u64>) -> Result<Vec<u64>, DataError> {
     let mut keys: Vec<Key> = Vec::new();
     for record in dataset.records(range.clone()) {
@@ -97,7 +94,8 @@ pub fn copies_of(dataset: &Dataset, range: &Range<u64>) -> Result<Vec<u64>, Data
     Ok(copies)
 }
 
-/// The samples whose key another sample has too, ascending. Memory holds 16 bytes per sample, and 8 per result.
+/// Finds the samples whose key occurs more than once, in ascending order. Memory holds 16 bytes per sample, and 8 per
+/// result.
 fn samples_with_equal_keys(dataset: &Dataset) -> Result<Vec<u64>, DataError> {
     let mut keys = Vec::with_capacity(usize::try_from(dataset.len()).unwrap_or(0));
     for record in dataset.records(0..dataset.len()) {
@@ -111,12 +109,12 @@ fn samples_with_equal_keys(dataset: &Dataset) -> Result<Vec<u64>, DataError> {
     Ok(ids)
 }
 
-/// Reads samples and returns them with their BLAKE3, sorted by it and then by id: with some tens of thousands of samples, a
-/// 32-bit checksum has chance collisions.
+/// Reads samples and returns them with their BLAKE3, sorted by hash and then by id: among some tens of thousands of samples,
+/// a 32-bit checksum has chance collisions.
 ///
-/// `ids` are ascending, and samples are read in that order, which is the one of their files: with the shards of a URL, each is
-/// fetched once, however few of them the cache holds. So all hashes are held until the last sample was read. With the ids
-/// that is 56 bytes per candidate, at most 896 MiB below `MAX_SAMPLES`, if every sample has a copy.
+/// Samples are read in the ascending order of `ids`, which is the order of their files, so each remote shard is fetched once
+/// even if the cache holds few of them. All hashes are therefore kept until the last sample has been read: with the ids, 56
+/// bytes per candidate, at most 896 MiB below `MAX_SAMPLES` if every sample has a copy.
 fn read(dataset: &Dataset, ids: Vec<u64>) -> Result<Vec<Candidate>, DataError> {
     let subsets = &dataset.header().subsets;
     let mut candidates = Vec::with_capacity(ids.len());
@@ -132,7 +130,7 @@ fn read(dataset: &Dataset, ids: Vec<u64>) -> Result<Vec<Candidate>, DataError> {
     Ok(candidates)
 }
 
-/// The contents that occur more than once, each as its copies in the order of their ids.
+/// Iterates over content that occurs more than once, each as its copies in the order of their ids.
 fn by_content(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
     candidates.chunk_by(|a, b| a.hash == b.hash).filter(|same| same.len() > 1)
 }
@@ -142,7 +140,7 @@ fn key(record: SampleRecord) -> Key {
 }
 
 impl Duplicates {
-    /// Counts a content whose copies differ in their mark (subset or label).
+    /// Counts content whose copies differ in their mark (subset or label).
     fn add<M: PartialEq>(&mut self, mut copies: impl Iterator<Item = (u64, M)>) {
         let Some((first, mark)) = copies.next() else { return };
         if let Some((other, _)) = copies.find(|(_, other)| *other != mark) {

@@ -1,4 +1,4 @@
-//! `report.json`: what the scan of a dataset found, beside its table.
+//! The file `report.json` beside the table: what the scan of a dataset found.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 use super::Report;
 use crate::error::DataError;
 
-/// Bytes of the longest summary that is read back: enough for a hundred thousand classes.
+/// The maximum size of a summary, in bytes: enough for a hundred thousand classes.
 const MAX_SUMMARY_BYTES: u64 = 32 << 20;
 
-/// What the user should know about a dataset, in sentences.
+/// The findings about a dataset that concern the user, as sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Findings {
-    /// How many files were left out; 0 in summaries that list all of them.
+    /// The number of files left out; 0 in summaries that list all of them.
     #[serde(default)]
     left_out: u64,
-    /// The first of them, each with the reason.
+    /// The first of these files, with the reasons.
     pub unreadable: Vec<String>,
     /// Probable mistakes.
     pub warnings: Vec<String>,
 }
 
 impl Findings {
-    /// The file beside the table.
+    /// The name of the file beside the table.
     pub const FILE: &str = "report.json";
 
-    /// Reads what was found when the dataset in the folder `prepared` was prepared.
+    /// Reads the findings of the dataset in the folder `prepared`.
     ///
     /// # Errors
     /// If there is no summary, or it cannot be read.
@@ -36,7 +36,7 @@ impl Findings {
         read_json(&prepared.join(Self::FILE), MAX_SUMMARY_BYTES)
     }
 
-    /// How many files were left out.
+    /// Returns the number of files left out.
     pub fn left_out(&self) -> u64 {
         self.left_out.max(self.unreadable.len() as u64)
     }
@@ -52,7 +52,7 @@ impl From<&Report> for Findings {
     }
 }
 
-/// Writes a file of a prepared dataset that is not yet visible to readers.
+/// Writes a file of a prepared dataset that readers cannot see yet.
 pub(super) fn write_json(path: &Path, what: &impl Serialize) -> Result<(), DataError> {
     let written = serde_json::to_vec_pretty(what).map_err(io::Error::from).and_then(|mut bytes| {
         bytes.push(b'\n');
@@ -66,7 +66,7 @@ pub(super) fn write_json(path: &Path, what: &impl Serialize) -> Result<(), DataE
 /// Reads a file of a prepared dataset, which is untrusted input.
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, longest: u64) -> Result<T, DataError> {
     let cannot = |error| DataError::new(path, error);
-    // Opening a pipe would block until another process writes into it.
+    // Opening a pipe would block until another process writes to it.
     let found = std::fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
         return Err(DataError::content(path, "not a regular file"));

@@ -1,4 +1,4 @@
-//! The groups of the labelled samples, subset by subset.
+//! Counts the groups of the labelled samples of each subset.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,10 +6,10 @@ use crate::data_warning::DataWarning;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// Groups with labelled samples: eight bytes each.
+/// The groups with labelled samples, at eight bytes each.
 #[derive(Debug, Default)]
 pub(super) struct LabelledGroups {
-    /// The first subset of each group, and whether there is a second one.
+    /// The first subset of each group, and whether there is a second.
     subsets_of: HashMap<u32, (u16, bool)>,
     names: Vec<String>,
     /// The first two subsets that share a group.
@@ -50,7 +50,7 @@ impl LabelledGroups {
         Ok(Some(groups))
     }
 
-    /// The warning about groups with labels in several subsets.
+    /// Returns a warning if groups have labels in several subsets.
     pub(super) fn in_two_subsets(self) -> Option<DataWarning> {
         let groups = self.subsets_of.values().filter(|(_, has_second)| *has_second).count() as u64;
         self.shared.map(|subsets| DataWarning::GroupsInTwoSubsets { groups, subsets })

@@ -14,13 +14,14 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ShrunkImages};
 
-/// How many unreadable files the summary prints.
+/// The maximum number of unreadable files that the summary prints.
 const MAX_PRINTED: usize = 20;
 
-/// How many unreadable files it stores with their reasons. The rest are only counted, which bounds the size of the file.
+/// The maximum number of unreadable files stored with their reasons. Further ones are only counted, which bounds the size of
+/// the file.
 const MAX_LISTED: usize = 1_000;
 
-/// The ratio of images from which two classes count as imbalanced.
+/// The minimum ratio of class sizes for which classes count as imbalanced.
 const MIN_IMBALANCE: u64 = 10;
 
 /// Counts, classes, unreadable files and probable mistakes. In JSON, the latter two are lists of sentences.
@@ -38,9 +39,9 @@ pub struct Report {
     /// Whether the samples are vectors instead of images.
     #[serde(skip)]
     pub is_of_vectors: bool,
-    /// How many files and folders could not be read and were left out.
+    /// The number of files and folders that could not be read and were left out.
     pub left_out: u64,
-    /// The first thousand of them, with the reasons.
+    /// The first thousand of these, with the reasons.
     #[serde(serialize_with = "sentences")]
     pub unreadable: Vec<DataError>,
     /// Probable mistakes.
@@ -56,26 +57,23 @@ pub struct SubsetReport {
     pub labelled: u64,
     /// Samples without a label.
     pub unlabelled: u64,
-    /// Groups of the samples with a label, each sample without a group being its own; `None` if the dataset has no groups.
+    /// Groups of the labelled samples, counting each sample without a group as one; `None` if the dataset has no groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<u64>,
 }
 
-/// A class and how many samples have it as their label.
+/// A class and its number of labelled samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCount {
     pub name: String,
-    /// Labelled samples, in all subsets together.
+    /// Labelled samples in all subsets together.
     pub labelled: u64,
-    /// Labelled samples of each subset that has labels.
+    /// Labelled samples by subset; only subsets with labels.
     pub subsets: BTreeMap<String, u64>,
 }
 
 impl Report {
     /// Counts the samples of `dataset` and searches it for duplicates.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn new(dataset: &Dataset, mut unreadable: Vec<DataError>) -> Result<Self, DataError> {
         let mut report = Self::of_table(dataset)?;
         report.warnings.extend(duplicates::find(dataset)?);
@@ -84,10 +82,7 @@ impl Report {
         Ok(Self { left_out, unreadable, ..report })
     }
 
-    /// Counts the samples in the table of `dataset` without reading its files, which may be absent.
-    ///
-    /// # Errors
-    /// If the table cannot be read.
+    /// Counts the samples in the table of `dataset` without reading its files, which may be missing.
     pub fn of_table(dataset: &Dataset) -> Result<Self, DataError> {
         let class = |name: &String| ClassCount { name: name.clone(), labelled: 0, subsets: BTreeMap::new() };
         let mut classes: Vec<ClassCount> = dataset.classes().iter().map(class).collect();
@@ -137,23 +132,23 @@ impl Report {
         })
     }
 
-    /// Samples in all subsets together, labelled and not.
+    /// Returns the number of samples in all subsets, labelled or not.
     pub fn samples(&self) -> u64 {
         self.subsets.iter().map(|subset| subset.labelled + subset.unlabelled).sum()
     }
 
-    /// Samples without a label in all subsets together.
+    /// Returns the number of unlabelled samples in all subsets.
     pub fn unlabelled(&self) -> u64 {
         self.subsets.iter().map(|subset| subset.unlabelled).sum()
     }
 
-    /// The smallest and the largest number of labelled samples per class in a subset; `None` if it has no labels.
+    /// Returns the smallest and the largest number of labelled samples per class in a subset; `None` if it has no labels.
     pub fn labelled_per_class(&self, subset: &str) -> Option<(u64, u64)> {
         let counts = || self.classes.iter().filter_map(|class| class.subsets.get(subset).copied());
         Some((counts().min()?, counts().max()?))
     }
 
-    /// What the samples are, in the plural.
+    /// Returns the plural noun for the samples.
     pub fn samples_word(&self) -> &'static str {
         if self.is_of_vectors { "vectors" } else { "images" }
     }

@@ -1,4 +1,5 @@
-//! Names, lengths and times of a dataset's files when it was prepared: enough to notice a change without reading them.
+//! Names, lengths and modification times of a dataset's files at preparation, which detect changes without reading the
+//! files.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::source::{SourceSpec, for_each_file};
 
-/// Bytes of the longest `source.json`: two paths and some numbers.
+/// The maximum size of `source.json`, in bytes: two paths and some numbers.
 const MAX_STAMP_BYTES: u64 = 1 << 20;
 
 /// The files that a dataset was prepared from.
@@ -27,11 +28,11 @@ pub struct SourceStamp {
     pub files: u64,
     /// BLAKE3 of their names and lengths.
     names: String,
-    /// BLAKE3 of the times at which they were changed last, or of the versions that a store states.
+    /// BLAKE3 of their modification times, or of the versions that a store reports.
     times: String,
 }
 
-/// How a prepared dataset differs from the files.
+/// The difference between a prepared dataset and the current files.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Stale {
@@ -45,11 +46,11 @@ pub enum Stale {
         /// The specification it was prepared with.
         prepared_as: SourceSpec,
     },
-    /// There are more files, or fewer.
+    /// The number of files has changed.
     OtherCount {
-        /// Files when it was prepared.
+        /// The number of files at preparation.
         before: u64,
-        /// Files now.
+        /// The current number of files.
         now: u64,
     },
     /// Files have other names, lengths or contents.
@@ -57,13 +58,10 @@ pub enum Stale {
 }
 
 impl SourceStamp {
-    /// The file beside the table.
+    /// The name of the file beside the table.
     pub const FILE: &str = "source.json";
 
     /// Stamps the files below `root` that `source` would read.
-    ///
-    /// # Errors
-    /// If the folder cannot be listed.
     pub fn take(source: &SourceSpec, root: &Path) -> Result<Self, DataError> {
         if let Some(url) = CloudUrl::parse(root) {
             return Self::take_remote(source, &url);
@@ -100,9 +98,6 @@ impl SourceStamp {
     }
 
     /// Reads the stamp of the dataset in the folder `prepared`; `None` if an earlier version prepared it.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read(prepared: &Path) -> Result<Option<Self>, DataError> {
         let path = prepared.join(Self::FILE);
         if path.exists() { read_json(&path, MAX_STAMP_BYTES).map(Some) } else { Ok(None) }
@@ -112,11 +107,8 @@ impl SourceStamp {
         write_json(&prepared.join(Self::FILE), self)
     }
 
-    /// How the `dataset` with this stamp differs from the files below `root`; `None` if it is up to date. If only times
-    /// differ, as after copying, the files are read and compared.
-    ///
-    /// # Errors
-    /// If the files cannot be read.
+    /// Returns how the `dataset` with this stamp differs from the files below `root`; `None` if it is up to date. If only
+    /// the times differ, as after copying, the files are read and compared.
     pub fn stale(
         &self,
         dataset: &Dataset,
@@ -140,7 +132,8 @@ impl SourceStamp {
         if self.times == now.times {
             return Ok(None);
         }
-        // They may have been unpacked, and labels come from another file: what is in the table would verify itself.
+        // These may have been unpacked, with labels from another file, so verifying the table would only compare it with
+        // itself.
         if matches!(self.source, SourceSpec::Vectors { .. } | SourceSpec::Parquet { .. }) {
             return Ok(Some(Stale::Changed));
         }

@@ -1,4 +1,4 @@
-//! The names in a dataset that a path of a list may mean.
+//! The sample names that a path of a list may mean.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use calmix_io::shown::escaped;
 
 use crate::error::DataError;
 
-/// Where paths may begin. All texts are escaped, as those of a list are.
+/// The prefixes of valid paths. All texts are escaped, like those of a list.
 #[derive(Debug)]
 pub(super) struct PathCandidates {
-    /// The folder of the dataset as the user named it and as it is without links, or its URL; without a slash at the end.
+    /// The dataset's folder as the user named it and with links resolved, or its URL; without a trailing slash.
     roots: Vec<String>,
     /// The current folder; `None` for a dataset at a URL.
     current_folder: Option<String>,
 }
 
 impl PathCandidates {
-    /// The readings of paths of a dataset below `root`.
+    /// Finds the prefixes for a dataset below `root`.
     pub(super) fn of(root: &Path) -> Result<Self, DataError> {
         if let Some(url) = CloudUrl::parse(root) {
             let folder = RemoteFolder::open(&url)?.path("");
@@ -35,12 +35,12 @@ impl PathCandidates {
         Ok(Self { roots, current_folder: Some(text(&current_folder)) })
     }
 
-    /// The dataset's folder, in which all paths begin.
+    /// Returns the dataset's folder, to which sample names are relative.
     pub(super) fn root(&self) -> &str {
         self.roots.first().map_or("", String::as_str)
     }
 
-    /// The names in the dataset that `path` may mean: none for a path outside of it.
+    /// Lists the sample names that `path` may mean; empty for a path outside the dataset.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let mut names = Vec::new();
         if let Some(current_folder) = &self.current_folder {
@@ -60,15 +60,15 @@ impl PathCandidates {
         names
     }
 
-    /// The rest of a path that begins with the dataset's folder.
+    /// Returns the path relative to the dataset's folder; `None` if it does not start with that folder.
     fn below(&self, full: &str) -> Option<String> {
         let rest = self.roots.iter().find_map(|root| full.strip_prefix(root.as_str())?.strip_prefix('/'));
         rest.filter(|rest| !rest.is_empty()).map(str::to_owned)
     }
 }
 
-/// A path without `.`, `..` and empty parts, and without a slash at its beginning; `None` if it leads out of its beginning.
-/// Links are not followed, because `calmix predict` writes paths as they were given.
+/// Removes `.`, `..`, empty components and a leading slash from a path; `None` if it leads above its start. Links are not
+/// resolved, because `calmix predict` writes paths as given.
 pub(super) fn plain(path: &str) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.split('/') {

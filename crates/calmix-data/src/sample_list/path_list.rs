@@ -1,4 +1,4 @@
-//! The paths of a list, row by row.
+//! Reads the paths of a list, row by row.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use csv::StringRecord;
 
 use crate::error::DataError;
 
-/// The column that holds the paths, as `calmix predict` calls it.
+/// The column of paths, as `calmix predict` names it.
 const COLUMN: &str = "path";
 
-/// A list, open. Its rows are counted from 0 in Parquet, over all files; those of a CSV are its lines, counted from 1.
+/// An open list. Rows of Parquet are counted from 0 over all files; rows of a CSV are its lines, counted from 1.
 #[derive(Debug)]
 pub(super) struct PathList {
     path: PathBuf,
@@ -95,7 +95,7 @@ impl PathList {
         Ok(())
     }
 
-    /// The path of a row.
+    /// Reads the path of a row.
     pub(super) fn text(&self, wanted: u64) -> Result<String, DataError> {
         let mut found = String::new();
         self.visit(|row, text| {
@@ -107,7 +107,7 @@ impl PathList {
         Ok(found)
     }
 
-    /// The error for a row, with its file and its place in it.
+    /// Returns the error for a row, with its file and position.
     pub(super) fn error(&self, row: u64, problem: FormatProblem) -> DataError {
         match &self.format {
             ListFormat::Csv(_) => DataError::new(&self.path, problem).at(format!("line {row}")),
@@ -127,8 +127,8 @@ impl PathList {
     }
 }
 
-/// The path in a cell of CSV: `calmix predict` marks a cell that looks like a formula by an apostrophe, and writes a path's own
-/// apostrophe in that place as `\x27`.
+/// Unescapes a path from a CSV cell: `calmix predict` puts an apostrophe before a cell that looks like a formula, and writes
+/// a path's own apostrophe in that position as `\x27`.
 fn of_cell(cell: &str) -> String {
     match cell.strip_prefix('\'') {
         Some(path) => path.to_owned(),

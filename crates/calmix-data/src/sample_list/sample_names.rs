@@ -1,4 +1,4 @@
-//! The names of a dataset's samples: their files, or their tars and members.
+//! The names of a dataset's samples: files, or tars with members.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,17 +11,17 @@ use super::path_candidates::plain;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// The names of all samples, read when they are visited.
+/// The names of all samples, which are read on demand.
 #[derive(Debug)]
 pub(super) struct SampleNames<'a> {
     dataset: &'a Dataset,
-    /// The parts that are tars, by their names; empty for a dataset of single files.
+    /// The number of each part that is a tar, by name; empty for a dataset of single files.
     tars: BTreeMap<String, u32>,
-    /// Whether the list names a member of a tar, by the number of its part.
+    /// Whether the list names a member of each part.
     is_wanted: Vec<bool>,
 }
 
-/// The name of a part's only sample, or where the members of a tar begin.
+/// The name of a part's only sample, or the offsets of a tar's members.
 enum PartNames {
     File(String),
     Tar(Vec<(u64, String)>),
@@ -33,7 +33,7 @@ impl<'a> SampleNames<'a> {
         Self { dataset, tars: BTreeMap::new(), is_wanted: Vec::new() }
     }
 
-    /// Finds out which parts are tars: all of them or none.
+    /// Determines which parts are tars: either all or none.
     pub(super) fn find_tars(&mut self) -> Result<(), DataError> {
         let parts = self.dataset.header().parts;
         if parts == 0 || !is_tar(&self.dataset.part(0)?.path) {
@@ -46,12 +46,12 @@ impl<'a> SampleNames<'a> {
         Ok(())
     }
 
-    /// Whether each sample has a name of its own: packed samples have not.
+    /// Returns whether every sample has its own name: packed samples do not.
     pub(super) fn are_unique(&self) -> bool {
         !self.tars.is_empty() || self.dataset.len() <= u64::from(self.dataset.header().parts)
     }
 
-    /// Marks the tar that holds the sample of this name, so that its headers are read.
+    /// Marks the tar that contains the sample with this name, so that its headers are read.
     pub(super) fn mark_wanted(&mut self, name: &str) {
         if self.tars.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl<'a> SampleNames<'a> {
         }
     }
 
-    /// Calls `visit` with the id and the name of every sample, but not of those in tars that were not marked.
+    /// Calls `visit` with the id and name of every sample, except those in unmarked tars.
     pub(super) fn visit(&self, mut visit: impl FnMut(u64, &str)) -> Result<(), DataError> {
         let mut open = None;
         for sample in self.dataset.records(0..self.dataset.len()) {
@@ -88,7 +88,7 @@ impl<'a> SampleNames<'a> {
         Ok(())
     }
 
-    /// The name of the first sample, as an example.
+    /// Returns the name of the first sample, as an example.
     pub(super) fn example(&self) -> Option<String> {
         let record = self.dataset.record(0).ok()?;
         let part = self.dataset.part(record.part).ok()?;
@@ -110,7 +110,7 @@ impl<'a> SampleNames<'a> {
         self.members(index, &part.path).map(PartNames::Tar)
     }
 
-    /// Where each member of a tar begins, and its name. Reads headers only.
+    /// Reads the offset and name of each member of a tar from the headers.
     fn members(&self, index: u32, path: &str) -> Result<Vec<(u64, String)>, DataError> {
         let tar = name_of(path);
         let failed = |problem: FormatProblem| DataError::new(path, problem).hint("prepare the dataset again");
@@ -132,7 +132,7 @@ impl<'a> SampleNames<'a> {
     }
 }
 
-/// The name of a part as a list writes it.
+/// Returns the name of a part as a list writes it.
 fn name_of(path: &str) -> String {
     plain(&escaped(path.as_bytes())).unwrap_or_default()
 }

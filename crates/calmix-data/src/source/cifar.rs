@@ -1,4 +1,4 @@
-//! CIFAR-10 and CIFAR-100 in their binary version (the Python version is a pickle, which runs code).
+//! CIFAR-10 and CIFAR-100 in their binary version (the Python version is a pickle, which can run code).
 //!
 //! A record is one label byte (CIFAR-100: the coarse, then the fine one) and 3,072 bytes: a red, a green and a
 //! blue plane of 32×32, row by row. <https://www.cs.toronto.edu/~kriz/cifar.html>
@@ -13,7 +13,7 @@ use crate::manifest::{Encoding, ManifestBuilder, PixelLayout, Prepared};
 
 const PIXELS: usize = 32 * 32 * 3;
 
-/// Which dataset, and for CIFAR-100 which of its labels.
+/// The dataset and, for CIFAR-100, its kind of label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     Cifar10,
@@ -30,9 +30,9 @@ struct CifarFiles {
     test: &'static str,
     /// Samples in each training file and in the test file.
     official: (u64, u64),
-    /// How many classes each label byte distinguishes.
+    /// The number of classes of each label byte.
     labels: &'static [usize],
-    /// Which label byte is the sample's class.
+    /// The index of the label byte that gives the class.
     chosen: usize,
     names: &'static str,
     published: &'static [&'static str],

@@ -12,15 +12,15 @@
 //! root/test/CLASS/…       (or testing)       root/unlabelled/…, or root/train/unlabelled/…
 //! ```
 //!
-//! A level of folders may name the group of an image, such as its patient: `root/CLASS/PATIENT/…`
-//! ([`FolderOptions::groups`]). Folders of one name are one group, also in different classes and splits.
+//! A level of folders may name the group of an image, such as a patient: `root/CLASS/PATIENT/…` ([`FolderOptions::groups`]).
+//! Folders with the same name are one group, even in different classes and splits.
 //!
-//! [`FolderLayout`] overrides this. Classes are all names of class folders in ascending order of their bytes. Ids go
-//! through train, val, test and unlabelled; in each class by class; in a class through its files and then its folders,
-//! by name: neither the order in which a system lists files nor its language matters.
+//! [`FolderLayout`] overrides this detection. The classes are the names of all class folders in byte order. Ids are assigned
+//! in the order train, val, test and unlabelled; within a split by class; within a class by files and then folders, in name
+//! order. Neither the listing order of the file system nor the locale matters.
 //!
-//! Hidden files, `Thumbs.db` and the like are skipped, as is every file that neither is an image nor is named
-//! like one. Images that cannot be read, or lie outside any class, and folders without images are left out and listed.
+//! Hidden files, `Thumbs.db` and similar files are skipped, as are files that are neither images nor named like images.
+//! Images that are unreadable or outside any class, and folders without images, are left out and listed.
 
 use std::path::Path;
 
@@ -34,15 +34,15 @@ use super::layout::{ClassFolders, FolderLayout, GroupLevel};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// How a folder of images is read.
+/// Options for a folder of images.
 #[derive(Debug, Clone, Default)]
 pub struct FolderOptions {
-    /// How images are checked.
+    /// The checks of images.
     pub inspection: Inspection,
-    /// Which folders are splits and which are classes.
+    /// The roles of the folders: splits or classes.
     pub layout: FolderLayout,
-    /// The level of folders below the root that names the [group](crate::groups) of an image, without those of splits: 2 in
-    /// `CLASS/GROUP/image.jpg`; 0 for none.
+    /// The level of folders below the root that names the [group](crate::groups) of an image, not counting split folders: 2
+    /// in `CLASS/GROUP/image.jpg`, 0 for none.
     pub groups: u32,
 }
 
@@ -96,7 +96,7 @@ fn no_class(root: &Path) -> Result<DataError, DataError> {
     }))
 }
 
-/// Files in the root that another format would read.
+/// Lists files in the root that another format would read.
 fn not_read(root: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut not_read = Vec::new();
     for file in contents(root, "")?.files {

@@ -1,6 +1,6 @@
 //! IDX files of unsigned bytes, such as MNIST and Fashion-MNIST.
 //!
-//! Plain files stay in place; those under gzip are unpacked.
+//! Plain files stay in place; gzip files are unpacked.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::names::{self, DIGITS, FASHION};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, PixelLayout, Prepared};
 
-/// Which dataset the files hold: they do not contain class names themselves.
+/// The dataset, because the files do not contain class names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Classes {
@@ -39,7 +39,7 @@ impl Classes {
     }
 }
 
-/// Prepares the four files in `root`, plain or under gzip, as subsets `train` and `test`.
+/// Prepares the four files in `root`, plain or gzipped, as subsets `train` and `test`.
 ///
 /// # Errors
 /// If a file is missing, contradicts its header or expands beyond reason, a label is not a class, or `target`

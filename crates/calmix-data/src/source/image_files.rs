@@ -1,4 +1,4 @@
-//! Image files below a root: checks them and adds them to a manifest.
+//! Checks the image files below a root and adds them to a manifest.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -19,12 +19,12 @@ use crate::error::DataError;
 use crate::manifest::{ManifestBuilder, Prepared, SampleDigest};
 use crate::shrink::{decode_shrunk, stored};
 
-/// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting.
+/// Files per thread that are read at a time: enough that a large one does not keep the other threads waiting.
 const FILES_PER_THREAD: usize = 8;
-/// Bytes of shrunk images waiting to be written at which reading pauses: about a hundred images.
+/// The maximum number of bytes of shrunk images waiting to be written, about a hundred images; reading pauses beyond it.
 const MAX_PENDING_BYTES: usize = 128 << 20;
 
-/// The image files below a root. They are read by several threads and added in the order in which they were named.
+/// The image files below a root. Several threads read them; they are added in the order in which they were named.
 #[derive(Debug)]
 pub(super) struct ImageFiles {
     root: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct ImageFiles {
     check: Check,
     threads: usize,
     pending: Vec<NamedFile>,
-    /// How files are read, how to wait for the storage, and how many bytes may be pending. Tests replace these.
+    /// Reading a file, waiting for the storage, and the limit of pending bytes, which tests replace.
     read_bytes: ReadBytes,
     pause: fn(Duration),
     pending_bytes: usize,
@@ -43,7 +43,7 @@ pub(super) struct ImageFiles {
 /// Reads a file within the limits.
 type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, FormatProblem>;
 
-/// A file that is still to be read.
+/// A file that remains to be read.
 #[derive(Debug)]
 struct NamedFile {
     name: String,
@@ -53,33 +53,33 @@ struct NamedFile {
     origin: Origin,
 }
 
-/// Who names a file.
+/// The origin of a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A folder: a file that is an image neither by its bytes nor by its name is skipped silently.
+    /// A folder: a file that is not an image by its bytes or name is skipped silently.
     Folder,
     /// A list: a file that is not an image is reported as unreadable.
     List,
 }
 
-/// What became of a file.
+/// The result of reading a file.
 enum ReadFile {
-    /// An image that is used as it is, at the start of a file of `file` bytes.
+    /// An image that is used unchanged, at the start of a file of `file` bytes.
     Image {
         file: u64,
         digest: SampleDigest,
     },
-    /// A shrunk image in its stored form, from a file of `file` bytes.
+    /// The stored form of a shrunk image, from a file of `file` bytes.
     Shrunk {
         file: u64,
         bytes: Vec<u8>,
     },
     NoImage,
-    /// Not an image that calmix reads: left out, with the reason.
+    /// Not a supported image: left out, with the reason.
     Unreadable(DataError),
-    /// The storage failed, so the file may or may not be an image: the scan ends with this error.
+    /// The storage failed, so the file may be an image: the scan ends with this error.
     Failed(DataError),
-    /// Not read, because the scan ends.
+    /// Not read, because the scan is ending.
     Skipped,
 }
 
@@ -116,7 +116,7 @@ impl ImageFiles {
         if self.pending.len() < FILES_PER_THREAD * self.threads { Ok(()) } else { self.flush(builder) }
     }
 
-    /// Reads and adds all pending files. Call it before a subset begins, or anything else is noted.
+    /// Reads and adds all pending files. Call it before starting a subset or recording anything else.
     ///
     /// # Errors
     /// If the storage keeps failing for a file, or the table cannot be written.
@@ -128,7 +128,7 @@ impl ImageFiles {
         Ok(())
     }
 
-    /// Reads files until shrunk images take up too much memory, and adds them; returns the files that are left.
+    /// Reads files until shrunk images take up too much memory, and adds them; returns the remaining files.
     fn read_some(
         &mut self,
         builder: &mut ManifestBuilder,
@@ -160,7 +160,7 @@ impl ImageFiles {
             }
             work();
         });
-        // Files are taken in order, so those that were read come first.
+        // Files are taken in order, so the ones that were read come first.
         let left = files.split_off(next.into_inner().min(files.len()));
         for (NamedFile { name, label, group, .. }, read) in files.into_iter().zip(slots) {
             match read.into_inner() {
@@ -204,7 +204,7 @@ impl ImageFiles {
         self.checked(&bytes).unwrap_or_else(|error| ReadFile::Unreadable(error.in_file(path)))
     }
 
-    /// Checks an image, and shrinks it if it is large.
+    /// Checks an image, and shrinks it if it is too large.
     fn checked(&self, bytes: &[u8]) -> Result<ReadFile, DataError> {
         let Inspection { limits, shrink, .. } = &self.inspection;
         let ImageExtent { width, height, end } = extent(bytes, limits)?;
@@ -213,14 +213,14 @@ impl ImageFiles {
             let image = decode_shrunk(bytes, limits, *shrink)?;
             return Ok(ReadFile::Shrunk { file, bytes: stored(&image, bytes) });
         }
-        // Bytes behind the image are dropped from the sample: they would be read again at every visit.
+        // Bytes after the image are dropped from the sample: they would be read again at every visit.
         let image = bytes.get(..end).unwrap_or(bytes);
         check_image(image, limits, self.check)?;
         Ok(ReadFile::Image { file, digest: SampleDigest::new(image) })
     }
 
-    /// Reads a file, and waits for storage that is temporarily unavailable, as a loader does: an image that is left out now
-    /// is missing from every run on this table. `None` if the scan is over.
+    /// Reads a file, waiting for temporarily unavailable storage as a loader does: an image that is left out now is missing
+    /// from every run on this table. Returns `None` if the scan is over.
     fn read_patiently(&self, path: &Path, is_over: &AtomicBool) -> Result<Option<EncodedFile>, DataError> {
         let outage = self.inspection.progress.as_ref().map(|progress| progress.outage());
         let mut back_off = BackOff::default();
@@ -251,7 +251,7 @@ impl ImageFiles {
         (self.read_bytes)(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
     }
 
-    /// Finishes the dataset; it is an error if no image could be read.
+    /// Finishes the dataset; fails if no image could be read.
     pub(super) fn finish(mut self, mut builder: ManifestBuilder) -> Result<Prepared, DataError> {
         self.flush(&mut builder)?;
         builder.finish_unless_empty(
@@ -262,7 +262,7 @@ impl ImageFiles {
     }
 }
 
-/// Whether `bytes` are an image, as thoroughly as `check` demands.
+/// Checks that `bytes` are an image, as thoroughly as `check` demands.
 pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DecodeProblem> {
     match check {
         Check::Header => size(bytes, limits).map(|_| ()),

@@ -1,15 +1,14 @@
-//! ImageNet (ILSVRC 2012) as it is unpacked: `train/n01440764/*.JPEG`, `val/…`, in the root or in Kaggle's
+//! ImageNet (ILSVRC 2012) in its unpacked layout: `train/n01440764/*.JPEG`, `val/…`, in the root or in Kaggle's
 //! `ILSVRC/Data/CLS-LOC`.
 //!
-//! A class is its WordNet id: readable names are not unique (two classes are called crane). If
-//! `LOC_synset_mapping.txt` is in the root, it lists the classes; otherwise the folders of `train` are the
-//! classes.
+//! A class is its WordNet id, because readable names are not unique (two classes are called crane). `LOC_synset_mapping.txt`
+//! lists the classes if it is in the root; otherwise the folders of `train` are the classes.
 //!
-//! `val` is either one folder per class, or flat as it was published. For a flat one the labels come from
-//! `LOC_val_solution.csv` (Kaggle), from `imagenet_2012_validation_synset_labels.txt` (one WordNet id per line, in
-//! the order of the file names), or from either under another name. The development kit's
-//! `ILSVRC2012_validation_ground_truth.txt` is refused: its numbers follow an order of their own, and taking them
-//! for the alphabetical one is a classic mistake.
+//! `val` has either one folder per class, or is flat as published. The labels of a flat `val` come from
+//! `LOC_val_solution.csv` (Kaggle), from `imagenet_2012_validation_synset_labels.txt` (one WordNet id per line, in the order
+//! of the file names), or from a file in either form under another name. The development kit's
+//! `ILSVRC2012_validation_ground_truth.txt` is refused: its numbers follow their own order, and taking them for the
+//! alphabetical order is a common mistake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,12 +23,12 @@ use super::image_files::{ImageFiles, Origin};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// How ImageNet is read.
+/// Options for ImageNet.
 #[derive(Debug, Clone, Default)]
 pub struct ImagenetOptions {
-    /// How images are checked.
+    /// The checks of images.
     pub inspection: Inspection,
-    /// The classes of a flat `val`, if they are not in the root under one of the usual names.
+    /// The labels of a flat `val`, if they are not in the root under one of the usual names.
     pub truth: Option<PathBuf>,
 }
 
@@ -129,7 +128,7 @@ fn add_flat(
     Ok(())
 }
 
-/// The classes of a flat `val`.
+/// The labels of a flat `val`.
 struct ValClasses {
     path: PathBuf,
     by_name: BTreeMap<String, String>,
@@ -159,7 +158,7 @@ impl ValClasses {
                     .hint("each line must name a class such as n01440764"));
             }
             if name.is_empty() {
-                // Empty lines are skipped, but here each would stand for an image.
+                // The reader skips empty lines, but here each would stand for an image.
                 if number != header + truth.in_order.len() as u64 + 1 {
                     return Err(wrong(
                         "the line before it is empty, and the list assigns classes by order".into(),
@@ -175,7 +174,7 @@ impl ValClasses {
         Ok(truth)
     }
 
-    /// Refuses a list of another length: since it assigns classes by order, all labels would be wrong.
+    /// Refuses a list with another number of lines: it assigns classes by order, so all labels would be wrong.
     fn refuse_other_count(&self, files: usize) -> Result<(), DataError> {
         let lines = self.in_order.len();
         if self.by_name.is_empty() && lines != files {
@@ -213,7 +212,7 @@ fn class_folders(root: &Path, split: &str) -> Result<Vec<String>, DataError> {
     Ok(contents.folders)
 }
 
-/// The classes in ascending order.
+/// Lists the classes in ascending order.
 fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<String>, DataError> {
     let mapping = root.join("LOC_synset_mapping.txt");
     if !mapping.is_file() {

@@ -1,4 +1,4 @@
-//! How image files are read during preparation.
+//! Options for checking image files during preparation.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use calmix_formats::decode::DecodeLimits;
 
 use crate::prepare_progress::PrepareProgress;
 
-/// How thoroughly an image file is checked during preparation.
+/// The thoroughness of checking an image file during preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// Its header, its size and its end: finds files that are not an image, cut short or too large.
+    /// Checks header, size and end: finds files that are not an image, truncated or too large.
     Header,
-    /// Decoded whole: finds damage inside the pixels too, at the price of one decoding.
+    /// Decodes the whole image: also finds damage in the pixels, at the cost of decoding it.
     Full,
 }
 
-/// Up to this many images, sources decode every image by default, which takes a few minutes at most.
+/// The number of images up to which sources decode every image by default, which takes a few minutes at most.
 pub const FULL_UP_TO: u64 = 200_000;
 
-/// How image files are read during preparation.
+/// Options for checking image files during preparation.
 #[derive(Debug, Clone, Default)]
 pub struct Inspection {
-    /// How large an image may be.
+    /// The maximum size of an image.
     pub limits: DecodeLimits,
-    /// How thoroughly; by default [`Check::Full`] up to [`FULL_UP_TO`] images and [`Check::Header`] beyond.
+    /// The thoroughness; by default [`Check::Full`] up to [`FULL_UP_TO`] images and [`Check::Header`] beyond.
     pub check: Option<Check>,
-    /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
+    /// The shorter side to which larger images are [shrunk](crate::shrink); 0 to keep their size.
     pub shrink: u32,
-    /// Threads that read them; 0 for one per core. Results do not depend on it.
+    /// The number of reading threads, 0 for one per core. It does not affect the result.
     pub threads: usize,
     /// Receives the progress of the preparation.
     pub progress: Option<Arc<PrepareProgress>>,
-    /// The folder in which a preparation of shards keeps what it has read, to continue after a kill; `None` to keep nothing.
+    /// The folder in which a preparation of shards stores its scans, to continue after a kill; `None` to store none.
     pub scans: Option<PathBuf>,
 }
 

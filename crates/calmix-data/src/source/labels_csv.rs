@@ -1,4 +1,4 @@
-//! A folder of images and a list of their labels: `labels.csv`, or Hugging Face's `metadata.csv`.
+//! A folder of images with a list of their labels: `labels.csv`, or Hugging Face's `metadata.csv`.
 //!
 //! ```text
 //! file,label
@@ -7,15 +7,15 @@
 //! c.jpg,
 //! ```
 //!
-//! The first line names the columns: `file`, `path`, `image` or similar, and `label`, `class`, `category` or
-//! similar, in any case ([`LabelColumns`] names others). A column `group` names the patient, video, site or writer of an image
-//! ([`groups`](crate::groups)); an empty field means a group of its own. Other columns are ignored. Names are relative to the
-//! list, with `/`. A row without a label is an unlabelled image. Byte order marks and any line ending are accepted. The
-//! list is in the root, or there is one in each of `train`, `val` and `test` below it.
+//! The header names the columns: `file`, `path`, `image` or similar, and `label`, `class`, `category` or similar, in any
+//! case ([`LabelColumns`] names others). A column `group` names the patient, video, site or writer of an image
+//! ([`groups`](crate::groups)); an empty field means its own group. Other columns are ignored. Names are relative to the
+//! list, with `/`. A row without a label is an unlabelled image. Byte order marks and all line endings are accepted. The
+//! list is in the root, or there is one in each of `train`, `val` and `test`.
 //!
-//! Labelled rows become the subset `train` (or that of their folder), in the order of the list; rows without a
-//! label become `unlabelled`. Classes are all labels in ascending order of their bytes, so the same images in a
-//! [folder per class](super::folder) have the same classes.
+//! Labelled rows become the subset `train` (or that of their folder), in the order of the list; unlabelled rows become
+//! `unlabelled`. The classes are all labels in byte order, so the same images in a [folder per class](super::folder) have
+//! the same classes.
 //!
 //! A list that contradicts itself or the files is an error that names the line. An image that cannot be
 //! decoded is left out and listed in the summary.
@@ -37,7 +37,7 @@ use crate::data_warning::DataWarning;
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// What to do with images that no row names.
+/// The treatment of images that no row names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unlisted {
@@ -48,30 +48,30 @@ pub enum Unlisted {
     Unlabelled,
 }
 
-/// How a list is read.
+/// Options for a list of labels.
 #[derive(Debug, Clone, Default)]
 pub struct LabelsCsvOptions {
-    /// How images are checked.
+    /// The checks of images.
     pub inspection: Inspection,
-    /// What to do with images that no row names.
+    /// The treatment of images that no row names.
     pub unlisted: Unlisted,
-    /// Which columns are read.
+    /// The columns to read.
     pub columns: LabelColumns,
 }
 
 const LISTS: [&str; 2] = ["labels.csv", "metadata.csv"];
 
-/// Whether a file of this name is a list of labels.
+/// Returns whether a file with this name is a list of labels.
 pub(super) fn is_list(name: &str) -> bool {
     LISTS.iter().any(|list| list.eq_ignore_ascii_case(name))
 }
 
-/// Whether `root`, or a split in it, has a list.
+/// Returns whether `root`, or a split in it, has a list.
 pub fn has_list(root: &Path) -> bool {
     find_lists(root).is_ok()
 }
 
-/// Whether `root`, or a split in it, has a list whose columns name images and their labels.
+/// Returns whether `root`, or a split in it, has a list with columns for images and labels.
 pub fn has_labels(root: &Path) -> bool {
     let lists = find_lists(root).unwrap_or_default();
     lists.iter().any(|(_, folder, list)| csv_table::has_labels(root, &root.join(folder).join(list)))
@@ -159,7 +159,7 @@ fn add_unlabelled(
     Ok(())
 }
 
-/// The lists below `root`: subset, folder, name.
+/// Finds the lists below `root`: subset, folder and name of each.
 fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, String)>, DataError> {
     if let Some(list) = list_in(root, "")? {
         return Ok(vec![("train", String::new(), list)]);

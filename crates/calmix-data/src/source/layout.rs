@@ -1,4 +1,4 @@
-//! Which folders are splits and which are classes.
+//! Determines which folders are splits and which are classes.
 
 mod ambiguity;
 mod class_folder;
@@ -21,9 +21,9 @@ pub(super) use self::group_level::GroupLevel;
 /// The class folders of a dataset.
 #[derive(Debug, Default)]
 pub(super) struct ClassFolders {
-    /// In the order of their subsets and classes.
+    /// The folders, sorted by subset and class.
     pub(super) folders: Vec<ClassFolder>,
-    /// Files in all of them.
+    /// The number of files in all of them.
     pub(super) files: u64,
     /// Files and folders that are not part of the dataset.
     pub(super) left_out: Vec<FormatError>,
@@ -50,11 +50,11 @@ impl ClassFolders {
             found.add_classes(root, "", TRAIN, layout)?;
         }
         found.drop_empty(root)?;
-        // Stable: classes stay in their order within a subset.
+        // The sort is stable, so classes keep their order within a subset.
         found.folders.sort_by_key(|folder| SPLITS.iter().position(|(name, _)| *name == folder.subset));
         if layout == FolderLayout::Auto {
             found.check_single_class(root, has_splits)?;
-            // Inner folders that name groups of images are not classes.
+            // Inner folders that name groups are not classes.
             if !groups.is_some_and(GroupLevel::is_inside_classes) {
                 found.check_class_groups(root, has_splits)?;
             }
@@ -62,7 +62,7 @@ impl ClassFolders {
         Ok(found)
     }
 
-    /// The names of all classes, ascending.
+    /// Returns the names of all classes, ascending.
     pub(super) fn classes(&self) -> Vec<String> {
         let classes: BTreeSet<&str> =
             self.folders.iter().filter_map(|folder| folder.class.as_deref()).collect();
@@ -105,7 +105,7 @@ impl ClassFolders {
         layout: FolderLayout,
     ) -> Result<(), DataError> {
         let mut inside = contents(root, folder)?;
-        // Stray files in the root were noted when it was listed.
+        // Stray files in the root were recorded when it was listed.
         if !folder.is_empty() {
             self.left_out.append(&mut inside.left_out);
         }

@@ -4,10 +4,10 @@ use calmix_formats::source_dir::SourceDir;
 
 use crate::error::DataError;
 
-/// Bytes of the longest list of names; the longest published one has a thousand.
+/// The maximum size of a list of names, in bytes; the longest published one has a thousand names.
 const LIMIT: u64 = 1 << 16;
 
-/// The classes in the order of their numbers, from `file` if it is there.
+/// Returns the classes in the order of their numbers, from `file` if it exists.
 pub(super) fn classes(dir: &SourceDir, file: &str, official: &[&str]) -> Result<Vec<String>, DataError> {
     if !dir.has(file) {
         return Ok(owned(official));
@@ -38,7 +38,7 @@ pub(super) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// MNIST and SVHN.
+/// The digits of MNIST and SVHN.
 pub(super) const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 #[rustfmt::skip]
@@ -56,7 +56,7 @@ pub(super) const STL10: [&str; 10] = [
     "airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck",
 ];
 
-/// CIFAR-100, its twenty superclasses.
+/// The twenty superclasses of CIFAR-100.
 #[rustfmt::skip]
 pub(super) const CIFAR100_COARSE: [&str; 20] = [
     "aquatic_mammals", "fish", "flowers", "food_containers", "fruit_and_vegetables",

@@ -1,15 +1,15 @@
 //! Images in Parquet files, as Hugging Face's `datasets` writes them and the Hub stores them.
 //!
-//! One column holds the encoded images, as `struct<bytes: binary, path: string>` or as plain binary; another one their labels,
-//! whole numbers, where a missing one and -1 mean that there is none. A column `group` of text or whole numbers names the
-//! [group](crate::groups) of an image. The metadata of Hugging Face, if any, name the classes.
+//! One column holds the encoded images, as `struct<bytes: binary, path: string>` or plain binary; another holds their labels
+//! as integers, where null and -1 mean unlabelled. A column `group` of text or integers names the [group](crate::groups) of
+//! an image. Hugging Face's metadata, if any, name the classes.
 //!
-//! Pages are compressed, so an image cannot be read at its place. All images are packed once, as they are: copied into files of
-//! the prepared folder, one for each Parquet file. Rows are read one at a time, so memory holds a page of each column.
+//! Pages are compressed, so images cannot be read in place. All images are copied unchanged into files of the prepared
+//! folder, one for each Parquet file. Rows are read one at a time, so memory holds one page per column.
 //!
-//! All `*.parquet` below the root are read, by name. A file belongs to the split that a word of its name between `-`, `_` and
-//! `.` names, or else one of the innermost folder that names one (`train`, `val`, `test`, `unlabelled` and their variants,
-//! `unsupervised`), else to `train`.
+//! All `*.parquet` below the root are read in name order. The split of a file is named by a word of its name, delimited by
+//! `-`, `_` or `.`, or else by the innermost folder that names one (`train`, `val`, `test`, `unlabelled` and their variants,
+//! `unsupervised`); the default is `train`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ use super::{Check, Inspection};
 use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared};
 
-/// How Parquet files are read.
+/// Options for Parquet files.
 #[derive(Debug, Clone, Default)]
 pub struct ParquetOptions {
-    /// How images are checked; by default only by their header, because such datasets usually have many images.
+    /// The checks of images; by default only of the header, because such datasets usually have many images.
     pub inspection: Inspection,
-    /// The columns that hold the images (`path`) and the labels; by default they are found by type and by usual names.
+    /// The columns of images (`path`) and labels; by default they are found by type and usual names.
     pub columns: LabelColumns,
 }
 
@@ -52,7 +52,7 @@ pub fn prepare(root: &Path, target: &Path, options: &ParquetOptions) -> Result<P
     let mut left_out = Vec::new();
     let named = find_files(root, &mut left_out)?;
     let folder = root.canonicalize().map_err(|error| DataError::new(root, error))?;
-    // Labels take little time by themselves, and a wrong one is better found before all images are copied.
+    // Reading labels is fast, and a wrong one is better found before all images are copied.
     let mut found = FoundClasses::default();
     let mut files = Vec::new();
     for file in named {
@@ -88,7 +88,7 @@ fn pack(
     let Inspection { limits, check, progress, .. } = &options.inspection;
     let columns = ImageColumns::find(file, &options.columns, named.subset != UNLABELLED)?;
     let mut rows = ImageRows::with_images(file, &columns);
-    // By number: two names could differ only by a `/` that no name of a part may have.
+    // Named by number: two names could differ only by a `/`, which a part name must not contain.
     let name = format!("images-{number:05}.bin");
     let mut packed = builder.unpack(&name)?;
     let mut offset = 0;
@@ -109,7 +109,7 @@ fn pack(
             builder.unreadable(DataError::from(error).in_file(&file.path).at(place));
             continue;
         }
-        // Rows that share one image of a dictionary take hardly any bytes in the file, but each takes its own on the disk.
+        // Rows that share a dictionary image take hardly any bytes in the file, but each takes its own space on disk.
         if !expansion::is_plausible(file.length(), offset + length) {
             let problem =
                 format!("{} bytes that expand to more than {offset}: probably an attack", file.length());
@@ -125,7 +125,7 @@ fn pack(
     builder.finish_part(packed)
 }
 
-/// The Parquet files below `root`, in the order of their splits.
+/// Finds the Parquet files below `root`, in the order of their splits.
 fn find_files(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<NamedFile>, DataError> {
     let mut files = Vec::new();
     walk(root, "", left_out, &mut |name| -> Result<(), DataError> {
@@ -138,12 +138,13 @@ fn find_files(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<NamedF
         return Err(DataError::content(root, "there is no .parquet file in it")
             .hint("pass the folder that contains the .parquet files"));
     }
-    // Stable: files stay in their order within a split.
+    // The sort is stable, so files keep their order within a split.
     files.sort_by_key(|file| SPLITS.iter().position(|(name, _)| *name == file.subset));
     Ok(files)
 }
 
-/// The split of a file, by its path below the root: the name of the file first, then its folders from the innermost on.
+/// Returns the split of a file from its path below the root: by the file name, then by its folders from the innermost
+/// outwards.
 fn subset_of(name: &str) -> &'static str {
     let word = |word: &str| match split(word) {
         None if word.eq_ignore_ascii_case("unsupervised") => Some(UNLABELLED),
@@ -156,7 +157,7 @@ fn is_named_parquet(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
-/// Whether a folder, or a folder in it such as `data`, has Parquet files of which the first has a column of images.
+/// Returns whether a folder, or a subfolder such as `data`, has Parquet files of which the first has a column of images.
 pub fn has_images(root: &Path) -> bool {
     first_file(root).is_some_and(|(folder, name)| {
         ParquetFile::open(&folder, &name).is_ok_and(|file| has_image_column(&file))

@@ -1,4 +1,4 @@
-//! What kind of files a dataset comes in, and with which options they are read.
+//! The format of a dataset's files, and the options for reading them.
 
 use calmix_formats::labels::columns::LabelColumns;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::layout::FolderLayout;
 use super::{idx, labels_csv};
 use crate::shrink::DEFAULT_SIDE;
 
-/// What kind of files a dataset comes in.
+/// The format of a dataset's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SourceSpec {
@@ -15,12 +15,12 @@ pub enum SourceSpec {
     Cifar10,
     /// CIFAR-100, binary version.
     Cifar100 {
-        /// Which of its two labels is the class.
+        /// The labels that give the classes.
         labels: Cifar100Labels,
     },
     /// IDX files: MNIST, Fashion-MNIST.
     Idx {
-        /// Which dataset: it decides the class names.
+        /// The dataset, which determines the class names.
         classes: idx::Classes,
     },
     /// SVHN, cropped digits in `.mat` files.
@@ -30,11 +30,11 @@ pub enum SourceSpec {
     },
     /// STL-10, binary version, with its unlabelled images.
     Stl10,
-    /// A folder for each class, and one for unlabelled images.
+    /// A folder per class, and one for unlabelled images.
     Folder {
-        /// Which folders are splits and which are classes.
+        /// The roles of the folders: splits or classes.
         layout: FolderLayout,
-        /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
+        /// The shorter side to which larger images are [shrunk](crate::shrink); 0 to keep their size.
         #[serde(default)]
         shrink: u32,
         /// The level of folders that names the group of an image; 0 for none.
@@ -43,12 +43,12 @@ pub enum SourceSpec {
     },
     /// A folder of images with `labels.csv` or `metadata.csv`.
     LabelsCsv {
-        /// What to do with images that no row names.
+        /// The treatment of images that no row names.
         unlisted: labels_csv::Unlisted,
-        /// Which columns are read.
+        /// The columns to read.
         #[serde(default)]
         columns: LabelColumns,
-        /// The shorter side to which larger images are shrunk, as for a folder; 0 for none.
+        /// The shorter side to which larger images are shrunk, as for a folder; 0 to keep their size.
         #[serde(default)]
         shrink: u32,
     },
@@ -57,9 +57,9 @@ pub enum SourceSpec {
         /// Whether an image without a class is an unlabelled one; otherwise it is an error.
         unlabelled: bool,
     },
-    /// Images in Parquet files, as on the Hub of Hugging Face.
+    /// Images in Parquet files, as on the Hugging Face Hub.
     Parquet {
-        /// Which columns are read.
+        /// The columns to read.
         #[serde(default)]
         columns: LabelColumns,
     },
@@ -69,10 +69,11 @@ pub enum SourceSpec {
     Webvision,
     /// Vectors instead of images: a file of them, or a folder of such files.
     Vectors {
-        /// The file of their labels, a CSV or an `.npy`, from the current folder; `None` for labels in the vectors' own file.
+        /// The file of labels, a CSV or an `.npy`, relative to the current folder; `None` for labels in the vectors' own
+        /// file.
         #[serde(default)]
         labels: Option<String>,
-        /// The column, array or tensor that holds the vectors; `None` for one of a usual name.
+        /// The column, array or tensor of vectors; `None` for one with a usual name.
         #[serde(default)]
         vector_column: Option<String>,
         /// The columns that hold ids and labels.
@@ -81,19 +82,19 @@ pub enum SourceSpec {
     },
 }
 
-/// Which label of CIFAR-100 is the class.
+/// The kind of CIFAR-100 label that gives the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cifar100Labels {
-    /// One of 100.
+    /// One of 100 classes.
     Fine,
-    /// One of 20.
+    /// One of 20 superclasses.
     Coarse,
 }
 
 impl SourceSpec {
-    /// Whether a dataset prepared as `other` satisfies this specification: options left at their default here may have any
-    /// value there.
+    /// Returns whether a dataset prepared as `other` satisfies this specification: options left at their default here may
+    /// have any value there.
     pub fn accepts(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -125,7 +126,7 @@ fn is_zero(level: &u32) -> bool {
     *level == 0
 }
 
-/// Whether images shrunk to `other` satisfy a request for `side`. The default side accepts any.
+/// Returns whether images shrunk to `other` satisfy a request for `side`. The default side accepts any.
 fn accepts_side(side: u32, other: u32) -> bool {
     side == DEFAULT_SIDE || side == other
 }

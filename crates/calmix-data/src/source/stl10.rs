@@ -1,4 +1,4 @@
-//! STL-10 in its binary version: 5,000 labelled images to train on, 8,000 to test on, 100,000 without labels.
+//! STL-10 in its binary version: 5,000 labelled training images, 8,000 test images, 100,000 unlabelled images.
 //!
 //! Images are 27,648 bytes: a red, a green and a blue plane of 96×96, each column by column; labels are one
 //! byte, from 1. <https://cs.stanford.edu/~acoates/stl10/>

@@ -19,8 +19,8 @@ const SUBSETS: [(&str, &str); 3] =
 
 /// Prepares the files in `root`, or in `svhn` inside it, as subsets `train`, `test` and, if `extra` is set, `extra`.
 ///
-/// Compressed images are unpacked into the prepared folder; others stay in place. Images and labels are read side
-/// by side, so their order in the file does not matter and neither is ever held whole.
+/// Compressed images are unpacked into the prepared folder; others stay in place. Images and labels are read side by side,
+/// so their order in the file does not matter and neither is held in memory as a whole.
 ///
 /// # Errors
 /// If a file is missing or damaged, X and y are not as described above, or `target` cannot be written.
@@ -55,7 +55,7 @@ pub fn prepare(root: &Path, target: &Path, extra: bool) -> Result<Prepared, Data
     builder.finish()
 }
 
-/// Images and labels of one file, each at its first.
+/// Images and labels of one file, each positioned at the first value.
 struct SvhnFile {
     images: Variable,
     labels: Variable,
@@ -76,7 +76,7 @@ impl SvhnFile {
             Err(DataError::content(path, problem).hint("download format 2 (cropped digits) of SVHN"))
         };
         let samples = match (images.mat_type(), images.dims()) {
-            // MATLAB drops a last dimension of one.
+            // MATLAB drops a trailing dimension of one.
             (MatType::U8, [32, 32, 3]) => 1,
             (MatType::U8, &[32, 32, 3, samples]) if samples > 0 => samples,
             (mat_type, dims) => {
@@ -111,7 +111,7 @@ impl SvhnFile {
     }
 }
 
-/// The digit that a label means.
+/// Returns the digit of a label.
 fn digit(label: f64) -> Option<u32> {
     (1_u32..=10).find(|&known| f64::from(known) == label).map(|label| label % 10)
 }

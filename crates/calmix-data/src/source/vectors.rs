@@ -1,13 +1,13 @@
-//! Vectors that users already have, as a dataset.
+//! A dataset of the user's own vectors.
 //!
-//! The vectors are in any file that [`vectors`](calmix_formats::vectors) reads. Their labels are in the same file, or in a file of their
-//! own: a CSV, or a one-dimensional `.npy` of whole numbers. Rows of `.npy`, safetensors and clip-retrieval stay where they
-//! are; those of the other formats are unpacked once, as `f32`. The content of a sample is that of its numbers as `f32`, so
-//! the same vectors and labels have the same fingerprint in every format.
+//! The vectors are in any file that [`vectors`](calmix_formats::vectors) reads. Their labels are in the same file or in a
+//! separate one: a CSV, or a one-dimensional `.npy` of integers. Rows of `.npy`, safetensors and clip-retrieval stay in
+//! place; those of other formats are unpacked once, as `f32`. The content of a sample is its values as `f32`, so the same
+//! vectors and labels have the same fingerprint in every format.
 //!
-//! Labelled rows become the subset `train`, or that of the CSV's column `split`; rows without a label become `unlabelled`.
-//! Within a subset, rows are in the order of the file. Classes are all labels in ascending order: of their numbers if all are
-//! whole numbers, else of their bytes. A column `group` of the CSV of labels, or of the vectors' own file if that CSV has none,
+//! Labelled rows become the subset `train`, or the one in the CSV's column `split`; unlabelled rows become `unlabelled`.
+//! Within a subset, rows keep the order of the file. The classes are all labels in ascending order: numeric order if all are
+//! integers, otherwise byte order. A column `group` of the CSV of labels, or of the vectors' own file if the CSV has none,
 //! names the [group](crate::groups) of a row.
 
 mod column_stats;
@@ -33,7 +33,7 @@ use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, Prepared, SampleDigest, UNPACKED_VECTORS};
 use crate::prepare_progress::PrepareProgress;
 
-/// Bytes of vectors that are read at once.
+/// Bytes of vectors to read at once.
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Prepares the vectors at `root`, a file or a folder, with their labels, and writes the dataset to `target`.
@@ -53,13 +53,13 @@ pub fn prepare(
     let element_type = source.in_place().unwrap_or(ElementType::F32);
     let encoding =
         Encoding::Vectors { width: source.width() as u32, views: source.views() as u32, element_type };
-    // The classes are known only when all labels were read.
+    // The classes are known only after all labels have been read.
     let mut builder = ManifestBuilder::new(target, Vec::new(), encoding)?;
     let mut rows = RowLabels::new(list);
     let mut stats = ColumnStats::default();
     let mut parts = Parts::new(&source, root)?;
     if let Some(progress) = progress {
-        // Once for the labels and what is wrong with the vectors, once for their checksums.
+        // Once for the labels and the statistics of the vectors, once for the checksums.
         progress.expect_twice(source.rows());
     }
     for block in source.blocks(0, (CHUNK_BYTES / (4 * numbers)).max(1)) {
@@ -92,8 +92,8 @@ pub fn prepare(
     builder.finish()
 }
 
-/// Opens the vectors. If their labels are in a file of their own, the columns that the user names are those of that file; the
-/// vectors have the same column of ids, or one of a usual name.
+/// Opens the vectors. If the labels are in a separate file, the columns that the user named belong to that file, and the
+/// vectors use the same id column or one with a usual name.
 fn open(root: &Path, has_list: bool, options: &VectorOptions) -> Result<VectorSource, FormatError> {
     if !has_list {
         return VectorSource::open(root, options);
@@ -147,22 +147,22 @@ fn add_rows(
     Ok(())
 }
 
-/// A file of rows that can be read in place.
+/// A file whose rows can be read in place.
 struct Part {
     file: ReadAt,
-    /// The number of its first row.
+    /// The number of its first row in the source.
     first: u64,
     rows: u64,
-    /// Where its first row begins.
+    /// The offset of its first row.
     start: u64,
 }
 
-/// The files of a source: in place, or unpacked one after the other.
+/// The files of a source, in place or unpacked one after the other.
 struct Parts<'a> {
     source: &'a VectorSource,
     root: PathBuf,
     is_in_place: bool,
-    /// The file that is being unpacked, and how many of its rows are not.
+    /// The file being unpacked, its name, and the number of rows still to unpack.
     open: Option<(crate::manifest::Unpacked, String, u64)>,
     next: usize,
     folder: PathBuf,
@@ -184,7 +184,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Writes the next rows, if they are not in place.
+    /// Writes the next rows, unless they are in place.
     fn unpack(
         &mut self,
         builder: &mut ManifestBuilder,
@@ -199,7 +199,7 @@ impl<'a> Parts<'a> {
                     self.next += 1;
                     continue;
                 }
-                // Parts of a folder have different names; a name of more than one level would need folders.
+                // Parts of a folder have different names; a name with several levels would need folders.
                 let name = file.relative.replace('/', "_") + UNPACKED_VECTORS;
                 self.open = Some((builder.unpack(&name)?, name, file.rows));
                 self.next += 1;
@@ -226,12 +226,12 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// All files, open for reading in place, in the order of their numbers in the table.
+    /// Opens all files for reading in place, in the order of their numbers in the table.
     fn finish(mut self, builder: &mut ManifestBuilder) -> Result<Vec<Part>, DataError> {
         self.close(builder)?;
         let mut parts = Vec::new();
         let mut first = 0;
-        // Empty files have no part.
+        // Empty files do not become parts.
         let files = self.source.files().iter().filter(|file| file.rows > 0);
         let mut names = self.unpacked.iter();
         for file in files {
@@ -248,7 +248,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Visits the files that hold vectors, and the one of their labels.
+/// Visits the files of vectors, and the file of their labels.
 pub(super) fn for_each_file(
     root: &Path,
     labels: Option<&str>,
@@ -274,7 +274,7 @@ pub(super) fn for_each_file(
     visit(absolute)
 }
 
-/// Whether a folder holds vectors, by the names of its files: those of clip-retrieval, or parts in Parquet.
+/// Returns whether a folder holds vectors, by its file names: clip-retrieval, or Parquet parts.
 pub fn has_vectors(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_part =

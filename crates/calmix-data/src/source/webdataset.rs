@@ -1,16 +1,16 @@
 //! WebDataset: tar shards in which the members of a sample are adjacent.
 //!
-//! A member's name up to the first dot of its last part is its key; members of one key in a row are one sample:
-//! an image (`.jpg`, `.jpeg`, `.png`, `.webp`) and its class, as a number in `.cls` or as `label` or `cls` in
-//! `.json`. Other members are skipped, pickles among them; so are names without an extension, hidden ones, and
-//! the format's own `__notes__`, as in the package webdataset.
+//! A member's key is its name up to the first dot after the last slash; adjacent members with the same key form a sample: an
+//! image (`.jpg`, `.jpeg`, `.png`, `.webp`) and its class, as a number in `.cls` or as `label` or `cls` in `.json`. Other
+//! members, including pickles, are skipped; so are names without an extension, hidden members, and the format's own
+//! `__notes__`, as in the package webdataset.
 //!
-//! Samples stay in place: a part is a shard, a record an offset into it. This gives random access to a format designed
-//! for streaming, without unpacking.
+//! Samples stay in place: a part is a shard, a record an offset into it. This gives random access to a streaming format
+//! without unpacking.
 //!
-//! All `*.tar` below the root are shards, by name. A shard belongs to the split that its folder, or a word of its
-//! name between `-`, `_` and `.`, names (`train`, `val`, `test`, `unlabelled` and their variants), else to
-//! `train`. Keys must be unique within a shard; between shards they are not compared.
+//! All `*.tar` below the root are shards, in name order. The split of a shard is named by its folder, or by a word of its
+//! name delimited by `-`, `_` or `.` (`train`, `val`, `test`, `unlabelled` and their variants); the default is `train`. Keys
+//! must be unique within a shard; they are not compared between shards.
 
 mod kept_scans;
 mod sample;
@@ -37,8 +37,8 @@ use shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard};
 
 /// Prepares the shards below `root` and writes the dataset to `target`.
 ///
-/// Each shard is read once, by one of several threads; the table is put together from what they found, in the order of the
-/// shards. With [`Inspection::scans`](super::Inspection::scans), a preparation that was killed continues with the shards that it has not read.
+/// One of several threads reads each shard once; the table is assembled from the scans in the order of the shards. With
+/// [`Inspection::scans`](super::Inspection::scans), a killed preparation continues with the shards that it has not read.
 ///
 /// # Errors
 /// If a shard is not a sound archive, members of a sample are missing, doubled or contradict each other, none of the
@@ -58,7 +58,7 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
         builder.continue_subset(shard.subset);
         let scan = match scanned.held.or_else(|| kept.read(shard)) {
             Some(scan) => scan,
-            // Another process that prepared the same dataset has removed it meanwhile.
+            // Another process that prepared the same dataset has removed the scan meanwhile.
             None => shard.scan(options, &|| {})?,
         };
         for error in scan.unreadable {
@@ -82,11 +82,11 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
 /// A shard that was read.
 struct ScannedShard {
     labels: FoundLabels,
-    /// What was found, unless it is kept on disk.
+    /// The scan, unless it is stored on disk.
     held: Option<ShardScan>,
 }
 
-/// Reads all shards, by several threads. The error is that of the first shard that has one, whichever thread was first.
+/// Reads all shards with several threads. The error is that of the first failing shard, independent of timing.
 fn scan_all(
     shards: &[TarShard],
     kept: &KeptScans<'_>,
@@ -105,7 +105,7 @@ fn scan_all(
             if scanned.is_err() {
                 first_failed.fetch_min(n, Ordering::Relaxed);
             }
-            // The only thread with this number.
+            // Only this thread has this index.
             let _ = slot.set(scanned);
         }
     };
@@ -116,11 +116,11 @@ fn scan_all(
         }
         work();
     });
-    // Shards after one with an error may be missing.
+    // Shards after a failing one may be missing.
     slots.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
-/// Reads a shard, unless that was done before.
+/// Reads a shard, unless its scan is stored.
 fn scan_one(
     shard: &TarShard,
     kept: &KeptScans<'_>,
@@ -143,10 +143,10 @@ fn scan_one(
     Ok(ScannedShard { labels, held: (!is_kept).then_some(scan) })
 }
 
-/// As many classes as the highest label says, named by their numbers.
+/// Returns as many classes as the highest label implies, named by number.
 fn count_classes(shards: &[TarShard], scanned: &[ScannedShard]) -> Result<Vec<String>, DataError> {
     let mut seen: BTreeSet<u32> = BTreeSet::new();
-    // The highest label, and where it is.
+    // The highest label, and its location.
     let mut highest: Option<(u32, &TarShard, &str)> = None;
     for (shard, ScannedShard { labels, .. }) in shards.iter().zip(scanned) {
         let Some(&label) = labels.numbers.last() else { continue };
@@ -186,7 +186,7 @@ fn find_shards(root: &Path, left_out: &mut Vec<FormatError>) -> Result<Vec<TarSh
     Ok(shards)
 }
 
-/// The shard of this name; `None` if it is not named like one.
+/// Makes the shard with this name; `None` if it is not named like a shard.
 fn shard(
     name: &str,
     path: PathBuf,

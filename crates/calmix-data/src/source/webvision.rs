@@ -1,4 +1,4 @@
-//! WebVision by its file lists.
+//! WebVision, read by its file lists.
 //!
 //! ```text
 //! info/synsets.txt                   line n names class n: `n01440764 tench, Tinca tinca`
@@ -7,8 +7,8 @@
 //! google/…  flickr/…
 //! ```
 //!
-//! A class is its WordNet id, and keeps its official number. `train` is Google's list and then Flickr's, one of
-//! which may be missing; `val` may be missing too.
+//! A class is its WordNet id with its official number. `train` is Google's list followed by Flickr's, one of which may be
+//! missing; `val` may also be missing.
 
 use std::collections::BTreeSet;
 use std::path::Path;

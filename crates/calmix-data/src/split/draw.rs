@@ -1,4 +1,4 @@
-//! Which samples keep their labels.
+//! Draws the samples that keep their labels.
 
 use std::ops::Range;
 
@@ -11,42 +11,42 @@ use super::quota::{self, Purpose, class_key};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// A class that has fewer labels than the rule wants.
+/// A class with fewer labels than the rule requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shortfall {
     pub class: String,
-    /// Labels that the rule wanted from it.
+    /// The number of labels that the rule requests.
     pub wanted: u64,
-    /// Labels that it had; all of them are used.
+    /// The number of labels that the class has; all of them are used.
     pub given: u64,
 }
 
-/// Where labelled samples may come from.
+/// The candidates for labelled samples.
 pub(super) enum Candidates<'a> {
-    /// Every sample with a label in these ranges, ascending.
+    /// All labelled samples in these ranges, which ascend.
     Ranges(&'a [Range<u64>]),
-    /// These samples, ascending; each has a label.
+    /// These samples in ascending order; each has a label.
     Ids(&'a [u64]),
 }
 
-/// Ids that were drawn, ascending, and classes with fewer labels than wanted.
+/// The drawn ids in ascending order, and the classes with too few labels.
 pub(super) struct Drawn {
     pub(super) labelled: Vec<u64>,
     pub(super) validation: Vec<u64>,
     pub(super) short: Vec<Shortfall>,
 }
 
-/// The samples of one class that are still to come, as ranks within the class.
+/// The samples of one class still to be collected, as ranks within the class.
 #[derive(Default)]
 struct Chosen {
-    // Descending, so the next one is last; with each, its place in the draw.
+    // In descending order, so the next one is last; each with its position in the draw.
     ranks: Vec<(u64, usize)>,
     seen: u64,
 }
 
-/// Draws class by class in two passes over the candidates: one counts, one collects. Memory is for what is
-/// drawn only, independent of the size of the dataset.
+/// Draws class by class in two passes over the candidates: the first counts, the second collects. Memory is proportional to
+/// the number of drawn samples, independent of the size of the dataset.
 pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -> Result<Drawn, DataError> {
     let classes = dataset.classes();
     let mut available = vec![0_u64; classes.len()];
@@ -96,7 +96,7 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
 }
 
 impl Candidates<'_> {
-    /// Calls `with` for the id and the label of each candidate, ids ascending.
+    /// Calls `with` for the id and label of each candidate, in ascending order of ids.
     fn visit(&self, dataset: &Dataset, mut with: impl FnMut(u64, u32)) -> Result<(), DataError> {
         match self {
             Self::Ranges(ranges) => {

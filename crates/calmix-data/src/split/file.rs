@@ -1,9 +1,9 @@
-//! `split.json`: written atomically, checked when it is read.
+//! The file `split.json`: written atomically, checked when it is read.
 //!
-//! A small split lists its ids, so that it can be published and read by anything. A large one that was drawn is a
-//! function of its plan and the dataset: it has the counts and the hash of its ids, and is drawn again when it is read.
-//! This bounds the length of a run's file by what a run reads back. Unlabelled samples are a function of the plan, too, unless
-//! a list chose them: then their ids are stored as differences, which take two or three bytes each.
+//! A small split lists its ids, so that it can be published and read by any program. A large drawn split is a function of
+//! its plan and the dataset: the file contains the counts and the hash of its ids, and reading draws it again. This keeps
+//! the file within the limit that a run can read back. The unlabelled samples are a function of the plan, too, unless a list
+//! chose them: then their ids are stored as differences, two or three bytes each.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,12 +22,12 @@ use super::{LabelSplit, Rule, Shortfall, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// Bytes of the longest `split.json` that is read: the ids of more than ten million labelled samples.
+/// The maximum size of a `split.json` to read, in bytes: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
-/// The number of labels from which a drawn split stores a hash instead of the ids: about a megabyte of ids.
+/// The number of labels up to which a drawn split lists its ids instead of a hash: about a megabyte of ids.
 const MAX_LISTED: usize = 1 << 17;
 
-/// `split.json`.
+/// The content of `split.json`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SplitFile<'a> {
@@ -50,7 +50,7 @@ struct SplitFile<'a> {
     short: Cow<'a, [Shortfall]>,
 }
 
-/// Counts and hash that replace the ids of a large split.
+/// The counts and the hash that replace the ids of a large split.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DrawnIds {
@@ -60,10 +60,11 @@ struct DrawnIds {
 }
 
 impl LabelSplit {
-    /// Bytes of the longest file that a run stores: some five million given labels, or twenty million listed unlabelled samples.
+    /// The maximum size of the file in a run, in bytes: some five million given labels, or twenty million listed unlabelled
+    /// samples.
     pub const MAX_STORED_BYTES: u64 = 64 << 20;
 
-    /// The bytes of the file.
+    /// Encodes the file.
     ///
     /// # Errors
     /// If the given labels or the listed unlabelled samples are more than what a run can read back.
@@ -84,15 +85,12 @@ impl LabelSplit {
         within(bytes, Self::MAX_STORED_BYTES)
     }
 
-    /// The blake3 of the whole split, plan and ids, in hexadecimal: two splits with the same hash give the same run.
-    ///
-    /// # Errors
-    /// As [`to_bytes`](Self::to_bytes).
+    /// Returns the BLAKE3 of the whole split, plan and ids, in hexadecimal: two splits with the same hash give the same run.
     pub fn hash(&self) -> Result<String, FormatProblem> {
         Ok(blake3::hash(&self.to_bytes()?).to_hex().to_string())
     }
 
-    /// The blake3 of the ids of all samples that keep their label, in hexadecimal digits.
+    /// Returns the BLAKE3 of the ids of all labelled samples, in hexadecimal.
     fn hash_of_ids(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for ids in [&self.labelled, &self.validation] {
@@ -110,9 +108,6 @@ impl LabelSplit {
     }
 
     /// Writes the split atomically: a concurrent reader of `path` reads either the old file or the new one.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DataError> {
         let bytes = self.to_bytes().map_err(|problem| DataError::new(path, problem))?;
         atomic_file::write(path, &bytes)?;
@@ -126,7 +121,7 @@ impl LabelSplit {
     /// occur twice or do not ascend.
     pub fn read(path: &Path, dataset: &Dataset) -> Result<Self, DataError> {
         let cannot = |error| DataError::new(path, error);
-        // Opening a pipe would block until another process writes into it.
+        // Opening a pipe would block until another process writes to it.
         if !fs::metadata(path).map_err(cannot)?.is_file() {
             return Err(DataError::content(path, "not a regular file"));
         }
@@ -139,10 +134,7 @@ impl LabelSplit {
         Self::from_bytes(&bytes, path, dataset)
     }
 
-    /// Reads the bytes of a split of `dataset` that are in the file `path`.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
+    /// Decodes a split of `dataset` from the bytes of the file `path`.
     pub fn from_bytes(bytes: &[u8], path: &Path, dataset: &Dataset) -> Result<Self, DataError> {
         let bad = |problem| DataError::new(path, problem).hint("draw the split again");
         let file: SplitFile<'_> =
@@ -217,7 +209,7 @@ impl LabelSplit {
         self.check_groups(dataset)
     }
 
-    /// Refuses a group with samples on both sides.
+    /// Refuses a group with samples on both sides of the split.
     fn check_groups(&self, dataset: &Dataset) -> Result<(), FormatProblem> {
         if !dataset.has_groups() || self.validation.is_empty() {
             return Ok(());
@@ -264,9 +256,9 @@ fn write_differences<S: Serializer>(ids: &Option<Arc<[u64]>>, to: S) -> Result<S
     to.collect_seq(ids.map(|&id| id - std::mem::replace(&mut before, id)))
 }
 
-/// Reads ascending ids, and stops at the first that does not ascend, so that the length of the file bounds the memory.
+/// Reads ids and stops at the first one that does not ascend, so that the length of the file bounds the memory.
 struct Ascending {
-    /// Whether each number but the first is the difference to the id before it.
+    /// Whether each number after the first is the difference to the previous id.
     are_differences: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which labels are held out if samples are in groups: whole groups, so that none is both trained on and held out.
+//! Holds out whole groups of labels, so that no group is both trained on and held out.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,12 +7,12 @@ use super::quota;
 use crate::dataset::Dataset;
 use crate::error::DataError;
 
-/// A label that was drawn.
+/// A drawn label.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DrawnLabel {
     pub(super) id: u64,
     pub(super) class: u32,
-    /// Its place in the random order in which its class was drawn.
+    /// Its position in the random order of its class.
     pub(super) place: usize,
 }
 
@@ -23,11 +23,11 @@ struct LabelGroup {
     per_class: BTreeMap<u32, u64>,
 }
 
-/// The labels that are held out, ascending by id.
+/// Selects the labels to hold out, in ascending order of ids.
 ///
-/// A group counts as a single label of its most frequent class, so the share, the minimum and the maximum of the plan count
-/// groups. Groups are held out in the order in which their class was drawn; if every label is a group of its own, these are the
-/// labels that are held out without groups. A group that would leave a class with fewer labels than it has to keep stays.
+/// A group counts as a single label of its most frequent class, so the share, minimum and maximum of the plan count groups.
+/// Groups are held out in the order in which their class was drawn; if every label forms its own group, the result is the
+/// same as without groups. A group stays if holding it out would leave a class with too few labels.
 pub(super) fn held_groups(
     dataset: &Dataset,
     plan: &SplitPlan,
@@ -81,7 +81,7 @@ pub(super) fn held_groups(
     Ok(held)
 }
 
-/// The labels by their groups.
+/// Groups the labels.
 fn groups_of(dataset: &Dataset, labels: &[DrawnLabel]) -> Result<Vec<LabelGroup>, DataError> {
     let mut places: HashMap<u32, usize> = HashMap::new();
     let mut groups: Vec<LabelGroup> = Vec::new();

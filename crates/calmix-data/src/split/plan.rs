@@ -1,4 +1,4 @@
-//! How a dataset is split, and how many labels are held out for evaluation instead of training.
+//! The plan of a split: how many labels are kept, and how many are held out for evaluation.
 
 use calmix_core::error::CoreError;
 use calmix_core::rng::Seed;
@@ -7,17 +7,17 @@ use calmix_core::settings::{Kind, SettingType, Shape, Word};
 use calmix_formats::error::FormatProblem;
 use serde::{Deserialize, Serialize};
 
-/// How many labels are kept.
+/// The rule for the number of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Rule {
-    /// The same number of every class; a class that has fewer gives all.
+    /// The same number for every class; a class with fewer labels keeps all of them.
     PerClass {
         /// Labels per class.
         labels: u64,
     },
-    /// A total number, divided equally among the classes with labels; the remainder goes to classes chosen by
-    /// the seed, one each. A class with fewer labels gives all of them, and they are not replaced.
+    /// A total, divided equally among the classes with labels; the remainder goes to classes chosen by the seed, one each. A
+    /// class with fewer labels keeps all of them, and the difference is not made up.
     Total {
         /// Labels in total.
         labels: u64,
@@ -27,30 +27,30 @@ pub enum Rule {
         /// The share, in (0, 1].
         share: f64,
     },
-    /// A list of ids from elsewhere: a published split, a fold of STL-10.
+    /// A given list of ids: a published split, or a fold of STL-10.
     Given,
 }
 
-/// How a dataset is split.
+/// The plan of a split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitPlan {
     /// The seed of the draw.
     pub seed: Seed,
-    /// How many labels are kept.
+    /// The rule for the number of labels.
     pub rule: Rule,
-    /// The subsets that labels come from.
+    /// The subsets to take labels from.
     pub labelled: Vec<String>,
-    /// The subsets whose samples are trained on without their label.
+    /// The subsets to take unlabelled samples from.
     pub unlabelled: Vec<String>,
-    /// Whether samples that keep their label are in the unlabelled set, too. Those held out never are.
+    /// Whether the unlabelled set includes the labelled samples. It never includes held-out ones.
     pub include_labelled: bool,
-    /// How many of the labels are held out for validation.
+    /// The number of labels to hold out for validation.
     pub validation: HoldOut,
 }
 
 impl SplitPlan {
-    /// Four labels per class of one subset, the rest of it unlabelled, nothing held out.
+    /// Makes a plan with four labels per class of one subset, the rest of it unlabelled, and nothing held out.
     pub fn new(seed: Seed, subset: &str) -> Self {
         Self {
             seed,
@@ -81,28 +81,28 @@ impl SplitPlan {
     }
 }
 
-/// How many labels are held out.
+/// The number of labels to hold out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum HoldOut {
     /// This share, in [0, 1). Every class keeps at least one label.
     Share(f64),
-    /// By a rule.
+    /// A number given by a rule.
     Rule(HoldOutRule),
 }
 
-/// Rules that choose how many labels are held out.
+/// Rules for the number of held-out labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HoldOutRule {
-    /// A fifth, at most 500, and none if that would be fewer than 10. Every class keeps at least two, so a class with two
-    /// or fewer gives none.
+    /// A fifth, at most 500, and none if that would be fewer than 10. Every class keeps at least two labels, so a class with
+    /// two or fewer gives none.
     Fifth,
 }
 
-/// The most labels that [`HoldOutRule::Fifth`] holds out: fitting a temperature does not improve with more.
+/// The maximum that [`HoldOutRule::Fifth`] holds out: fitting a temperature does not improve with more.
 const MAX_HELD_OUT: u64 = 500;
-/// The fewest labels that [`HoldOutRule::Fifth`] holds out: fewer are worth more as training labels.
+/// The minimum that [`HoldOutRule::Fifth`] holds out: fewer labels are worth more for training.
 const MIN_HELD_OUT: u64 = 10;
 
 const FIFTH: f64 = 0.2;
@@ -113,7 +113,7 @@ impl HoldOut {
     /// A fifth of the labels, if there are enough.
     pub const FIFTH: Self = Self::Rule(HoldOutRule::Fifth);
 
-    /// The share of `labels` to hold out, and the minimum that every class keeps.
+    /// Returns the share of `labels` to hold out, and the minimum that every class keeps.
     pub(super) fn share_of(self, labels: u64) -> (f64, u64) {
         match self {
             Self::Share(share) => (share, 1),
@@ -121,7 +121,7 @@ impl HoldOut {
         }
     }
 
-    /// Whether the rule holds out nothing rather than so few labels.
+    /// Returns whether the rule holds out nothing because this number of labels is too small.
     pub(super) fn refuses(self, held_out: u64) -> bool {
         self == Self::FIFTH && held_out < MIN_HELD_OUT
     }

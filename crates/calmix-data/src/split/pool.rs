@@ -1,4 +1,4 @@
-//! A split whose unlabelled samples are those of a list.
+//! Restricts the unlabelled samples of a split to a list.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::error::DataError;
 use crate::sample_list::SampleList;
 
 impl LabelSplit {
-    /// Replaces the unlabelled samples by those of `list`. The draw stays as it is: listed samples that keep their label, or are
-    /// held out, are treated as without a list, because a list cannot know what a seed draws. Samples that keep their label
-    /// are in the pool exactly if the plan includes them.
+    /// Restricts the unlabelled samples to those of `list`. The draw does not change: listed samples that keep their label
+    /// or are held out are treated as without a list, because a list cannot know what a seed draws. Labelled samples are in
+    /// the pool if and only if the plan includes them.
     ///
     /// # Errors
     /// If the list names a sample of a subset that no unlabelled samples are taken from, such as a test image, or if it names
@@ -38,13 +38,13 @@ impl LabelSplit {
             return Err(DataError::content(list.path(), problem)
                 .hint("list other samples, or keep fewer labels (labels.keep, labels.count)"));
         }
-        // As without a list, if the plan includes them.
+        // The same as without a list, if the plan includes them.
         pool.extend(self.labelled.iter().filter(|&&id| all.position(id).is_some()));
         pool.sort_unstable();
         Ok(Self { pool: Some(Arc::from(pool)), ..self })
     }
 
-    /// Whether a list chose the unlabelled samples.
+    /// Returns whether a list chose the unlabelled samples.
     pub fn is_listed(&self) -> bool {
         self.pool.is_some()
     }

@@ -1,28 +1,28 @@
-//! How many labels each class gives.
+//! The number of labels that each class gives.
 
 use calmix_core::rng::{Domain, Seed};
 
 use super::plan::{HoldOut, Rule};
 
-/// The meaning of the time of a stream of [`Domain::Split`]. Published splits depend on these numbers.
+/// The time coordinate of a stream of [`Domain::Split`]. Published splits depend on these numbers.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Purpose {
-    /// Which samples of a class, in random order.
+    /// Orders the samples of a class at random.
     Samples = 0,
-    /// Which classes give one label more.
+    /// Chooses the classes that give one more label.
     Labels = 1,
-    /// Which classes give one validation sample more.
+    /// Chooses the classes that give one more validation sample.
     Validation = 2,
 }
 
-/// A class in the draw: its name identifies it, not its number.
+/// Returns the key of a class in the draw, which depends on its name and not on its number.
 pub(super) fn class_key(name: &str) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(name.as_bytes()).as_bytes();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// How many labels `rule` wants of each class, which may be more than the class has.
+/// Returns the number of labels that `rule` requests of each class, which may be more than it has.
 pub(super) fn wanted(rule: Rule, seed: Seed, classes: &[String], available: &[u64]) -> Vec<u64> {
     match rule {
         Rule::PerClass { labels } => vec![labels; available.len()],
@@ -40,48 +40,48 @@ pub(super) fn wanted(rule: Rule, seed: Seed, classes: &[String], available: &[u6
     }
 }
 
-/// How many of its labels each class gives to the held-out set.
+/// Returns the number of labels that each class gives to the held-out set.
 pub(super) fn held_out(how: HoldOut, seed: Seed, classes: &[String], labels: &[u64]) -> Vec<u64> {
     let (share, keeps) = how.share_of(labels.iter().sum());
-    let most: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(keeps)).collect();
-    let given = shares(share, seed, Purpose::Validation, classes, labels, &most);
+    let max: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(keeps)).collect();
+    let given = shares(share, seed, Purpose::Validation, classes, labels, &max);
     if how.refuses(given.iter().sum()) { vec![0; labels.len()] } else { given }
 }
 
-/// `share` of each count, rounded down, and what is then missing from `share` of all, rounded, one each from
-/// classes chosen by the seed among those that were rounded; no class gives more than its `most`.
+/// Rounds `share` of each count down, then adds one to classes chosen by the seed among those that were rounded, until the
+/// total is `share` of all, rounded. No class gives more than its `max`.
 fn shares(
     share: f64,
     seed: Seed,
     purpose: Purpose,
     classes: &[String],
     counts: &[u64],
-    most: &[u64],
+    max: &[u64],
 ) -> Vec<u64> {
     let exact: Vec<f64> = counts.iter().map(|&count| share * count as f64).collect();
     let mut given: Vec<u64> =
-        exact.iter().zip(most).map(|(exact, &most)| most.min(exact.floor() as u64)).collect();
+        exact.iter().zip(max).map(|(exact, &max)| max.min(exact.floor() as u64)).collect();
     let total = (share * counts.iter().sum::<u64>() as f64).round() as u64;
     let missing = total.saturating_sub(given.iter().sum());
-    let may = |class: usize, given: u64| exact[class] > given as f64 && given < most[class];
-    one_more(&mut given, missing, seed, purpose, classes, may);
+    let is_eligible = |class: usize, given: u64| exact[class] > given as f64 && given < max[class];
+    one_more(&mut given, missing, seed, purpose, classes, is_eligible);
     given
 }
 
-/// Adds one to `count` of the classes that may, chosen by the seed and their names.
+/// Adds one to `count` of the eligible classes, chosen by the seed and their names.
 fn one_more(
     numbers: &mut [u64],
     count: u64,
     seed: Seed,
     purpose: Purpose,
     classes: &[String],
-    may: impl Fn(usize, u64) -> bool,
+    is_eligible: impl Fn(usize, u64) -> bool,
 ) {
     let mut lots: Vec<(u64, &str, usize)> = classes
         .iter()
         .zip(numbers.iter())
         .enumerate()
-        .filter(|(class, (_, number))| may(*class, **number))
+        .filter(|(class, (_, number))| is_eligible(*class, **number))
         .map(|(class, (name, _))| {
             let lot = seed.stream(Domain::Split, purpose as u64, class_key(name)).next_u64();
             (lot, name.as_str(), class)
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn no_class_gives_its_last_label_to_validation() {
         for seed in (0..20).map(Seed) {
-            // Half of seven is rounded to four; single ones stay, and the fourth class was not rounded.
+            // Half of seven is rounded to four; classes with a single label keep it, and the fourth class was not rounded.
             assert_eq!(held_out(HoldOut::Share(0.5), seed, &names(4), &[1, 1, 1, 4]), [0, 0, 0, 2]);
             // A third of four is one, and only the second class can give it.
             assert_eq!(held_out(HoldOut::Share(0.34), seed, &names(3), &[1, 2, 1]), [0, 1, 0]);
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(held(&[25, 25]), [5, 5]);
         assert_eq!(held(&[4; 10]), [0; 10], "eight of forty are too few");
         assert_eq!(held(&[2; 100]), [0; 100], "every class keeps two");
-        // The classes with two labels and with one give none.
+        // The classes with one or two labels give none.
         let mixed = held(&[74, 3, 2, 1]);
         assert_eq!((mixed[2], mixed[3], mixed.iter().sum::<u64>()), (0, 0, mixed[0] + mixed[1]));
         assert!(mixed[0] >= 14 && mixed[1] <= 1, "{mixed:?}");

@@ -1,31 +1,31 @@
-//! The unlabelled set: ranges of ids without a few of them, never an array of all; or the ids of a list.
+//! The unlabelled set: ranges of ids with a few exceptions, which are never expanded, or the ids of a list.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The ids to train on without their label: position ↔ id in O(log) time.
+/// The ids to train on without a label, with O(log n) lookup between position and id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnlabelledSet(Ids);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Ids {
     Ranges(RangesWithHoles),
-    /// Ascending.
+    /// The ids in ascending order.
     Listed(Arc<[u64]>),
 }
 
-/// Some ranges of ids, less some single ids; takes memory for the single ids only.
+/// Ranges of ids without some single ids; only the single ids take memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RangesWithHoles {
-    // Ascending, disjoint, not empty; with each, the place at which it begins when all are laid end to end.
+    // Ascending, disjoint and not empty; each with its start position in the concatenation.
     ranges: Vec<(u64, Range<u64>)>,
-    // Ascending places of the ids that are left out.
+    // The ascending positions of the excluded ids.
     holes: Vec<u64>,
     places: u64,
 }
 
 impl UnlabelledSet {
-    /// The ids of `ranges` that are not in `excluded`. Both may repeat ids, in any order.
+    /// Makes the set of ids in `ranges` that are not in `excluded`. Both may repeat ids, in any order.
     pub fn new(
         ranges: impl IntoIterator<Item = Range<u64>>,
         excluded: impl IntoIterator<Item = u64>,
@@ -33,12 +33,11 @@ impl UnlabelledSet {
         Self(Ids::Ranges(RangesWithHoles::new(ranges, excluded)))
     }
 
-    /// These ids, which ascend.
+    /// Makes the set of these ascending ids.
     pub(super) fn of_ids(ids: Arc<[u64]>) -> Self {
         Self(Ids::Listed(ids))
     }
 
-    /// The number of ids.
     pub fn len(&self) -> u64 {
         match &self.0 {
             Ids::Ranges(set) => set.len(),
@@ -46,12 +45,11 @@ impl UnlabelledSet {
         }
     }
 
-    /// Whether the set has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id at a position, in ascending order; `None` beyond the last.
+    /// Returns the id at a position, in ascending order; `None` beyond the end.
     pub fn id(&self, position: u64) -> Option<u64> {
         match &self.0 {
             Ids::Ranges(set) => set.id(position),
@@ -59,7 +57,7 @@ impl UnlabelledSet {
         }
     }
 
-    /// The position of an id; `None` if it is not in the set.
+    /// Returns the position of an id; `None` if it is not in the set.
     pub fn position(&self, id: u64) -> Option<u64> {
         match &self.0 {
             Ids::Ranges(set) => set.position(id),
@@ -98,7 +96,7 @@ impl RangesWithHoles {
         if position >= self.len() {
             return None;
         }
-        // Hole h moves every position from holes[h] − h on by one, and these thresholds ascend.
+        // Hole h shifts every position from holes[h] − h on by one, and these thresholds ascend.
         let (mut low, mut high) = (0, self.holes.len());
         while low < high {
             let middle = usize::midpoint(low, high);

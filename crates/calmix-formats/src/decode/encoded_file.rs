@@ -1,4 +1,4 @@
-//! The bytes of an image file, read whole: with a limit, and with a share of the memory of large files.
+//! The bytes of an image file, read within a size limit and counted in the memory budget of large files.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::memory_budget::{ENCODED, Lease};
 #[derive(Debug)]
 pub struct EncodedFile {
     bytes: Vec<u8>,
-    /// Its share of the memory of large files, as long as it lives.
+    /// The share of the memory budget for large files, held while the bytes exist.
     _lease: Option<Lease>,
 }
 
@@ -48,7 +48,7 @@ impl EncodedFile {
         let lease = ENCODED.lease(found.len());
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(found.len() as usize).map_err(std::io::Error::from)?;
-        // The file may have grown since.
+        // The file may have grown in the meantime.
         file.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limits.bytes {
             return Err(DecodeProblem::Bytes(bytes.len() as u64).into());
@@ -59,7 +59,7 @@ impl EncodedFile {
     /// Reads `length` bytes of an open file from its current position.
     ///
     /// # Errors
-    /// If there are more than the limits allow, or fewer than that in the file.
+    /// If this exceeds the limits, or the file has fewer bytes.
     pub fn read_member(file: File, length: u64, limits: &DecodeLimits) -> Result<Self, FormatProblem> {
         if length > limits.bytes {
             return Err(DecodeProblem::Bytes(length).into());
@@ -79,7 +79,7 @@ impl EncodedFile {
 mod tests {
     use super::*;
 
-    /// Without the share, as many threads as there are cores could hold files of 256 MiB.
+    /// Without the budget, as many threads as cores could each hold a file of 256 MiB.
     #[test]
     fn large_file_takes_its_share_of_memory() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The kind of a file, recognised by its first bytes.
+//! The kind of a file, detected by its first bytes.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ pub enum FileKind {
     Png,
     Webp,
     Gif,
-    /// TIFF, and the raw formats of cameras that build on it: DNG, NEF, ARW.
+    /// TIFF, and camera raw formats based on it: DNG, NEF, ARW.
     Tiff,
-    /// A camera's raw file with a signature of its own: CR2, CR3, RAF, RW2, ORF.
+    /// A camera raw file with its own signature: CR2, CR3, RAF, RW2, ORF.
     Raw,
     Bmp,
-    /// HEIC or HEIF, as phones write it.
+    /// HEIC or HEIF, the format of phones.
     Heic,
     Avif,
     JpegXl,
     Jpeg2000,
-    /// NumPy's array file.
+    /// A NumPy array file.
     Npy,
-    /// Python's pickle.
+    /// A Python pickle.
     Pickle,
     /// A zip archive: `.npz`, `.pt`, `.zip`.
     Zip,
@@ -29,7 +29,7 @@ pub enum FileKind {
     Gzip,
     /// An HDF5 file: `.h5`, `.mat` v7.3.
     Hdf5,
-    /// What Git LFS leaves in place of a large file.
+    /// The pointer that Git LFS leaves in place of a large file.
     LfsPointer,
     /// A web page, such as the error page of a download.
     WebPage,
@@ -40,7 +40,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Whether this is an image, in a format that calmix reads or in another.
+    /// Returns whether this is an image, supported or not.
     pub fn is_image(self) -> bool {
         use FileKind::{Avif, Bmp, Gif, Heic, Jpeg, Jpeg2000, JpegXl, Png, Raw, Tiff, Webp};
         matches!(self, Jpeg | Png | Webp | Gif | Tiff | Raw | Bmp | Heic | Avif | JpegXl | Jpeg2000)
@@ -105,7 +105,7 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// What a file is, by its first bytes (16 are enough, but for a web page).
+/// Detects the kind of a file by its first bytes (16 are enough, except for a web page).
 pub fn kind(bytes: &[u8]) -> FileKind {
     const STARTS: [(&[u8], FileKind); 28] = [
         (b"\xff\xd8\xff", FileKind::Jpeg),

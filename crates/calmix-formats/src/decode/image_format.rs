@@ -1,4 +1,4 @@
-//! What every format of images that calmix decodes can do.
+//! The interface of a supported image format.
 
 use super::orientation::Orientation;
 use super::problem::DecodeProblem;
@@ -8,7 +8,7 @@ pub(super) trait ImageFormat {
     /// Reads what the header declares.
     fn head(&self, bytes: &[u8]) -> Result<Head, DecodeProblem>;
 
-    /// Decodes to RGB, to the size in the header, or to a fraction of it whose shorter side still has `side` pixels.
+    /// Decodes to RGB at the size in the header, or at a fraction of it whose shorter side still has `side` pixels.
     fn pixels(&self, bytes: &[u8], head: Head, side: u32) -> Result<Image, DecodeProblem>;
 }
 
@@ -18,11 +18,11 @@ pub(super) struct Head {
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) orientation: Orientation,
-    /// Where the image ends in its file.
+    /// The end of the image in its file.
     pub(super) end: usize,
 }
 
-/// An image from the `pixels` of an external decoder, whose number is checked.
+/// Makes an image of the `pixels` of an external decoder, checking their number.
 pub(super) fn image(
     kind: &'static str,
     width: u32,

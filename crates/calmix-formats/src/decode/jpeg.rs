@@ -1,4 +1,4 @@
-//! JPEG: its segments by hand, its pixels by zune-jpeg or, with the feature `turbo`, by libjpeg-turbo.
+//! JPEG: segments are parsed here; pixels are decoded by zune-jpeg or, with the feature `turbo`, by libjpeg-turbo.
 
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -12,18 +12,18 @@ use crate::image::Image;
 
 const KIND: &str = "JPEG";
 
-/// What the segments of a file declare about its pixels.
+/// The properties of the pixels that the segments declare.
 struct Segments {
     frame: Frame,
     orientation: Orientation,
     scans: u32,
-    /// Where the end marker ends.
+    /// The end of the end marker.
     end: usize,
-    /// Whether markers between the blocks allow a decoder to start again after damage.
+    /// Whether restart markers allow a decoder to resynchronise after damage.
     has_restarts: bool,
 }
 
-/// The frame: size, and how its components are sampled.
+/// The frame: size and sampling of the components.
 #[derive(Clone, Copy)]
 struct Frame {
     width: u32,
@@ -31,18 +31,18 @@ struct Frame {
     is_progressive: bool,
     /// Whether some component has fewer samples than another.
     is_subsampled: bool,
-    /// Whether some component has more samples than the first one, which is the brightness.
+    /// Whether some component has more samples than the first one, the luma.
     has_finer_chroma: bool,
 }
 
-/// The format JPEG.
+/// The JPEG format.
 pub(super) struct Jpeg;
 
 impl ImageFormat for Jpeg {
-    /// Size and orientation of a file that the decoder decodes correctly; others are refused.
+    /// Reads size and orientation; refuses files that the decoder would decode incorrectly.
     fn head(&self, bytes: &[u8]) -> Result<Head, DecodeProblem> {
         let segments = walk(bytes)?;
-        // libjpeg-turbo reads every kind.
+        // libjpeg-turbo decodes every kind correctly.
         if !cfg!(feature = "turbo") {
             segments.check()?;
         }
@@ -50,7 +50,7 @@ impl ImageFormat for Jpeg {
         Ok(Head { width, height, orientation, end })
     }
 
-    /// Decodes to RGB; with the feature `turbo` smaller, if the shorter side then still has `side` pixels.
+    /// Decodes to RGB; with the feature `turbo` at reduced size, if the shorter side then still has `side` pixels.
     fn pixels(&self, bytes: &[u8], head: Head, side: u32) -> Result<Image, DecodeProblem> {
         #[cfg(feature = "turbo")]
         {
@@ -81,8 +81,8 @@ impl Segments {
     }
 }
 
-/// Walks all segments: the frame, the orientation from the first EXIF, the scans, and the end marker, without
-/// which the file was cut short. Decoders silently fill the missing part with grey.
+/// Walks all segments: the frame, the orientation from the first EXIF, the scans, and the end marker. A file without an end
+/// marker is truncated, and decoders silently fill the missing part with grey.
 fn walk(bytes: &[u8]) -> Result<Segments, DecodeProblem> {
     let mut frame = None;
     let mut orientation = None;
@@ -113,7 +113,7 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeProblem> {
             0xe1 if orientation.is_none() && segment.starts_with(b"Exif\0\0") => {
                 orientation = Some(Orientation::from_exif(segment));
             }
-            // An interval of 0 blocks switches restarts off; one scan with them is enough to be decoded wrong.
+            // An interval of 0 blocks disables restarts; a single scan with restarts is enough for wrong pixels.
             0xdd => has_restarts |= segment.iter().any(|&byte| byte > 0),
             0xda if frame.is_none() => return Err(damaged("pixels before their frame")),
             0xda => scans += 1,
@@ -130,8 +130,8 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeProblem> {
     })
 }
 
-/// The next marker at or after `at` and where its segment begins. Bytes that are not a marker are skipped, as
-/// every decoder does: they are compressed pixels or harmless padding.
+/// Finds the next marker at or after `at`, and the start of its segment. Other bytes are skipped, as in every decoder: they
+/// are compressed pixels or harmless padding.
 fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     loop {
         at += bytes.get(at..)?.iter().position(|&byte| byte == 0xff)?;
@@ -155,7 +155,7 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeProblem> {
             "calmix does not read JPEG with {precision} bits per channel"
         )));
     }
-    // Three bytes per component: its number, how often it is sampled across and down in four bits each, its table.
+    // Three bytes per component: its number, its horizontal and vertical sampling factors in four bits each, its table.
     let (components, _) = components.as_chunks::<3>();
     let samples = components.iter().map(|&[_, samples, _]| (samples >> 4, samples & 15));
     let first = samples.clone().next().unwrap_or_default();
@@ -168,7 +168,7 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeProblem> {
     })
 }
 
-/// By zune-jpeg; `vector` allows its vector instructions, which do not change a bit of the result.
+/// Decodes with zune-jpeg; `vector` allows its vector instructions, which do not change the result.
 fn decode_with_zune(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeProblem> {
     let options = DecoderOptions::default()
         .set_strict_mode(false)
@@ -178,7 +178,7 @@ fn decode_with_zune(bytes: &[u8], head: Head, vector: bool) -> Result<Image, Dec
         .jpeg_set_out_colorspace(ColorSpace::RGB);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     decoder.decode_headers().map_err(|error| damaged(&error.to_string()))?;
-    // The limits were checked against the size that this module read, so the decoder must agree with it.
+    // The limits were checked against the size read by this module, so the decoder must agree with it.
     if decoder.dimensions() != Some((head.width as usize, head.height as usize)) {
         return Err(damaged("two sizes in one file"));
     }

@@ -1,29 +1,29 @@
-//! The EXIF orientation: how a camera was held.
+//! The EXIF orientation of an image.
 //!
-//! By hand: one tag takes forty lines, and a crate for all of EXIF would parse far more of a hostile file.
+//! Written by hand: one tag takes forty lines, and a full EXIF crate would parse far more of a hostile file.
 
 use crate::image::Image;
 
-/// One of the eight ways, by its EXIF number.
+/// One of the eight orientations, by its EXIF number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Orientation(u8);
 
 impl Orientation {
-    /// As stored.
+    /// The orientation as stored.
     pub(super) const UPRIGHT: Self = Self(1);
 
-    /// From an EXIF block, with or without its `Exif\0\0`. Anything unreadable is upright, as in Pillow: a
-    /// damaged EXIF block does not make the image unreadable.
+    /// Reads the orientation from an EXIF block, with or without its `Exif\0\0`. Unreadable blocks mean upright, as in
+    /// Pillow: a damaged EXIF block does not make the image unreadable.
     pub(super) fn from_exif(exif: &[u8]) -> Self {
         find(exif.strip_prefix(b"Exif\0\0").unwrap_or(exif)).map_or(Self::UPRIGHT, Self)
     }
 
-    /// Whether width and height change places.
+    /// Returns whether width and height are swapped.
     pub(super) fn swaps(self) -> bool {
         self.0 >= 5
     }
 
-    /// Turns the image upright.
+    /// Rotates the image upright.
     pub(super) fn upright(self, image: Image) -> Image {
         if self.0 == 1 {
             return image;
@@ -51,7 +51,7 @@ impl Orientation {
     }
 }
 
-/// The orientation of the first directory of a TIFF block.
+/// Finds the orientation in the first directory of a TIFF block.
 fn find(tiff: &[u8]) -> Option<u8> {
     let little = match tiff.get(..4)? {
         b"II*\0" => true,

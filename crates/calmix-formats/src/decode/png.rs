@@ -1,4 +1,4 @@
-//! PNG: its chunks by hand for size, orientation and end; its pixels by the crate png.
+//! PNG: chunks are parsed here for size, orientation and end; pixels are decoded by the crate png.
 
 use std::io::Cursor;
 
@@ -10,14 +10,14 @@ use super::problem::DecodeProblem;
 use crate::image::Image;
 
 const KIND: &str = "PNG";
-/// The colour type of images whose pixels are places in a palette.
+/// The colour type of palette images.
 const INDEXED: u8 = 3;
 
-/// The format PNG.
+/// The PNG format.
 pub(super) struct Png;
 
 impl ImageFormat for Png {
-    /// Walks all chunks. `eXIf` may stand before or after the pixels.
+    /// Walks all chunks. `eXIf` may come before or after the pixels.
     fn head(&self, bytes: &[u8]) -> Result<Head, DecodeProblem> {
         let mut size = None;
         let mut is_indexed = false;
@@ -39,7 +39,7 @@ impl ImageFormat for Png {
                 }
                 (b"IHDR", Some(_)) => return Err(damaged("two headers")),
                 (_, None) => return Err(damaged("its first chunk is not a header")),
-                // The crate png panics on a colour without all of its bytes.
+                // The crate png panics on an incomplete palette colour.
                 (b"PLTE", _) if is_indexed && !length.is_multiple_of(3) => {
                     return Err(damaged("a palette that ends within a colour"));
                 }
@@ -56,10 +56,10 @@ impl ImageFormat for Png {
     /// Decodes to RGB.
     fn pixels(&self, bytes: &[u8], head: Head, _side: u32) -> Result<Image, DecodeProblem> {
         let count = head.width as usize * head.height as usize;
-        // Room for rows of 16-bit RGBA, palette and EXIF; the buffer for the pixels is allocated here.
+        // Memory for rows of 16-bit RGBA, palette and EXIF; the buffer for the pixels is allocated here.
         let limits = Limits { bytes: (16 << 20) + head.width as usize * 16 };
         let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
-        // Text and profiles may unpack to any size and are not used.
+        // Text and profiles may decompress to any size and are not used.
         decoder.set_ignore_text_chunk(true);
         decoder.set_ignore_iccp_chunk(true);
         decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);

@@ -1,4 +1,4 @@
-//! How large an image may be, and what can be wrong with one.
+//! The size limits of images, and the problems that decoding can find.
 
 use std::error::Error;
 use std::fmt;
@@ -6,57 +6,57 @@ use std::fmt;
 use super::file_kind::FileKind;
 use crate::error::FormatProblem;
 
-/// How large an encoded image may be.
+/// The size limits of an encoded image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Pixels along the longer side.
+    /// The maximum of the longer side, in pixels.
     pub side: u32,
-    /// Pixels altogether.
+    /// The maximum number of pixels.
     pub pixels: u64,
-    /// Bytes of the encoded file.
+    /// The maximum size of the encoded file, in bytes.
     pub bytes: u64,
 }
 
 impl Default for DecodeLimits {
-    /// Sides to 16,384, 64 Mi pixels (192 MiB decoded), files to 256 MiB.
+    /// Sides up to 16,384 pixels, 64 Mi pixels (192 MiB decoded), files up to 256 MiB.
     fn default() -> Self {
         Self { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 }
     }
 }
 
-/// What is wrong with bytes that cannot be decoded to an image.
+/// Why bytes cannot be decoded to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeProblem {
-    /// A format that calmix does not read.
+    /// An unsupported format.
     Kind(FileKind),
-    /// A variant of JPEG, PNG or WebP that calmix does not read.
+    /// An unsupported variant of JPEG, PNG or WebP.
     Variant(String),
-    /// A sequential JPEG whose components come in scans of their own, subsampled or with restart markers: valid, and
-    /// decoded to wrong pixels without an error.
+    /// A sequential JPEG whose components are in separate scans, with subsampling or restart markers. It is valid, but would
+    /// be decoded to wrong pixels without an error.
     Scans(u32),
-    /// Larger than the limits.
+    /// Exceeds the size limits.
     Size {
-        /// Pixels in a row.
+        /// Pixels per row.
         width: u32,
         /// Rows.
         height: u32,
         limits: DecodeLimits,
     },
-    /// Far more pixels than a file of this length plausibly encodes.
+    /// Implausibly many pixels for the length of the file.
     Bomb {
-        /// Pixels in a row.
+        /// Pixels per row.
         width: u32,
         /// Rows.
         height: u32,
-        /// Bytes of the file.
+        /// Bytes in the file.
         bytes: u64,
     },
-    /// A file of more bytes than the limits.
+    /// A file that exceeds the limit, with its size in bytes.
     Bytes(u64),
-    /// The file ends before the image does.
+    /// The file ends before the image.
     Short(&'static str),
-    /// Bytes that contradict their format.
+    /// Bytes that violate their format.
     Damaged(&'static str, String),
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for DecodeProblem {
 impl Error for DecodeProblem {}
 
 impl DecodeProblem {
-    /// What to try next.
+    /// Returns what the user can try next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Kind(kind) => kind.hint(),

@@ -1,12 +1,12 @@
-//! JPEG by libjpeg-turbo, which can decode to a half, a quarter or an eighth of the size for a fraction of the
-//! work: the smaller image comes straight from the lower frequencies.
+//! JPEG by libjpeg-turbo, which can decode at a half, a quarter or an eighth of the size for a fraction of the cost: the
+//! smaller image comes directly from the lower frequencies.
 
 use turbojpeg::{Colorspace, Decompressor, PixelFormat, ScalingFactor};
 
 use super::image_format::Head;
 use crate::image::Image;
 
-/// Decodes to RGB; `None` if libjpeg-turbo reports a warning or an error. The plain decoder then reads the file.
+/// Decodes to RGB; `None` if libjpeg-turbo reports a warning or an error, in which case the plain decoder reads the file.
 pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Image> {
     let mut decoder = Decompressor::new().ok()?;
     let header = decoder.read_header(bytes).ok()?;
@@ -31,7 +31,8 @@ pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Image> {
     Image::new(width as u32, height as u32, pixels)
 }
 
-/// Adobe stores 255 − ink, so a channel is the product of what its ink and black leave of the light.
+/// Converts an inverted CMYK pixel. Adobe stores 255 − ink, so a channel is the product of the light that its ink and black
+/// let through.
 fn rgb([c, m, y, k]: [u8; 4]) -> [u8; 3] {
     [c, m, y].map(|light| {
         let product = u32::from(light) * u32::from(k) + 128;

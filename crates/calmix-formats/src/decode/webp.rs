@@ -1,4 +1,4 @@
-//! WebP: its chunks by hand for size and orientation; its pixels by the crate image-webp.
+//! WebP: chunks are parsed here for size and orientation; pixels are decoded by the crate image-webp.
 
 use std::io::Cursor;
 
@@ -11,19 +11,19 @@ use crate::image::Image;
 
 const KIND: &str = "WebP";
 
-/// The format WebP.
+/// The WebP format.
 pub(super) struct Webp;
 
 impl ImageFormat for Webp {
     /// Walks all chunks.
     ///
-    /// The size stands twice in an extended file: for the canvas and for the pixels. A decoder allocates by the
-    /// second before it compares them, so both must agree here already.
+    /// An extended file has two sizes, for the canvas and for the pixels. A decoder allocates by the second before it
+    /// compares them, so they must already agree here.
     fn head(&self, bytes: &[u8]) -> Result<Head, DecodeProblem> {
         let mut canvas = None;
         let mut pixels = None;
         let mut orientation = Orientation::UPRIGHT;
-        // The length that the file declares; no chunk lies behind it.
+        // The declared length of the file; no chunk may lie beyond it.
         let declared = match bytes.get(4..8) {
             Some(&[l0, l1, l2, l3]) => (u32::from_le_bytes([l0, l1, l2, l3]) as usize).saturating_add(8),
             _ => 0,
@@ -85,7 +85,8 @@ fn canvas_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     Ok((u32::from_le_bytes([w0, w1, w2, 0]) + 1, u32::from_le_bytes([h0, h1, h2, 0]) + 1))
 }
 
-/// RFC 6386, section 9.1: a key frame's start code, then 14 bits each, below two bits of scale.
+/// Reads the size of a lossy frame (RFC 6386, section 9.1): a key frame's start code, then 14 bits per side, below two bits
+/// of scale.
 fn lossy_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     let &[_, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1, ..] = data else {
         return Err(damaged("a frame without a size"));
@@ -94,7 +95,7 @@ fn lossy_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     Ok((side(w0, w1), side(h0, h1)))
 }
 
-/// RFC 9649, section 3.4: a signature, then 14 bits each of width − 1 and height − 1.
+/// Reads the size of a lossless frame (RFC 9649, section 3.4): a signature, then 14 bits each of width − 1 and height − 1.
 fn lossless_size(data: &[u8]) -> Result<(u32, u32), DecodeProblem> {
     let &[0x2f, b0, b1, b2, b3, ..] = data else {
         return Err(damaged("a frame without a size"));

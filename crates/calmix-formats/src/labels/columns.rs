@@ -1,36 +1,36 @@
-//! Which columns of a list name the image, its label and its group.
+//! The columns of a list that name the image, its label and its group.
 
 use csv::StringRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FormatError, FormatProblem};
 
-/// Column names given by the user; without them the usual names are searched for.
+/// Column names given by the user; without them, the usual names are searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelColumns {
-    /// The column that names the image.
+    /// The column of the image's path.
     pub path: Option<String>,
-    /// The column that names its class.
+    /// The column of its class.
     pub label: Option<String>,
 }
 
 impl LabelColumns {
-    /// Whether a dataset that was prepared with the columns `theirs` is what these ask for.
+    /// Returns whether a dataset prepared with the columns `theirs` satisfies this request.
     pub fn accept(&self, theirs: &Self) -> bool {
         let fits = |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
         fits(&self.path, &theirs.path) && fits(&self.label, &theirs.label)
     }
 }
 
-/// A column that a list must have.
+/// A required column of a list.
 struct ColumnRole {
     what: &'static str,
     option: &'static str,
     usual: &'static [&'static str],
 }
 
-// Compared without case, and without spaces, `_` and `-`.
+// Compared without case, spaces, `_` and `-`.
 const IMAGE: ColumnRole = ColumnRole {
     what: "names the image",
     option: "--path-column",
@@ -48,7 +48,7 @@ const IMAGE: ColumnRole = ColumnRole {
         "imgpath",
     ],
 };
-/// Names of columns that identify a row, the first one that is there wins; then those of [`IMAGE`].
+/// Names of id columns in order of precedence, followed by those of [`IMAGE`].
 const ID: [&str; 7] = ["id", "key", "sampleid", "row", "index", "filenames", "imagepaths"];
 const LABEL: ColumnRole = ColumnRole {
     what: "holds the label",
@@ -59,10 +59,10 @@ const LABEL: ColumnRole = ColumnRole {
 const EMBEDDED: ColumnRole =
     ColumnRole { what: "holds the image", option: "--path-column", usual: &["image", "img"] };
 
-/// The column that identifies the rows of a table of vectors or of their labels, if there is one.
+/// Finds the id column of a table of vectors or of their labels, if any.
 ///
 /// # Errors
-/// If the column that the user names is not there.
+/// If the user named a column that does not exist.
 pub fn id_column(header: &StringRecord, columns: &LabelColumns) -> Result<Option<usize>, FormatProblem> {
     if columns.path.is_some() {
         return find_one(header, columns.path.as_deref(), &IMAGE).map(Some);
@@ -71,10 +71,10 @@ pub fn id_column(header: &StringRecord, columns: &LabelColumns) -> Result<Option
     Ok(ID.iter().chain(IMAGE.usual).find_map(position))
 }
 
-/// The column that holds the labels of a table of vectors, if there is one.
+/// Finds the label column of a table of vectors, if any.
 ///
 /// # Errors
-/// If the column that the user names is not there, or several have usual names.
+/// If the user named a column that does not exist, or several have usual names.
 pub fn label_column(header: &StringRecord, columns: &LabelColumns) -> Result<Option<usize>, FormatProblem> {
     if columns.label.is_none() && usual(header, &LABEL).is_empty() {
         return Ok(None);
@@ -82,7 +82,7 @@ pub fn label_column(header: &StringRecord, columns: &LabelColumns) -> Result<Opt
     find_one(header, columns.label.as_deref(), &LABEL).map(Some)
 }
 
-/// The column that names the group of a sample, if there is one.
+/// Finds the group column, if any.
 ///
 /// # Errors
 /// If there are two.
@@ -98,15 +98,15 @@ pub fn group_column(header: &StringRecord) -> Result<Option<usize>, FormatProble
     Ok(first)
 }
 
-/// Whether a column of this name holds groups.
+/// Returns whether a column with this name holds groups.
 pub fn is_group(name: &str) -> bool {
     simplified(name) == "group"
 }
 
-/// The column that holds the images themselves, among the columns of bytes of a table.
+/// Finds the column of encoded images among the binary columns of a table.
 ///
 /// # Errors
-/// If there is none, the column that the user names is not there, or several could be it.
+/// If there is none, the user named a column that does not exist, or several are possible.
 pub fn embedded_image_column(header: &StringRecord, columns: &LabelColumns) -> Result<usize, FormatProblem> {
     let has_usual = !usual(header, &EMBEDDED).is_empty();
     match (&columns.path, header.len()) {
@@ -127,23 +127,23 @@ pub fn embedded_image_column(header: &StringRecord, columns: &LabelColumns) -> R
     }
 }
 
-/// Whether a column of this name usually holds images.
+/// Returns whether a column with this name usually holds images.
 pub fn is_usual_for_images(name: &str) -> bool {
     EMBEDDED.usual.contains(&simplified(name).as_str())
 }
 
-/// The columns of a list that are read.
+/// The columns of a list to read.
 #[derive(Debug, Clone, Copy)]
 pub struct ListColumns {
-    /// The column that names the image.
+    /// The index of the column of image paths.
     pub path: usize,
-    /// The column that holds its label.
+    /// The index of the column of labels.
     pub label: usize,
-    /// The column that names its group, if there is one.
+    /// The index of the column of groups, if any.
     pub group: Option<usize>,
 }
 
-/// The positions of the columns in the header of a list; `at` adds the line to an error.
+/// Finds the columns in the header of a list; `at` adds the line to an error.
 ///
 /// # Errors
 /// If one of them is missing, or several have usual names.
@@ -155,20 +155,17 @@ pub fn find(
     check_separator(header, at)?;
     let path = find_one(header, columns.path.as_deref(), &IMAGE).map_err(at)?;
     let label = find_one(header, columns.label.as_deref(), &LABEL).map_err(at)?;
-    // The user may have named it as one of the other columns.
+    // The user may have assigned this column another role.
     let group = group_column(header).map_err(at)?.filter(|&group| group != label && group != path);
     Ok(ListColumns { path, label, group })
 }
 
 /// Refuses a header whose columns are not separated by commas.
-///
-/// # Errors
-/// If they are separated by another character.
 pub fn check_separator(
     header: &StringRecord,
     at: &impl Fn(FormatProblem) -> FormatError,
 ) -> Result<(), FormatError> {
-    // Excel separates with semicolons in locales where the comma is the decimal sign.
+    // Excel separates with semicolons in locales with a decimal comma.
     let joined = header.iter().next().filter(|_| header.len() == 1).unwrap_or_default();
     let Some(separator) = [';', '\t', '|'].into_iter().find(|&separator| joined.contains(separator)) else {
         return Ok(());
@@ -177,7 +174,7 @@ pub fn check_separator(
     Err(at(problem).hint("separate them with commas"))
 }
 
-/// Whether a header names both columns by usual names.
+/// Returns whether a header has usual names for both columns.
 pub fn has_image_and_label(header: &StringRecord) -> bool {
     [IMAGE, LABEL].iter().all(|wanted| !usual(header, wanted).is_empty())
 }
@@ -187,7 +184,7 @@ fn usual(header: &StringRecord, wanted: &ColumnRole) -> Vec<usize> {
     (0..header.len()).filter(|&column| is_usual(&header[column])).collect()
 }
 
-/// A name as usual names are compared.
+/// Normalises a name for comparison with usual names.
 pub fn simplified(name: &str) -> String {
     let name: String = name.chars().filter(|c| !" _-".contains(*c)).collect();
     name.to_lowercase()

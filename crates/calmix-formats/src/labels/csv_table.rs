@@ -1,4 +1,4 @@
-//! The rows of a list of labels, each checked against the files.
+//! Reads the rows of a list of labels, and checks each against the files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,21 +14,21 @@ use super::text::{parse_class, parse_group};
 use crate::csv_lines::LineCount;
 use crate::error::FormatError;
 
-/// Bytes of the longest list: ten million rows.
+/// The maximum size of a list, in bytes: ten million rows.
 const MAX_LIST_BYTES: u64 = 1 << 30;
 
 /// A list of labels.
 #[derive(Debug)]
 pub struct LabelTable {
-    /// The list itself.
+    /// The path of the list.
     pub path: PathBuf,
-    /// Its rows, in its order.
+    /// The rows in the order of the list.
     pub rows: Vec<LabelRow>,
 }
 
 #[derive(Debug)]
 pub struct LabelRow {
-    /// The image, relative to the root.
+    /// The path of the image, relative to the root.
     pub file: String,
     /// Its class; `None` for an unlabelled image.
     pub label: Option<String>,
@@ -63,7 +63,7 @@ impl LabelTable {
     }
 }
 
-/// Whether the first line of a list names a column for the image and one for its label.
+/// Returns whether the header of a list has a column for the image and one for its label.
 pub fn has_labels(root: &Path, path: &Path) -> bool {
     const START: u64 = 64 << 10;
     let Ok(text) = read_text(root, path, START) else { return false };
@@ -72,7 +72,7 @@ pub fn has_labels(root: &Path, path: &Path) -> bool {
     reader.read_record(&mut record).is_ok_and(|read| read && columns::has_image_and_label(&record))
 }
 
-/// The list, without a byte order mark: all of it, or as much as [`has_labels`] needs.
+/// Reads at most `longest` bytes of the list, without its byte order mark.
 fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, FormatError> {
     safe_path::check(root, path)?;
     let mut text = Vec::new();
@@ -85,7 +85,7 @@ fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, FormatEr
     Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
 }
 
-/// Calls `visit` with every row, and its line. Files are relative to the list.
+/// Calls `visit` with every row and its line. Files are relative to the list.
 fn read_rows(
     text: &[u8],
     path: &Path,
@@ -160,7 +160,7 @@ fn read_record(
     })
 }
 
-/// Suggests a file that differs from the missing one only in case or by an extension, if there is one.
+/// Suggests a file whose name differs from the missing one only in case or extension, if any.
 fn suggest(missing: &Path) -> String {
     let (Some(folder), Some(name)) = (missing.parent(), missing.file_name()) else {
         return "correct the name".into();
@@ -170,7 +170,7 @@ fn suggest(missing: &Path) -> String {
     let near = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|other| {
         other.eq_ignore_ascii_case(&name) || Path::new(other).file_stem().is_some_and(|stem| *stem == *name)
     });
-    // The smallest name, so that the message does not depend on the order in which the system lists the folder.
+    // The smallest name, so that the message does not depend on the listing order of the system.
     match near.min() {
         Some(other) => format!("the file is called {other}: correct the name"),
         None => "correct the name, add the file or remove the row".into(),

@@ -1,37 +1,33 @@
-//! What a label or a group says, as every format writes it.
+//! The meaning of a label or group as text, the same in every format.
 
 use calmix_io::class_names;
 
 use crate::error::FormatProblem;
 
-/// Words that other tools write for a missing value, and that are not the name of a class.
+/// Words that other tools write for a missing value and that are not class names.
 const MISSING: [&str; 6] = ["nan", "-nan", "<na>", "nat", "#n/a", "<null>"];
 
-/// Words that other tools write for a missing value, and that may also be the name of a class.
+/// Words that other tools write for a missing value and that may also be class names.
 const MAYBE_MISSING: [&str; 6] = ["na", "n/a", "none", "null", "nil", "missing"];
 
-/// The largest number of classes; a label beyond it is taken for a mistake.
+/// The maximum number of classes; a label beyond it counts as a mistake.
 pub const MAX_CLASSES: u64 = 1 << 20;
 
-/// With at most this many classes, labels may be sparse: a subset of ImageNet under its original numbers.
+/// Up to this number of classes, labels may be sparse: a subset of ImageNet with its original numbers.
 const FEW_CLASSES: u64 = 1_000;
 
-/// What to do about a label that is too high.
+/// The hint for a label that is too high.
 pub const HINT: &str = "correct the label, or number the classes from 0 without gaps";
 
-/// The class that the label of a vector or a numbered class names; `None` if the sample is unlabelled: its label is empty, or
-/// −1.
-///
-/// # Errors
-/// As [`parse_class`].
+/// Parses the label of a vector or of a numbered class; `None` if the sample is unlabelled: an empty text, or −1.
 pub fn parse_label(text: &str) -> Result<Option<String>, FormatProblem> {
     if text == "-1" { Ok(None) } else { parse_class(text) }
 }
 
-/// The class that a label names; `None` if it is empty.
+/// Parses the class that a label names; `None` if it is empty.
 ///
-/// `NaN` and similar words are refused. Read as classes, they would make one class of all unlabelled samples; read as
-/// unlabelled, they would silently drop a class that is really called so. `None` and `NA` are common class names and accepted.
+/// `NaN` and similar words are refused. Read as classes, they would put all unlabelled samples into one class; read as
+/// unlabelled, they would silently drop a class with such a name. `None` and `NA` are common class names and accepted.
 ///
 /// # Errors
 /// If the label stands for a missing value, or is too long for a class.
@@ -50,21 +46,21 @@ pub fn parse_class(text: &str) -> Result<Option<String>, FormatProblem> {
     Ok(Some(text.to_owned()))
 }
 
-/// Whether a text only ever stands for a missing value.
+/// Returns whether a text can only stand for a missing value.
 pub fn is_missing(text: &str) -> bool {
     MISSING.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// Whether a class has a name that other tools write for a missing value.
+/// Returns whether a class has a name that other tools write for a missing value.
 pub fn may_be_missing(class: &str) -> bool {
     MAYBE_MISSING.iter().any(|word| word.eq_ignore_ascii_case(class))
 }
 
-/// The group that a field of the column `group` names; `None` if it is empty.
+/// Parses a field of the column `group`; `None` if it is empty.
 ///
 /// # Errors
-/// If the text stands for a missing value, or is longer than the name of a class may be. Read as groups, missing values would
-/// put all samples without a group into one.
+/// If the text stands for a missing value, or is longer than a class name may be. Read as groups, missing values would put
+/// all samples without a group into one.
 pub fn parse_group(text: &str) -> Result<Option<&str>, FormatProblem> {
     if text.is_empty() {
         return Ok(None);
@@ -85,13 +81,13 @@ pub fn parse_group(text: &str) -> Result<Option<&str>, FormatProblem> {
     Ok(Some(text))
 }
 
-/// As many classes as the highest label says, named by their numbers. `used` different labels occur.
+/// Returns as many classes as the highest label implies, named by number; `used` is the number of distinct labels.
 ///
 /// # Errors
-/// If there are far fewer labels than classes: the highest label is probably a mistake.
+/// If there are far fewer labels than classes, because the highest label is then probably a mistake.
 pub fn numbered_classes(highest: u32, used: usize) -> Result<Vec<String>, FormatProblem> {
     let classes = u64::from(highest) + 1;
-    // Memory grows with classes times samples, so one wrong label could exhaust it.
+    // Memory grows with classes times samples, so a single wrong label could exhaust it.
     if classes > FEW_CLASSES && (used as u64) < classes / 10 {
         let problem = format!("the label is {highest}, but only {used} different labels occur");
         return Err(FormatProblem::Limit(problem));

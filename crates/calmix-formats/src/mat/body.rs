@@ -1,4 +1,4 @@
-//! The bytes of one variable, plain or decompressed while reading, never more than it declares.
+//! The bytes of one variable, plain or decompressed on the fly, never more than it declares.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Take};
@@ -13,7 +13,7 @@ use crate::expansion;
 pub(super) const MATRIX: u32 = 14;
 pub(super) const COMPRESSED: u32 = 15;
 
-/// Which byte of a number comes first.
+/// The byte order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteOrder {
     Little,
@@ -29,18 +29,18 @@ impl ByteOrder {
     }
 }
 
-/// What is left of a variable's bytes.
+/// The remaining bytes of a variable.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) path: PathBuf,
     pub(super) order: ByteOrder,
     stream: MatStream,
-    /// Where its element begins in the file, if compressed; how errors name it.
+    /// The offset of its element in the file if it is compressed, for errors.
     element: Option<u64>,
-    /// The position of the next byte: in the file if plain, else in the unpacked element.
+    /// The position of the next byte: in the file if plain, otherwise in the decompressed element.
     position: u64,
     left: u64,
-    /// Up to four bytes that stood in an element's head, to be read first, and how many of them are left.
+    /// Up to four bytes from an element's head, to be read first, and the number of them that remain.
     inline: ([u8; 4], usize),
 }
 
@@ -50,12 +50,12 @@ enum MatStream {
     Packed(ZlibDecoder<Take<BufReader<File>>>),
 }
 
-/// The head of an element inside a variable.
+/// The head of an element within a variable.
 #[derive(Debug)]
 pub(super) struct Element {
     pub(super) kind: u32,
     pub(super) bytes: u32,
-    /// Whether its bytes stand in its head and are followed by no padding.
+    /// Whether its bytes are part of its head and have no padding.
     pub(super) inline: bool,
 }
 
@@ -71,7 +71,7 @@ impl Body {
         Self { path, order, stream, element: None, position, left: u64::from(bytes), inline: ([0; 4], 0) }
     }
 
-    /// A matrix under zlib: refuses anything else in it, and a matrix far larger than its bytes.
+    /// Opens a zlib-compressed matrix; refuses other elements, and a matrix that is far larger than its compressed bytes.
     pub(super) fn compressed(
         path: &Path,
         order: ByteOrder,
@@ -97,17 +97,17 @@ impl Body {
         Ok(body)
     }
 
-    /// How many bytes are left.
+    /// Returns the number of remaining bytes.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Where the next byte is in the file, if the variable is not compressed and its bytes lie in a row.
+    /// Returns the position of the next byte in the file, if the variable is uncompressed and contiguous.
     pub(super) fn offset(&self) -> Option<u64> {
         (self.element.is_none() && self.inline.1 == 0).then_some(self.position)
     }
 
-    /// The next bytes, as many as `into` holds.
+    /// Reads the next bytes and fills `into`.
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<(), FormatError> {
         let (bytes, count) = self.inline;
         let from_head = count.min(into.len());
@@ -136,7 +136,7 @@ impl Body {
         Ok(())
     }
 
-    /// The head of the next element; if its bytes stand in the head they are read next.
+    /// Reads the head of the next element; bytes that are part of the head are read next.
     pub(super) fn element(&mut self) -> Result<Element, FormatError> {
         let mut head = [0; 8];
         self.read(&mut head)?;
@@ -155,7 +155,7 @@ impl Body {
         Ok(Element { kind, bytes, inline: true })
     }
 
-    /// Passes over what fills an element up to a multiple of eight bytes.
+    /// Skips the padding of an element to a multiple of eight bytes.
     pub(super) fn padding(&mut self, element: &Element) -> Result<(), FormatError> {
         if element.inline {
             return Ok(());
@@ -165,7 +165,7 @@ impl Body {
         self.read(bytes.get_mut(..fill as usize).unwrap_or_default())
     }
 
-    /// Refuses bytes after the last, and checks zlib's own checksum.
+    /// Refuses bytes after the last one, and verifies zlib's checksum.
     pub(super) fn finish(mut self) -> Result<(), FormatError> {
         if self.left != 0 {
             return Err(self.refused(format!("{} bytes after the last value", self.left)));
@@ -180,7 +180,7 @@ impl Body {
         }
     }
 
-    /// The location of the next byte, in words.
+    /// Describes the location of the next byte.
     pub(super) fn location(&self) -> String {
         match self.element {
             Some(element) => format!("byte {} of the data compressed at byte {element}", self.position),

@@ -1,4 +1,4 @@
-//! One variable: an array of real numbers, read in the order of the file (column by column).
+//! One variable: an array of real numbers, read in file order (column by column).
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::error::FormatError;
 const INT8: u32 = 1;
 const INT32: u32 = 5;
 const UINT32: u32 = 6;
-/// Classes of arrays: 6 is double, 15 is uint64; below are cells, structures, objects, text, sparse arrays.
+/// Classes of numeric arrays: 6 is double, 15 is uint64; lower ones are cells, structures, objects, text, sparse arrays.
 const NUMERIC: std::ops::RangeInclusive<u32> = 6..=15;
 const COMPLEX: u32 = 0x0800;
 /// MATLAB's names have at most 63 letters.
 const MAX_NAME_BYTES: u32 = 255;
 const MAX_DIMENSIONS: u32 = 32;
 
-/// How numbers are stored, which may be narrower than their class: MATLAB stores whole doubles as bytes.
+/// The storage type of numbers, which may be narrower than their class: MATLAB stores integral doubles as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the meaning")]
 pub enum MatType {
@@ -58,7 +58,7 @@ impl MatType {
         }
     }
 
-    /// The number that stands in the first [`bytes`](Self::bytes) of `b`, least significant first.
+    /// Decodes the number in the first [`bytes`](Self::bytes) of `b`, in little-endian order.
     fn number(self, b: [u8; 8]) -> f64 {
         let [b0, b1, b2, b3, ..] = b;
         match self {
@@ -153,40 +153,37 @@ impl Variable {
         Ok(Some(Self { name, dims, mat_type, values, left: values, data, body }))
     }
 
-    /// The file that it stands in.
+    /// Returns the path of its file.
     pub fn path(&self) -> &Path {
         &self.body.path
     }
 
-    /// Its dimensions; the first varies fastest.
+    /// Returns its dimensions; the first varies fastest.
     pub fn dims(&self) -> &[u64] {
         &self.dims
     }
 
-    /// How many numbers it holds: the product of its dimensions.
+    /// Returns the number of values: the product of its dimensions.
     pub fn values(&self) -> u64 {
         self.values
     }
 
-    /// How they are stored.
+    /// Returns the storage type.
     pub fn mat_type(&self) -> MatType {
         self.mat_type
     }
 
-    /// Where the next value is in the file, if it lies there uncompressed.
+    /// Returns the position of the next value in the file, if it is stored uncompressed.
     pub fn offset(&self) -> Option<u64> {
         self.body.offset()
     }
 
-    /// The location of the next value, in words.
+    /// Describes the location of the next value.
     pub fn location(&self) -> String {
         format!("variable {}, {}", self.name, self.body.location())
     }
 
-    /// The next number.
-    ///
-    /// # Errors
-    /// If there is none, or the file is damaged.
+    /// Reads the next value.
     pub fn number(&mut self) -> Result<f64, FormatError> {
         self.take(1)?;
         let mut bytes = [0; 8];
@@ -199,7 +196,7 @@ impl Variable {
         Ok(self.mat_type.number(bytes))
     }
 
-    /// The next bytes of an array of bytes, as many as `into` holds.
+    /// Reads the next bytes of a byte array and fills `into`.
     ///
     /// # Errors
     /// If it is not stored as bytes, has fewer left, or the file is damaged.
@@ -212,10 +209,7 @@ impl Variable {
         self.body.read(into)
     }
 
-    /// Checks that all values were handed out, that nothing follows them, and zlib's checksum.
-    ///
-    /// # Errors
-    /// If not, or the file is damaged.
+    /// Checks that all values were read, that nothing follows them, and that zlib's checksum matches.
     pub fn finish(mut self) -> Result<(), FormatError> {
         if self.left > 0 {
             return Err(self.body.refused(format!("{} values of {} were not read", self.left, self.name)));

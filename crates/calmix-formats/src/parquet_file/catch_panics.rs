@@ -1,4 +1,4 @@
-//! Calls of the crate `parquet`, which panics on some damaged files.
+//! Guards calls into the crate `parquet`, which panics on some damaged files.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -7,17 +7,18 @@ use std::sync::Once;
 use parquet::errors::{ParquetError, Result};
 
 thread_local! {
-    /// Whether this thread is in a call of [`catch_panics`], whose panic becomes an error and is not printed.
+    /// Whether this thread is inside [`catch_panics`], whose panics become errors and are not printed.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `read` and makes a panic an error. What `read` changed is dropped by the caller: an error ends the reading of a file.
+/// Calls `read` and turns a panic into an error. State that `read` changed is dropped by the caller, because an error ends
+/// the reading of a file.
 ///
 /// # Errors
-/// That of `read`, or one of a damaged file if it panics.
+/// The error of `read`, or one about a damaged file if it panics.
 pub fn catch_panics<T, E: From<ParquetError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     static QUIET: Once = Once::new();
-    // Once, and in front of the hook that is there: two threads that each took the hook and put it back could lose it.
+    // Installed once, in front of the present hook: threads that each replaced and restored the hook could lose it.
     QUIET.call_once(|| {
         let print = take_hook();
         set_hook(Box::new(move |panic| {

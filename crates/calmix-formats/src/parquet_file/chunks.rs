@@ -1,5 +1,5 @@
-//! The bytes of a Parquet file, for the crate that decodes them, and the pages that it makes of them. Both are bounded: a page of
-//! few bytes can claim billions of numbers.
+//! The bytes of a Parquet file for the crate that decodes them, and its decoded pages. Both are bounded: a page of a few
+//! bytes can claim billions of values.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::expansion;
 use crate::read_at::{ReadAt, ReadFrom};
 
-/// Bytes of the largest page, compressed or not; writers make pages of a megabyte.
+/// The maximum size of a page, compressed or not; writers make pages of a megabyte.
 const MAX_PAGE_BYTES: u64 = 256 << 20;
 
 /// A Parquet file.
@@ -40,14 +40,14 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = BufReader<ReadFrom>;
 
-    /// Called where the header of a page begins, and for the eight bytes at the end of the file.
+    /// Called at the header of a page, and for the eight bytes at the end of the file.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let from = |capacity| {
             BufReader::with_capacity(capacity, ReadFrom::new(&self.file, start, self.file.length()))
         };
         let mut header = Vec::new();
         from(32).take(32).read_to_end(&mut header)?;
-        // The crate allocates what the header says before it decompresses.
+        // The crate allocates the size in the header before it decompresses.
         if let Some([unpacked, packed]) = page_lengths(&header)
             && start + 8 < self.file.length()
             && (unpacked > MAX_PAGE_BYTES || !expansion::is_plausible(packed, unpacked))
@@ -77,9 +77,9 @@ fn too_large(length: u64) -> ParquetError {
     ))
 }
 
-/// The lengths in the header of a page, without compression and with it. The header is a Thrift struct in the compact
-/// protocol; its first three fields are whole numbers, each after a byte `0x15` and as a varint in zigzag, and the lengths
-/// are the second and the third.
+/// Reads the uncompressed and the compressed length from the header of a page. The header is a Thrift struct in the compact
+/// protocol; its first three fields are integers, each a byte `0x15` followed by a zigzag varint, and the lengths are the
+/// second and the third.
 fn page_lengths(header: &[u8]) -> Option<[u64; 2]> {
     let mut bytes = header.iter().copied();
     let mut fields = [0_u64; 3];
@@ -97,7 +97,7 @@ fn page_lengths(header: &[u8]) -> Option<[u64; 2]> {
             }
         }
         if !is_whole {
-            // Longer than any number of 32 bits; the crate would read on, and allocate what comes of it.
+            // Longer than any 32-bit number; the crate would read on, and allocate the result.
             return Some([u64::MAX, 0]);
         }
     }
@@ -105,15 +105,15 @@ fn page_lengths(header: &[u8]) -> Option<[u64; 2]> {
     Some([unpacked >> 1, packed >> 1])
 }
 
-/// Pages until they have more numbers than the rows of their row group.
+/// Counts the values of the pages, and fails if they exceed the rows of their row group.
 pub(super) struct CountedPages {
     pages: Box<dyn PageReader>,
-    /// Numbers that the pages to come may have.
+    /// The number of values that the remaining pages may have.
     left: u64,
 }
 
 impl CountedPages {
-    /// A little more than `numbers` is let through, so that the row whose vector is too long can be named.
+    /// Allows slightly more than `numbers` values, so that the row with too long a vector can be named.
     pub(super) fn new(pages: impl PageReader + 'static, numbers: u64) -> Self {
         Self { pages: Box::new(pages), left: numbers.saturating_add(1 << 20) }
     }
@@ -132,7 +132,7 @@ impl PageReader for CountedPages {
         let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
         let numbers = u64::from(page.num_values());
         let left = match &page {
-            // A dictionary may have words that no row uses, but not more than bytes.
+            // A dictionary may have unused entries, but not more than bytes.
             Page::DictionaryPage { buf, .. } => Some(self.left).filter(|_| numbers <= buf.len() as u64),
             _ => self.left.checked_sub(numbers),
         };

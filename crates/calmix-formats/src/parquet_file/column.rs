@@ -1,4 +1,4 @@
-//! The columns of a file, and those of ids, labels or groups: text or whole numbers.
+//! The columns of a file, and columns of ids, labels or groups as text or integers.
 
 use parquet::basic::{ConvertedType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -10,10 +10,10 @@ use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use crate::error::FormatProblem;
 use crate::labels::columns::is_group;
 
-/// Bytes of the longest id or label: many rows can share one text of a dictionary.
+/// The maximum size of an id or label, in bytes: many rows can share one text of a dictionary.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// A column of a file, by its index among the leaves of the schema.
+/// A column of a file, as a leaf of the schema.
 #[derive(Debug, Clone)]
 pub struct Leaf {
     /// Its index among the leaves.
@@ -23,19 +23,20 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// All columns of a file.
+    /// Iterates over all columns of a file.
     pub fn all(metadata: &ParquetMetaData) -> impl Iterator<Item = Self> {
         let columns = metadata.file_metadata().schema_descr().columns().iter();
         columns.cloned().enumerate().map(|(index, description)| Self { index, description })
     }
 
-    /// The name of the column that the leaf belongs to: that of the whole list or struct.
+    /// Returns the name of the top-level column: the whole list or struct.
     pub fn root(&self) -> &str {
         self.description.path().parts().first().map_or("", String::as_str)
     }
 }
 
-/// Whether a column can hold ids, labels or groups: text, whole numbers, or numbers that pandas made of whole ones with gaps.
+/// Returns whether a column can hold ids, labels or groups: text, integers, or the floats into which pandas turns integers
+/// with gaps.
 pub fn can_hold_text(description: &ColumnDescriptor) -> bool {
     let is_text = match description.physical_type() {
         Type::INT32 | Type::INT64 | Type::DOUBLE => true,
@@ -50,11 +51,8 @@ pub fn can_hold_text(description: &ColumnDescriptor) -> bool {
     is_text && description.max_rep_level() == 0 && description.path().parts().len() == 1
 }
 
-/// Refuses a column of groups that holds neither text nor whole numbers: if it were ignored, samples of one group would count as
-/// independent of each other.
-///
-/// # Errors
-/// If there is such a column.
+/// Refuses a group column that holds neither text nor integers: if it were ignored, samples of one group would count as
+/// independent.
 pub fn check_group_column(metadata: &ParquetMetaData) -> std::result::Result<(), FormatProblem> {
     let is_other = |leaf: &Leaf| is_group(leaf.root()) && !can_hold_text(&leaf.description);
     let Some(other) = Leaf::all(metadata).find(is_other) else { return Ok(()) };
@@ -65,10 +63,10 @@ pub fn check_group_column(metadata: &ParquetMetaData) -> std::result::Result<(),
     )))
 }
 
-/// The column of one row group.
+/// The column in one row group.
 pub struct TextColumn {
     values: Values,
-    /// The definition level of a value that is there.
+    /// The definition level of a present value.
     present: i16,
     is_unsigned: bool,
 }
@@ -81,7 +79,7 @@ enum Values {
 }
 
 impl TextColumn {
-    /// `None` if the column has another type.
+    /// Makes a column; `None` if it has another type.
     pub fn new(reader: ColumnReader, present: i16, converted: ConvertedType) -> Option<Self> {
         let values = match reader {
             ColumnReader::Int32ColumnReader(reader) => Values::Int32(reader),
@@ -94,8 +92,7 @@ impl TextColumn {
         Some(Self { values, present, is_unsigned })
     }
 
-    /// Reads the values of the next rows; `None` where there is none. A value that is neither a short text nor a whole number is
-    /// an error.
+    /// Reads the values of the next rows; `None` for nulls. A value that is neither a short text nor an integer is an error.
     pub fn read(&mut self, rows: usize) -> Result<Vec<Option<String>>> {
         let mut levels = Vec::new();
         let is_unsigned = self.is_unsigned;
@@ -134,7 +131,7 @@ impl TextColumn {
     }
 }
 
-/// Reads the values that are present in the next rows, and the definition level of every row.
+/// Reads the present values of the next rows, and the definition level of every row.
 fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -145,7 +142,7 @@ fn values<T: DataType>(
     Ok(values)
 }
 
-/// A whole number that pandas stored as a floating-point number, because others are missing.
+/// Formats an integer that pandas stored as a float because other values are missing.
 fn whole(value: f64) -> Result<Option<String>> {
     if value.is_nan() {
         return Ok(None);

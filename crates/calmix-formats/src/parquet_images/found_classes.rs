@@ -1,4 +1,4 @@
-//! The classes of all files: by their names, or else by the labels that occur.
+//! The classes of all files: their names, or else the labels that occur.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use crate::labels::columns::LabelColumns;
 use crate::labels::text::{HINT, numbered_classes};
 use crate::parquet_file::ParquetFile;
 
-/// What was found in the files so far.
+/// The findings in the files so far.
 #[derive(Debug, Default)]
 pub struct FoundClasses {
     rows: u64,
-    /// The names of the classes, and the file that has them.
+    /// The class names, and the file that has them.
     names: Option<(Vec<String>, String)>,
     labels: BTreeSet<u32>,
     highest: Option<PlacedLabel>,
 }
 
-/// The highest label, and its first place.
+/// The highest label, and its first location.
 #[derive(Debug)]
 struct PlacedLabel {
     label: u32,
@@ -29,11 +29,11 @@ struct PlacedLabel {
 }
 
 impl FoundClasses {
-    /// Adds the labels of `folder/name`, and returns how many rows it has. `needs_label` is whether a column of labels must be
-    /// chosen if there may be one.
+    /// Adds the labels of `folder/name`, and returns its number of rows. With `needs_label`, the user must choose a label
+    /// column if one is possible.
     ///
     /// # Errors
-    /// If the file is damaged, has no column of images, or names other classes than the files before it.
+    /// If the file is damaged, has no image column, or names other classes than the files before it.
     pub fn add(
         &mut self,
         folder: &Path,
@@ -74,12 +74,12 @@ impl FoundClasses {
         Ok(())
     }
 
-    /// Rows of all files.
+    /// Returns the number of rows in all files.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The classes, in the order of their numbers.
+    /// Returns the classes in the order of their numbers.
     ///
     /// # Errors
     /// If a label has no name, or the highest one is probably a mistake.

@@ -1,4 +1,4 @@
-//! Which columns of a Parquet file hold images, labels and groups, and how its metadata name the classes.
+//! Finds the columns of images, labels and groups in a Parquet file, and the class names in its metadata.
 
 use std::collections::BTreeSet;
 
@@ -14,28 +14,28 @@ use crate::labels::columns::{
 };
 use crate::parquet_file::{Leaf, ParquetFile, check_group_column};
 
-/// The metadata of Hugging Face: JSON, also in the schema of Arrow.
+/// The key of Hugging Face's metadata: JSON, which is also in the Arrow schema.
 const KEY: &str = "huggingface";
 
-/// Bytes of the longest metadata that are read: enough for a million classes.
+/// The maximum size of metadata, in bytes: enough for a million classes.
 const MAX_METADATA_BYTES: usize = 16 << 20;
 
-/// The columns that are read.
+/// The columns to read.
 #[derive(Debug)]
 pub struct ImageColumns {
     /// The column of the images.
     pub image: Leaf,
-    /// The column of their labels, if there is one.
+    /// The column of their labels, if any.
     pub label: Option<Leaf>,
-    /// The column of their groups, if there is one.
+    /// The column of their groups, if any.
     pub group: Option<Leaf>,
 }
 
 impl ImageColumns {
-    /// Finds the columns of a file. `needs_label` is whether a column of labels must be chosen if there may be one.
+    /// Finds the columns of a file. With `needs_label`, the user must choose a label column if one is possible.
     ///
     /// # Errors
-    /// If no column holds images, several could, labels are not whole numbers, or a column is not inside the file.
+    /// If no column holds images, several could, labels are not integers, or a column is not inside the file.
     pub fn find(file: &ParquetFile, columns: &LabelColumns, needs_label: bool) -> Result<Self, FormatError> {
         let found = Self::find_in(&file.metadata, columns, needs_label);
         let found = found.map_err(|problem| FormatError::new(&file.path, problem))?;
@@ -63,9 +63,9 @@ impl ImageColumns {
         let names: StringRecord = others.iter().map(Leaf::root).collect();
         let label_at = label_column(&names, columns)?;
         let label = label_at.and_then(|column| others.get(column).cloned());
-        // The user may have named it as the column of the labels.
+        // The user may have chosen this column for the labels.
         let group_at = group_column(&names)?.filter(|column| Some(*column) != label_at);
-        // Then it cannot be of labels.
+        // This column is then not a label column.
         let group = group_at.map(|column| others.remove(column));
         match &label {
             Some(label) if !is_whole(label) => Err(FormatProblem::Ambiguous {
@@ -91,10 +91,10 @@ impl ImageColumns {
         }
     }
 
-    /// The names of the classes, by the metadata of Hugging Face.
+    /// Returns the class names from Hugging Face's metadata.
     ///
     /// # Errors
-    /// If the metadata are not what Hugging Face writes, or two classes share a name.
+    /// If the metadata are not in Hugging Face's format, or two classes share a name.
     pub fn class_names(&self, file: &ParquetFile) -> Result<Option<Vec<String>>, FormatError> {
         let Some(label) = &self.label else { return Ok(None) };
         let pairs = file.metadata.file_metadata().key_value_metadata();
@@ -108,12 +108,13 @@ impl ImageColumns {
     }
 }
 
-/// Whether a file has a column of images, or several.
+/// Returns whether a file has at least one column of images.
 pub fn has_image_column(file: &ParquetFile) -> bool {
     !images(&file.metadata, None).is_empty()
 }
 
-/// The columns that can hold images: bytes, as a field of a struct or by a usual name or the one that the user gave.
+/// Lists the columns that can hold images: binary ones that are a struct field `bytes`, or have a usual name or the given
+/// one.
 fn images(metadata: &ParquetMetaData, named: Option<&str>) -> Vec<Leaf> {
     let is_image = |leaf: &Leaf| {
         let description = &leaf.description;
@@ -128,7 +129,7 @@ fn images(metadata: &ParquetMetaData, named: Option<&str>) -> Vec<Leaf> {
     Leaf::all(metadata).filter(is_image).collect()
 }
 
-/// Whether a column holds whole numbers, or numbers that pandas made of whole ones with gaps.
+/// Returns whether a column holds integers, or the floats into which pandas turns integers with gaps.
 fn is_whole(leaf: &Leaf) -> bool {
     matches!(leaf.description.physical_type(), Type::INT32 | Type::INT64 | Type::DOUBLE)
 }

@@ -1,4 +1,4 @@
-//! The rows of a Parquet file, one at a time.
+//! Reads the rows of a Parquet file one at a time.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType};
@@ -9,18 +9,18 @@ use crate::error::FormatError;
 use crate::labels::text::{MAX_CLASSES, parse_group, parse_label};
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, catch_panics, changed_type};
 
-/// Rows that are read in order.
+/// An iterator over rows in order.
 pub struct ImageRows<'a> {
     file: &'a ParquetFile,
     columns: &'a ImageColumns,
-    /// Whether images are read too.
+    /// Whether images are read as well as labels.
     has_images: bool,
     next_group: usize,
     group: Option<RowGroup>,
     next_row: u64,
 }
 
-/// A row group that is being read.
+/// An open row group.
 struct RowGroup {
     rows_left: u64,
     image: Option<ImageColumn>,
@@ -29,31 +29,31 @@ struct RowGroup {
 }
 
 pub struct ImageRow {
-    /// Counted from 0.
+    /// The row number, counted from 0.
     pub number: u64,
-    /// `None` only if images are not read.
+    /// The encoded image; `None` only if images are not read.
     pub image: Option<ByteArray>,
-    /// Its class; `None` if it is unlabelled.
+    /// The class; `None` if the image is unlabelled.
     pub label: Option<u32>,
-    /// The name of its group; `None` if it has none, or images are not read.
+    /// The name of the group; `None` if it has none, or images are not read.
     pub group: Option<String>,
 }
 
 impl<'a> ImageRows<'a> {
-    /// Rows with their images, labels and groups.
+    /// Reads rows with images, labels and groups.
     pub fn with_images(file: &'a ParquetFile, columns: &'a ImageColumns) -> Self {
         Self { has_images: true, ..Self::labels(file, columns) }
     }
 
-    /// Rows of which only the labels are read.
+    /// Reads only the labels of the rows.
     pub fn labels(file: &'a ParquetFile, columns: &'a ImageColumns) -> Self {
         Self { file, columns, has_images: false, next_group: 0, group: None, next_row: 0 }
     }
 
-    /// The next row; `None` after the last one.
+    /// Reads the next row; `None` after the last one.
     ///
     /// # Errors
-    /// If the file is damaged, or the row has no image, or a label or group that is not one. The error names the row.
+    /// If the file is damaged, the row has no image, or its label or group is invalid. The error names the row.
     pub fn next_row(&mut self) -> std::result::Result<Option<ImageRow>, FormatError> {
         let number = self.next_row;
         let at = |error: FormatError| error.at(format!("row {number}"));
@@ -100,7 +100,7 @@ impl RowGroup {
         Ok(Self { rows_left, image, label, group })
     }
 
-    /// The image, the label and the group of the next row.
+    /// Reads the image, label and group of the next row.
     fn read(&mut self) -> Result<(Option<ByteArray>, Option<String>, Option<String>)> {
         self.rows_left -= 1;
         let image = self.image.as_mut().map(ImageColumn::read).transpose()?.flatten();
@@ -108,16 +108,16 @@ impl RowGroup {
     }
 }
 
-/// Reads the text of the next row, if there is such a column.
+/// Reads the text of the next row, if the column exists.
 fn next_text(column: &mut Option<TextColumn>) -> Result<Option<String>> {
     let Some(column) = column else { return Ok(None) };
     Ok(column.read(1)?.pop().flatten())
 }
 
-/// The images of a row group.
+/// The images in a row group.
 struct ImageColumn {
     values: ColumnReaderImpl<ByteArrayType>,
-    /// The definition level of bytes that are there; less if they, or the struct around them, are missing.
+    /// The definition level of present bytes; lower if they, or the struct around them, are null.
     present: i16,
 }
 
@@ -129,7 +129,7 @@ impl ImageColumn {
         Ok(Self { values, present: leaf.description.max_def_level() })
     }
 
-    /// The image of the next row, if it has one.
+    /// Reads the image of the next row, if any.
     fn read(&mut self) -> Result<Option<ByteArray>> {
         let mut levels = Vec::new();
         let mut images = Vec::new();

@@ -1,16 +1,16 @@
-//! One header block of a tar archive, and why it is refused.
+//! One header block of a tar archive, and the reasons to refuse it.
 
 use std::{fmt, io};
 
-/// What can be wrong with a member.
+/// Why a member is refused.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The system could not read.
+    /// The operating system could not read.
     Io(io::Error),
     /// The archive ends too early.
     Short,
-    /// Anything else.
+    /// Any other problem.
     Header(String),
 }
 
@@ -30,22 +30,22 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Bytes of a block.
+/// The size of a block, in bytes.
 pub(super) const BLOCK: u64 = 512;
 
-/// A header.
+/// A header block.
 #[derive(Debug)]
 pub(super) struct TarBlock(pub(super) [u8; BLOCK as usize]);
 
 impl TarBlock {
-    /// The kind of member.
+    /// Returns the kind of member.
     pub(super) fn kind(&self) -> u8 {
         self.0[156]
     }
 
-    /// Checks the sum and every number, and gives the size.
+    /// Checks the checksum and every number, and returns the size.
     ///
-    /// `tarfile` takes a header with any unreadable number for the end of the archive, so every number counts.
+    /// `tarfile` treats a header with any unreadable number as the end of the archive, so every number counts.
     pub(super) fn check(&self) -> Result<u64, Refusal> {
         let wrong = |what: &str| Refusal::Header(format!("an invalid {what} in a header"));
         let stored = number(&self.0[148..156]).ok_or_else(|| wrong("checksum"))?;
@@ -67,13 +67,13 @@ impl TarBlock {
         number(&self.0[124..136]).ok_or_else(|| wrong("size"))
     }
 
-    /// The name, with the prefix that ustar puts before it.
+    /// Returns the name with ustar's prefix.
     pub(super) fn name(&self) -> Result<String, Refusal> {
         let name = text(&self.0[..100])?;
         if self.0[345] == 0 {
             return Ok(name);
         }
-        // GNU keeps times where ustar keeps the prefix.
+        // GNU stores times where ustar stores the prefix.
         if &self.0[257..263] != b"ustar\0" {
             return Err(Refusal::Header("a name prefix in a header format without one".into()));
         }
@@ -81,14 +81,14 @@ impl TarBlock {
     }
 }
 
-/// Text to the first NUL.
+/// Decodes text up to the first NUL.
 pub(super) fn text(bytes: &[u8]) -> Result<String, Refusal> {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = str::from_utf8(text).map_err(|_| Refusal::Header("a name that is not UTF-8".into()))?;
     Ok(text.to_owned())
 }
 
-/// A number in octal digits, or in base 256 if it begins with 0x80.
+/// Parses a number in octal digits, or in base 256 if it starts with 0x80.
 fn number(field: &[u8]) -> Option<u64> {
     if let [0x80, digits @ ..] = field {
         return digits.iter().try_fold(0_u64, |value, &digit| {
@@ -102,7 +102,7 @@ fn number(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// A decimal number of plain digits.
+/// Parses a decimal number that consists only of digits.
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 19 || !digits.iter().all(u8::is_ascii_digit) {
         return None;

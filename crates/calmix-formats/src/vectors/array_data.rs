@@ -1,4 +1,4 @@
-//! Where the items of an array are: in a file, or in an archive.
+//! The location of an array's items: in a file or in an archive.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use flate2::read::DeflateDecoder;
 
 use crate::read_at::{ReadAt, ReadFrom};
 
-/// Where the items of an array are.
+/// The location of an array's items.
 #[derive(Debug)]
 pub(super) enum ArrayData {
     /// In a file, between two positions.
@@ -18,7 +18,7 @@ pub(super) enum ArrayData {
 }
 
 impl ArrayData {
-    /// Reads from `skipped` bytes after the first item.
+    /// Makes a reader that starts `skipped` bytes after the first item.
     pub(super) fn reader(&self, skipped: u64) -> io::Result<Box<dyn Read + Send>> {
         match self {
             Self::InFile { file, start, end } => {
@@ -48,7 +48,7 @@ pub(super) struct ZipEntry {
 }
 
 impl ZipEntry {
-    /// Reads the member from its first byte; the end of it is checked when it is reached.
+    /// Makes a reader for the member, which checks its end when it is reached.
     pub(super) fn reader(&self) -> EntryReader {
         let packed = ReadFrom::new(&self.file, self.start, self.start.saturating_add(self.packed));
         let packed = BufReader::with_capacity(1 << 16, packed);
@@ -58,7 +58,7 @@ impl ZipEntry {
     }
 }
 
-/// A member of an archive, which must have the length and the checksum that the directory says.
+/// A reader for a member of an archive, which verifies the length and checksum in the directory.
 pub(super) struct EntryReader {
     from: Box<dyn Read + Send>,
     left: u64,
@@ -68,11 +68,11 @@ pub(super) struct EntryReader {
 
 impl Read for EntryReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let most = self.left.min(into.len() as u64) as usize;
-        if most == 0 {
+        let limit = self.left.min(into.len() as u64) as usize;
+        if limit == 0 {
             return Ok(0);
         }
-        let count = self.from.read(&mut into[..most])?;
+        let count = self.from.read(&mut into[..limit])?;
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -1,4 +1,4 @@
-//! Rows that stand one after the other in arrays: `.npy`, `.npz`, safetensors, clip-retrieval.
+//! Rows in contiguous arrays: `.npy`, `.npz`, safetensors, clip-retrieval.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ pub(super) struct VectorArray {
     pub(super) rows: u64,
 }
 
-/// Arrays of vectors, one after the other, and what is known about their rows.
+/// Arrays of vectors in sequence, and the metadata of their rows.
 #[derive(Debug)]
 pub(super) struct ArrayFormat {
     pub(super) arrays: Vec<VectorArray>,
     pub(super) element_type: ElementType,
-    /// Numbers of a row.
+    /// Values per row.
     pub(super) numbers: usize,
     pub(super) labels: Option<ArrayLabels>,
     /// Ids and labels, row by row.
@@ -58,7 +58,7 @@ struct ArrayStream<'a> {
     format: &'a ArrayFormat,
     /// The arrays that are not open yet.
     arrays: &'a [VectorArray],
-    /// Rows of the next array that are not read.
+    /// The number of rows of the next array to skip.
     skipped: u64,
     open: Option<OpenArray<'a>>,
     labels: Option<LabelStream>,
@@ -96,7 +96,7 @@ impl RowStream for ArrayStream<'_> {
 }
 
 impl<'a> ArrayStream<'a> {
-    /// The array that is being read; `None` after the last one.
+    /// Returns the current array, opening the next one if necessary; `None` after the last.
     fn opened(&mut self) -> Result<Option<&OpenArray<'a>>, FormatError> {
         if self.open.as_ref().is_none_or(|open| open.rows_left == 0) {
             let [array, rest @ ..] = self.arrays else { return Ok(None) };

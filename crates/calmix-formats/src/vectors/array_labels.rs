@@ -1,4 +1,4 @@
-//! Labels in an array of one dimension: whole numbers or text.
+//! Labels in a one-dimensional array of integers or text.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::labels::text::parse_label;
 use crate::npy::NpyType;
 use crate::read_at::read_error;
 
-/// The names of arrays that hold labels.
+/// The names of label arrays.
 pub(super) const LABEL_NAMES: [&str; 4] = ["labels", "label", "y", "targets"];
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct ArrayLabels {
     item: NpyType,
 }
 
-/// Labels that are read in order.
+/// A sequential reader for labels.
 pub struct LabelStream {
     path: PathBuf,
     from: Box<dyn Read + Send>,
@@ -28,7 +28,7 @@ pub struct LabelStream {
 }
 
 impl ArrayLabels {
-    /// Checks that an array has one label for each of `rows` rows.
+    /// Checks that an array has one label per row.
     pub(super) fn new(
         path: &Path,
         data: ArrayData,
@@ -49,10 +49,7 @@ impl ArrayLabels {
         Ok(Self { path: path.to_owned(), data, item })
     }
 
-    /// Begins to read at a row.
-    ///
-    /// # Errors
-    /// If the array cannot be read.
+    /// Starts reading at a row.
     pub fn stream(&self, first: u64) -> Result<LabelStream, FormatError> {
         let from = self.data.reader(first * self.item.bytes() as u64);
         let from = from.map_err(|error| read_error(&self.path, error))?;
@@ -83,7 +80,7 @@ impl LabelStream {
     }
 }
 
-/// Characters of four bytes each, padded with zeros.
+/// Decodes four-byte characters padded with zeros.
 fn text(item: &[u8]) -> Option<String> {
     let text: String = item
         .as_chunks()

@@ -1,4 +1,4 @@
-//! The folder that clip-retrieval writes: `img_emb/img_emb_*.npy`, with `metadata/metadata_*.parquet` beside it.
+//! The output folder of clip-retrieval: `img_emb/img_emb_*.npy` and `metadata/metadata_*.parquet`.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::listing::contents;
 const VECTORS: &str = "img_emb";
 const METADATA: &str = "metadata";
 
-/// Whether a folder is one of clip-retrieval.
+/// Returns whether clip-retrieval wrote the folder.
 pub(super) fn is_clip_folder(folder: &Path) -> bool {
     folder.join(VECTORS).is_dir()
 }
 
-/// Opens the arrays in the order of their numbers, with the metadata of the same numbers.
+/// Opens the arrays in order of their numbers, with the metadata of the same numbers.
 pub(super) fn open(place: &VectorPlace, options: &VectorOptions) -> Result<VectorSource, FormatError> {
     let parts = numbered(place, VECTORS, ".npy")?;
     let folder = place.folder.join(VECTORS);
@@ -53,7 +53,7 @@ pub(super) fn open(place: &VectorPlace, options: &VectorOptions) -> Result<Vecto
     Ok(VectorSource::new(shape, files, Some(element_type), format))
 }
 
-/// The ids and labels, if there is a folder of them: a file for each array, with as many rows.
+/// Opens the ids and labels, if any: a file per array, with the same number of rows.
 fn metadata(
     place: &VectorPlace,
     options: &VectorOptions,
@@ -81,7 +81,7 @@ fn metadata(
     Ok(Some(table))
 }
 
-/// The files `FOLDER_N` of a folder, by their numbers.
+/// Lists the files `FOLDER_N` of a folder in order of their numbers.
 fn numbered(place: &VectorPlace, folder: &str, extension: &str) -> Result<Vec<(u64, String)>, FormatError> {
     let files = contents(&place.folder, folder)?.files;
     let number = |name: &str| {

@@ -1,5 +1,5 @@
-//! CSV with a column for each number: `filenames,embedding_0,…,embedding_767,labels`, as LightlyTrain writes it, or any
-//! columns that are called `PREFIX_0`, `PREFIX_1`, … or `PREFIX0`, `PREFIX1`, …, in any order.
+//! CSV with a column per value: `filenames,embedding_0,…,embedding_767,labels`, as LightlyTrain writes it, or any columns
+//! named `PREFIX_0`, `PREFIX_1`, … or `PREFIX0`, `PREFIX1`, …, in any order.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read};
@@ -18,10 +18,10 @@ use crate::labels::columns::{check_separator, group_column, id_column, label_col
 use crate::labels::text::{parse_group, parse_label};
 use crate::read_at::{ReadAt, ReadFrom};
 
-/// Bytes of the longest line.
+/// The maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// A CSV file whose header was read, and whose rows were counted.
+/// A CSV file with its header read and its rows counted.
 #[derive(Debug)]
 struct CsvTable {
     path: PathBuf,
@@ -30,17 +30,17 @@ struct CsvTable {
     columns: CsvColumns,
 }
 
-/// The columns that are read.
+/// The columns to read.
 #[derive(Debug, Clone)]
 struct CsvColumns {
-    /// Those of the numbers, in the order of the numbers.
+    /// The columns of the values, in order.
     numbers: Vec<usize>,
     id: Option<usize>,
     label: Option<usize>,
     group: Option<usize>,
 }
 
-/// Opens a CSV file with a column for each number, and counts its rows.
+/// Opens a CSV file with a column per value, and counts its rows.
 pub(super) fn open(
     place: &VectorPlace,
     name: &str,
@@ -102,7 +102,7 @@ impl CsvColumns {
         let outside = |column: &usize| !numbers.contains(column);
         let id = id_column(header, &options.columns)?.filter(outside);
         let label = label_column(header, &options.columns)?.filter(outside);
-        // The user may have named it as one of the other columns.
+        // The user may have assigned this column another role.
         let group = group_column(header)?.filter(|&column| ![id, label].contains(&Some(column)));
         Ok(Self { numbers, id, label, group })
     }
@@ -140,7 +140,7 @@ impl RowStream for CsvStream<'_> {
             };
             for (index, &column) in numbers.iter().enumerate() {
                 let text = record.get(column).unwrap_or_default().trim();
-                // To the nearest f32 at once: by way of f64 it would be rounded twice.
+                // Parsed directly to the nearest f32: via f64 it would be rounded twice.
                 into.vectors.push(text.parse().map_err(|_| {
                     let problem = format!("number {index} is {text:?}, which is not a number");
                     let line = record.position().map_or(0, csv::Position::line);
@@ -164,14 +164,14 @@ impl RowStream for CsvStream<'_> {
     }
 }
 
-/// The lines of a CSV file, each of bounded length.
+/// A reader for the lines of a CSV file, each of bounded length.
 pub struct CsvLines {
     path: PathBuf,
     reader: Reader<LimitedReader>,
     left: Arc<AtomicU64>,
 }
 
-/// A reader that ends with an error in a line that is too long.
+/// A reader that fails in a line that is too long.
 struct LimitedReader {
     from: BufReader<ReadFrom>,
     left: Arc<AtomicU64>,
@@ -179,7 +179,7 @@ struct LimitedReader {
 }
 
 impl CsvLines {
-    /// Reads from the start of a file, without its byte order mark. `path` names it in errors.
+    /// Starts reading a file without its byte order mark. `path` is for errors.
     pub fn new(path: &Path, file: &Arc<ReadAt>) -> Self {
         let from = BufReader::with_capacity(1 << 16, ReadFrom::full(file));
         let left = Arc::new(AtomicU64::new(0));
@@ -188,7 +188,7 @@ impl CsvLines {
         Self { path: path.to_owned(), reader, left }
     }
 
-    /// Reads the next record; `false` after the last one.
+    /// Reads the next record; returns `false` after the last one.
     ///
     /// # Errors
     /// If the record is damaged, too long, or has another number of fields than the first.

@@ -1,4 +1,4 @@
-//! A `.npy` file: an array of vectors, or one of labels.
+//! A `.npy` file: an array of vectors or labels.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{FormatError, FormatProblem};
 use crate::npy::{NpyHeader, NpyType};
 use crate::read_at::{ReadAt, ReadFrom};
 
-/// A file whose header was read, and whose length matches it.
+/// A file with its header read and its length checked.
 #[derive(Debug)]
 pub struct NpyFile {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct NpyFile {
     header: NpyHeader,
 }
 
-/// Opens a file of one array of vectors.
+/// Opens a file with one array of vectors.
 pub(super) fn open(place: &VectorPlace, name: &str, _: &VectorOptions) -> Result<VectorSource, FormatError> {
     let npy = NpyFile::open(place, name)?;
     let (shape, element_type) = npy.vectors()?;
@@ -37,7 +37,7 @@ impl NpyFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// If it cannot be read, or its length is not the one of its header.
+    /// If it cannot be read, or its length contradicts its header.
     pub fn open(place: &VectorPlace, name: &str) -> Result<Self, FormatError> {
         let file = Arc::new(place.open(name)?);
         let path = file.path().to_owned();
@@ -56,7 +56,7 @@ impl NpyFile {
         Ok(Self { path, file, header })
     }
 
-    /// The size and the numbers of an array of vectors.
+    /// Returns the shape and element type of an array of vectors.
     pub(super) fn vectors(&self) -> Result<(VectorShape, ElementType), FormatError> {
         let wrong = |problem| FormatError::new(&self.path, problem);
         let NpyType::Float(element_type) = self.header.item else {
@@ -74,10 +74,7 @@ impl NpyFile {
         VectorArray { data: self.data(), path: self.path, rows }
     }
 
-    /// An array of labels, one for each of `rows` rows.
-    ///
-    /// # Errors
-    /// If it is not such an array.
+    /// Returns an array of labels, one for each of `rows` rows.
     pub fn labels(&self, rows: u64) -> Result<ArrayLabels, FormatError> {
         ArrayLabels::new(&self.path, self.data(), self.header.item, &self.header.shape, rows)
     }

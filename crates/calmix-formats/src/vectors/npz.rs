@@ -1,6 +1,6 @@
-//! `.npz`: a zip archive of `.npy` files, as `numpy.savez` and `numpy.savez_compressed` write it.
+//! Reads `.npz`: a zip archive of `.npy` files, as `numpy.savez` and `numpy.savez_compressed` write it.
 //!
-//! The crate `zip` reads the directory. Arrays are read here, because a reader of that crate borrows its archive.
+//! The crate `zip` reads the directory. Arrays are read here, because the crate's readers borrow the archive.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::expansion::is_plausible_for_vectors;
 use crate::npy::{NpyHeader, NpyType};
 use crate::read_at::{ReadAt, ReadFrom};
 
-/// The most arrays of an archive.
+/// The maximum number of arrays in an archive.
 const MAX_ARRAYS: usize = 10_000;
 
 struct NamedArray {
@@ -29,7 +29,7 @@ struct NamedArray {
     entry: ZipEntry,
 }
 
-/// Opens an archive with one array of vectors, and possibly one of labels.
+/// Opens an archive with one array of vectors, and optionally one of labels.
 pub(super) fn open(
     place: &VectorPlace,
     name: &str,
@@ -65,7 +65,7 @@ pub(super) fn open(
     Ok(VectorSource::new(shape, files, None, format))
 }
 
-/// The arrays of an archive whose headers can be read; others may be anything, such as pickled objects.
+/// Reads the headers of the arrays in an archive; unreadable ones may be anything, such as pickled objects.
 fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
     let path = file.path();
     let damaged = |error: zip::result::ZipError| {
@@ -88,7 +88,7 @@ fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
         let Some(name) = member_name.strip_suffix(".npy") else { continue };
         let deflated = match member.compression() {
             CompressionMethod::Stored => false,
-            // Named like this without the crate's own decoder.
+            // Named this way without the crate's own decoder.
             CompressionMethod::DEFLATE => true,
             other => {
                 let problem = format!("it is compressed by {other}");
@@ -108,7 +108,7 @@ fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
             Ok((header, entry)) => arrays.push(NamedArray { name: name.to_owned(), header, entry }),
             Err(problem) => {
                 let error = FormatError::new(path, problem).at(format!("array {name}"));
-                // Without its labels, the dataset would be another one.
+                // Without its labels, it would be a different dataset.
                 if LABEL_NAMES.contains(&name) {
                     return Err(error);
                 }
@@ -116,7 +116,7 @@ fn arrays(file: &Arc<ReadAt>) -> Result<Vec<NamedArray>, FormatError> {
             }
         }
     }
-    // An array that cannot be read does not matter beside one that can.
+    // An unreadable array does not matter if another one can be read.
     match refused {
         Some(error) if arrays.is_empty() => Err(error),
         _ => Ok(arrays),

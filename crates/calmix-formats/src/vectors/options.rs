@@ -1,14 +1,14 @@
-//! What to read from a file of vectors: which column, array or tensor holds them, and which columns ids and labels.
+//! Options for reading vectors: the column, array or tensor that holds them, and the columns of ids and labels.
 
 use crate::error::FormatProblem;
 use crate::labels::columns::LabelColumns;
 
-/// What to read from a file that holds several arrays or columns.
+/// Options for a file with several arrays or columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VectorOptions {
-    /// The column, array or tensor that holds the vectors; by default it is found by a usual name.
+    /// The column, array or tensor of the vectors; by default one with a usual name.
     pub vector_column: Option<String>,
-    /// The columns that hold ids (`path`) and labels; by default they are found by usual names.
+    /// The columns of ids (`path`) and labels; by default those with usual names.
     pub columns: LabelColumns,
 }
 
@@ -16,13 +16,13 @@ pub struct VectorOptions {
 const USUAL: [&str; 7] =
     ["embedding", "embeddings", "emb", "vector", "vectors", "features", "image_embedding"];
 
-/// Whether a column of this name usually holds vectors.
+/// Returns whether a column with this name usually holds vectors.
 pub(super) fn is_usual(name: &str) -> bool {
     USUAL.contains(&name.to_lowercase().as_str())
 }
 
-/// The index of the name that the user gave, or else of the only usual one, or else of the only one. `what` is what has
-/// these names: columns, arrays, tensors.
+/// Returns the index of the name that the user gave, or else of the only usual name, or else of the only name. `what` is the
+/// noun for messages: columns, arrays, tensors.
 pub(super) fn choose(names: &[&str], named: Option<&str>, what: &str) -> Result<usize, FormatProblem> {
     let all = || names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
     if let Some(named) = named {

@@ -1,6 +1,6 @@
-//! Parquet: a column of vectors, with columns of ids, labels and groups if there are any; one file, or a folder of parts.
+//! Parquet: a column of vectors, and optionally columns of ids, labels and groups, in one file or a folder of parts.
 //!
-//! Memory holds a page of each column and a block of rows.
+//! Memory holds a page per column and a block of rows.
 
 mod row_stream;
 mod schema;
@@ -24,11 +24,11 @@ use crate::expansion::is_plausible_for_vectors;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_images::has_image_column;
 
-/// Files of the same columns, one after the other.
+/// Files with the same columns, in sequence.
 #[derive(Debug)]
 pub(crate) struct ParquetTable {
     parts: Vec<TablePart>,
-    /// The size of the vectors; views and width are 0 if only ids and labels are read.
+    /// The shape of the vectors; views and width are 0 if only ids and labels are read.
     shape: VectorShape,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn open(
 }
 
 impl ParquetTable {
-    /// Opens files of which only ids and labels are read.
+    /// Opens files to read only ids and labels.
     pub(super) fn open_metadata(
         place: &VectorPlace,
         names: &[String],
@@ -103,12 +103,12 @@ impl ParquetTable {
         Ok(Self { parts, shape: VectorShape { rows, views: 0, width: 0 } })
     }
 
-    /// The rows of each file.
+    /// Iterates over the number of rows of each file.
     pub(super) fn rows_of_files(&self) -> impl Iterator<Item = u64> {
         self.parts.iter().map(|part| part.file.rows)
     }
 
-    /// Views and width of the first row.
+    /// Returns the views and width of the first row.
     fn first_vector(&self) -> Result<(u64, u64), FormatError> {
         let Some(part) = self.parts.iter().find(|part| part.file.rows > 0) else {
             let path = self.parts.first().map_or(Path::new(""), |part| &part.file.path);

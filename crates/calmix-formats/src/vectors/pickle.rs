@@ -10,9 +10,9 @@ use crate::error::FormatError;
 /// The extensions of files that Python programs pickle into.
 const EXTENSIONS: [&str; 5] = ["pkl", "pickle", "pt", "pth", "joblib"];
 
-/// Returns whether a file is a pickle, which is recognised only to say how to convert it.
+/// Returns whether a file is a pickle, which is detected only to explain how to convert it.
 pub(super) fn matches(start: &[u8], place: &VectorPlace) -> bool {
-    // Pickles of protocol 2 to 5.
+    // Pickle protocols 2 to 5.
     matches!(start, [0x80, 2..=5, ..]) || place.has_extension(&EXTENSIONS)
 }
 
@@ -24,7 +24,7 @@ pub(super) fn refuse(
     Err(refused(&place.folder.join(name)))
 }
 
-/// The refusal, with the lines that convert the file.
+/// Returns the error, with code that converts the file.
 pub(super) fn refused(path: &Path) -> FormatError {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();

@@ -1,4 +1,4 @@
-//! The folder below which the files of a source lie.
+//! The folder of a source's files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use crate::read_at::ReadAt;
 /// A folder, or one file in a folder; links are followed.
 #[derive(Debug)]
 pub struct VectorPlace {
-    /// The folder; canonical.
+    /// The canonical path of the folder.
     pub folder: PathBuf,
     /// The file in it; `None` for the folder as a whole.
     pub file: Option<String>,
 }
 
 impl VectorPlace {
-    /// Finds what the user named.
+    /// Finds the path that the user gave.
     ///
     /// # Errors
-    /// If there is nothing there, or its name is not UTF-8.
+    /// If it does not exist, or its name is not UTF-8.
     pub fn find(path: &Path) -> Result<Self, FormatError> {
         let real = path.canonicalize().map_err(|error| FormatError::new(path, error))?;
         if real.is_dir() {
@@ -31,10 +31,7 @@ impl VectorPlace {
         Ok(Self { folder, file: Some(name) })
     }
 
-    /// Opens a file by its path below the folder.
-    ///
-    /// # Errors
-    /// If it is not a regular file below the folder.
+    /// Opens a file by its path relative to the folder.
     pub fn open(&self, name: &str) -> Result<ReadAt, FormatError> {
         ReadAt::open(&self.folder, name)
     }

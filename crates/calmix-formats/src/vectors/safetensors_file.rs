@@ -1,4 +1,4 @@
-//! A safetensors file with a tensor of vectors, and possibly one of labels.
+//! A safetensors file with a tensor of vectors, and optionally one of labels.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::error::{FormatError, FormatProblem};
 use crate::npy::NpyType;
 use crate::read_at::{ReadFrom, read_error};
 
-/// Bytes of the longest header: thousands of tensors.
+/// The maximum size of a header, in bytes: thousands of tensors.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 
-/// Opens a file with one tensor of vectors, and possibly one of labels.
+/// Opens a file with one tensor of vectors, and optionally one of labels.
 pub(super) fn open(
     place: &VectorPlace,
     name: &str,

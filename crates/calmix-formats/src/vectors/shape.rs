@@ -1,16 +1,16 @@
-//! How many vectors there are, how many numbers they have, and how long they may be.
+//! The number and size of vectors, and their limits.
 
 use calmix_core::lanes;
 
 use crate::error::FormatProblem;
 
-/// The most numbers of a row: every model's vectors are far shorter, and a few rows always fit into memory.
+/// The maximum number of values per row: every model's vectors are far shorter, and a few rows always fit into memory.
 pub const MAX_ROW_VALUES: u64 = 1 << 20;
 
-/// The greatest length. Vectors are centred, so two of them are subtracted, and the difference must have a length as an `f32`.
+/// The maximum norm. Vectors are centred, so two are subtracted, and the norm of the difference must be an `f32`.
 const MAX_LENGTH: f64 = f32::MAX as f64 / 2.0;
 
-/// The size of all vectors of a source.
+/// The shape of all vectors of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorShape {
     pub(crate) rows: u64,
@@ -19,7 +19,7 @@ pub(crate) struct VectorShape {
 }
 
 impl VectorShape {
-    /// The size by the dimensions of an array: rows × width, or rows × views × width.
+    /// Derives the shape from the dimensions of an array: rows × width, or rows × views × width.
     pub(crate) fn from_dimensions(dimensions: &[u64]) -> Result<Self, FormatProblem> {
         match *dimensions {
             [rows, width] => Self::new(rows, 1, width),
@@ -49,19 +49,19 @@ impl VectorShape {
         }
     }
 
-    /// Numbers of a row.
+    /// Returns the number of values per row.
     pub(crate) fn numbers(self) -> usize {
         self.views * self.width
     }
 
-    /// Bytes of all rows as `f32`.
+    /// Returns the size of all rows as `f32`, in bytes.
     pub(crate) fn unpacked_bytes(self) -> u64 {
         self.rows.saturating_mul(4 * self.numbers() as u64)
     }
 }
 
-/// Why a vector cannot be used, if its numbers are so large that its length is not an `f32`: scaled to unit length, all of
-/// them would become zero.
+/// Returns why a vector cannot be used if its norm exceeds the range of `f32`: scaled to unit norm, all its values would
+/// become zero.
 pub fn too_long(vector: &[f32]) -> Option<String> {
     let squares = lanes::sum(vector, |number| f64::from(number) * f64::from(number));
     let length = squares.sqrt();

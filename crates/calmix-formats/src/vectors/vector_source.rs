@@ -1,4 +1,4 @@
-//! The rows of vectors of one source, in blocks, with the place of each.
+//! The rows of a source of vectors, in blocks, with the location of each.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use crate::element_type::ElementType;
 use crate::error::FormatError;
 use crate::read_at::ReadAt;
 
-/// Bytes of the largest block, as `f64`.
+/// The maximum size of a block as `f64`, in bytes.
 const MAX_BLOCK_BYTES: usize = 32 << 20;
 
-/// Consecutive rows.
+/// A block of consecutive rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VectorBlock {
     /// The number of the first row.
     pub first: u64,
-    /// The numbers, row by row, `views` × `width` each.
+    /// The values, row by row, `views` × `width` each.
     pub vectors: Vec<f32>,
     /// The id of each row, if the file has ids.
     pub ids: Option<Vec<String>>,
@@ -28,17 +28,17 @@ pub struct VectorBlock {
 
 /// The files of a source, opened and checked.
 pub(crate) trait VectorRows: Debug + Send + Sync {
-    /// Begins to read at a row.
+    /// Starts reading at a row.
     fn stream(&self, first: u64) -> Result<Box<dyn RowStream + '_>, FormatError>;
 }
 
-/// Rows that are read in order.
+/// A sequential reader for rows.
 pub(crate) trait RowStream {
-    /// Appends the next rows. There are as many: the caller knows how many the source has.
+    /// Appends the next rows, which must exist: the caller knows how many rows the source has.
     fn read(&mut self, rows: usize, into: &mut VectorBlock) -> Result<(), FormatError>;
 }
 
-/// Reads and drops rows, for formats in which no row can be found without those before it.
+/// Reads and discards rows, for formats without random access to rows.
 pub(super) fn skip(stream: &mut dyn RowStream, shape: VectorShape, rows: u64) -> Result<(), FormatError> {
     let at_once = (MAX_BLOCK_BYTES / (8 * shape.numbers().max(1))).clamp(1, 4096) as u64;
     let mut left = rows;
@@ -55,9 +55,9 @@ pub(super) fn skip(stream: &mut dyn RowStream, shape: VectorShape, rows: u64) ->
 pub struct VectorSource {
     shape: VectorShape,
     files: Vec<VectorFile>,
-    /// How numbers are stored, if rows stand in the files one after the other and can be read in place.
+    /// The element type, if rows are contiguous in the files and can be read in place.
     in_place: Option<ElementType>,
-    /// Columns beside the vectors and the ids.
+    /// The columns other than those of vectors and ids.
     label_columns: Vec<String>,
     opened: Box<dyn VectorRows>,
 }
@@ -66,18 +66,18 @@ pub struct VectorSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorFile {
     pub path: PathBuf,
-    /// Its path below the folder of the source, with `/`.
+    /// Its path relative to the folder of the source, with `/`.
     pub relative: String,
     /// Its length in bytes.
     pub length: u64,
-    /// How many rows it holds.
+    /// The number of rows.
     pub rows: u64,
-    /// Where the first row begins; 0 if rows are not in place.
+    /// The offset of the first row; 0 if rows cannot be read in place.
     pub start: u64,
 }
 
 impl VectorFile {
-    /// A file that is opened by its name below the folder of the source.
+    /// Describes a file that was opened by its name below the folder of the source.
     pub(super) fn new(file: &ReadAt, name: &str, rows: u64, start: u64) -> Self {
         Self { path: file.path().to_owned(), relative: name.to_owned(), length: file.length(), rows, start }
     }
@@ -97,8 +97,8 @@ impl VectorSource {
         Self { label_columns, ..self }
     }
 
-    /// The columns of the file that can hold labels: those of text or whole numbers, without those of ids and groups. None in a format
-    /// without columns.
+    /// Returns the columns of the file that can hold labels: text or integers, without those of ids and groups. Empty for a
+    /// format without columns.
     pub fn label_columns(&self) -> &[String] {
         &self.label_columns
     }
@@ -107,28 +107,28 @@ impl VectorSource {
         self.shape.rows
     }
 
-    /// The length of a vector.
+    /// Returns the length of a vector.
     pub fn width(&self) -> usize {
         self.shape.width
     }
 
-    /// The number of vectors in a row: several views of one sample, usually one.
+    /// Returns the number of vectors per row: several views of one sample, usually one.
     pub fn views(&self) -> usize {
         self.shape.views
     }
 
-    /// The files that hold the rows, in the order of the rows.
+    /// Returns the files that hold the rows, in the order of the rows.
     pub fn files(&self) -> &[VectorFile] {
         &self.files
     }
 
-    /// How numbers are stored, if rows can be read in place.
+    /// Returns the element type if rows can be read in place.
     pub fn in_place(&self) -> Option<ElementType> {
         self.in_place
     }
 
-    /// Reads from row `first` to the last, at most `rows_per_block` rows at a time, and fewer if that many are too large for
-    /// a block. Ends with the first error, which names the file and the row.
+    /// Reads from row `first` to the last in blocks of at most `rows_per_block` rows, or fewer if that many exceed the size
+    /// of a block. Ends with the first error, which names the file and the row.
     pub fn blocks(
         &self,
         first: u64,
@@ -137,7 +137,8 @@ impl VectorSource {
         VectorBlocks { is_finite: true, ..self.all_blocks(first, rows_per_block) }
     }
 
-    /// As [`blocks`](Self::blocks), but a number that is not finite is not an error: the caller deals with its row.
+    /// Reads blocks as [`blocks`](Self::blocks) does, but a value that is not finite is not an error: the caller handles its
+    /// row.
     pub fn unchecked_blocks(
         &self,
         first: u64,
@@ -147,12 +148,12 @@ impl VectorSource {
     }
 
     fn all_blocks(&self, first: u64, rows_per_block: usize) -> VectorBlocks<'_> {
-        let most = MAX_BLOCK_BYTES / (8 * self.shape.numbers());
-        let rows_per_block = rows_per_block.clamp(1, most.max(1));
+        let max_rows = MAX_BLOCK_BYTES / (8 * self.shape.numbers());
+        let rows_per_block = rows_per_block.clamp(1, max_rows.max(1));
         VectorBlocks { source: self, stream: None, next: first, rows_per_block, is_finite: false }
     }
 
-    /// The file of a row, and its number in that file.
+    /// Returns the file of a row, and the number of the row in that file.
     pub fn location(&self, row: u64) -> (&Path, u64) {
         let mut row = row;
         for file in &self.files {
@@ -170,7 +171,7 @@ struct VectorBlocks<'a> {
     stream: Option<Box<dyn RowStream + 'a>>,
     next: u64,
     rows_per_block: usize,
-    /// Whether every number must be finite.
+    /// Whether every value must be finite.
     is_finite: bool,
 }
 

@@ -23,7 +23,7 @@ impl LaunchInfo {
     }
 }
 
-/// Reads the variables of torchrun; at least one of `RANK` and `WORLD_SIZE` is set.
+/// Reads torchrun's variables; at least one of `RANK` and `WORLD_SIZE` is set.
 fn torchrun_launch(variables: &LaunchVariables<'_>) -> Result<LaunchInfo, LaunchError> {
     let set = if variables.text("RANK").is_some() { "RANK" } else { "WORLD_SIZE" };
     let local_rank = variables.number("LOCAL_RANK")?;
@@ -32,7 +32,7 @@ fn torchrun_launch(variables: &LaunchVariables<'_>) -> Result<LaunchInfo, Launch
     LaunchInfo {
         rank: variables.required("RANK", set)?,
         world: variables.required("WORLD_SIZE", set)?,
-        // Kubeflow starts one process on each host and sets neither.
+        // Kubeflow starts one process per host and sets neither.
         local_rank: local_rank.unwrap_or(0),
         local_world: variables.number("LOCAL_WORLD_SIZE")?.unwrap_or(local_rank.unwrap_or(0) + 1),
         master: (variables.required_text("MASTER_ADDR", set)?, variables.required("MASTER_PORT", set)?),

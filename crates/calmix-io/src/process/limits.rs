@@ -1,14 +1,15 @@
-//! How many files and connections a process may have open at once, and the memory that it can still take.
+//! The limits on open files and connections, and the memory that is available to the process.
 //!
-//! The limit of open files that most systems set first is 1,024. A process is connected to every other one, and the host of the store to
-//! every process several times, so some 200 processes reach it, and so does a dataset of a thousand files that stay open. A
-//! process may raise it by itself up to a second limit.
+//! The default limit of open files is 1,024 on most systems. A process has a connection to every other one, and the host of
+//! the store several to each, so some 200 processes reach the limit, as does a dataset of a thousand files that stay open. A
+//! process may raise its limit by itself up to a hard limit.
 
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files as far as the system allows. If that is too little, opening fails with an error of its own.
+/// Raises the limit of open files as far as the system allows. If that is too little, opening a file fails with its own
+/// error.
 pub fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -17,18 +18,18 @@ pub fn raise_open_files() {
     }
 }
 
-/// The files that this process may have open; `None` for any number.
+/// Returns the maximum number of open files; `None` if unlimited.
 pub fn open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Bytes of memory that the system, or the container, has available; `None` if unknown.
+/// Returns the memory that the system or the container has available, in bytes; `None` if unknown.
 pub fn available_memory() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| mem_available(&text));
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let container = number("/sys/fs/cgroup/memory.max")
-        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
+        .map(|limit| limit.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
     machine.into_iter().chain(container).min()
 }
 

@@ -1,9 +1,9 @@
-//! The packages of the Python environment that a program is installed in, by pip, uv or pipx.
+//! Finds the packages of the Python environment in which a program is installed, by pip, uv or pipx.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The folders of packages of the environment whose `bin` has this executable; none if it is not in one.
+/// Returns the package folders of the environment whose `bin` contains this executable; empty if there is none.
 pub fn site_packages() -> Vec<PathBuf> {
     let executable = env::current_exe().and_then(|executable| executable.canonicalize());
     executable.map(|executable| of_executable(&executable)).unwrap_or_default()
@@ -19,7 +19,7 @@ fn of_executable(executable: &Path) -> Vec<PathBuf> {
             if !name.starts_with("python3") {
                 continue;
             }
-            // Debian's own Python installs into `dist-packages`.
+            // Debian's system Python installs into `dist-packages`.
             for packages in ["site-packages", "dist-packages"] {
                 found.extend(Some(python.join(packages)).filter(|packages| packages.is_dir()));
             }
@@ -28,7 +28,7 @@ fn of_executable(executable: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The entries of a folder, sorted; none if it cannot be read, because then it has no packages for this user.
+/// Lists the entries of a folder, sorted; empty if it cannot be read, because this user can then import nothing from it.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! A message that is written field by field.
+//! Writes a message field by field.
 
 use super::{BYTES, FIXED_32, FIXED_64, VARINT};
 
@@ -16,70 +16,70 @@ use super::{BYTES, FIXED_32, FIXED_64, VARINT};
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// A field of type int64, uint64, bool or an enumeration.
+    /// Adds a field of type int64, uint64, bool or enum.
     pub fn integer(&mut self, field: u32, value: i64) {
         self.key(field, VARINT);
-        // A negative number is written in ten bytes, as its two's complement.
+        // A negative number takes ten bytes, as its two's complement.
         self.varint(value.cast_unsigned());
     }
 
-    /// A field of type float.
+    /// Adds a field of type float.
     pub fn float(&mut self, field: u32, value: f32) {
         self.key(field, FIXED_32);
         self.0.extend(value.to_le_bytes());
     }
 
-    /// A field of type double.
+    /// Adds a field of type double.
     pub fn double(&mut self, field: u32, value: f64) {
         self.key(field, FIXED_64);
         self.0.extend(value.to_le_bytes());
     }
 
-    /// A field of type bytes.
+    /// Adds a field of type bytes.
     pub fn bytes(&mut self, field: u32, value: &[u8]) {
         self.key(field, BYTES);
         self.varint(value.len() as u64);
         self.0.extend(value);
     }
 
-    /// A field of type string.
+    /// Adds a field of type string.
     pub fn text(&mut self, field: u32, value: &str) {
         self.bytes(field, value.as_bytes());
     }
 
-    /// A field whose value is a message.
+    /// Adds a field that is itself a message.
     pub fn message(&mut self, field: u32, value: &Self) {
         self.bytes(field, &value.0);
     }
 
-    /// A field whose value is a message that `write` fills in place, so that a large one is not copied field by field and again as
-    /// a whole.
+    /// Adds a message field that `write` fills in place, so that a large message is not copied first field by field and then
+    /// as a whole.
     pub fn nested(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
         self.key(field, BYTES);
         let start = self.0.len();
         write(self);
         let mut length = Self::default();
         length.varint((self.0.len() - start) as u64);
-        // The length stands before the content, and its own length depends on the content.
+        // The length precedes the content, and its own size depends on the content.
         self.0.splice(start..start, length.0);
     }
 
-    /// Reserves memory for this many more bytes.
+    /// Reserves memory for additional bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.0.reserve(bytes);
     }
 
-    /// The length of what has been written.
+    /// Returns the number of bytes written so far.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no field has been written.
+    /// Returns whether no field has been written.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bytes of the message.
+    /// Returns the bytes of the message.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -88,7 +88,7 @@ impl Message {
         self.varint(u64::from(field) << 3 | kind);
     }
 
-    /// Seven bits a byte, the lowest first, the top bit set on all but the last.
+    /// Appends a varint: seven bits per byte, the lowest first, with the top bit set on all but the last.
     fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
@@ -102,7 +102,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The examples of the description of the encoding: 150, and −2 in ten bytes.
+    /// The examples in the specification of the encoding: 150, and −2 in ten bytes.
     #[test]
     fn integers_are_those_of_the_specification() {
         let mut message = Message::default();

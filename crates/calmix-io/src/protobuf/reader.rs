@@ -1,4 +1,4 @@
-//! Fields of a message from an untrusted file, without copies: nothing is allocated, and nothing recurses.
+//! Reads the fields of a message from an untrusted file, without copying, allocation or recursion.
 
 use std::error::Error;
 use std::fmt;
@@ -37,48 +37,48 @@ pub struct Fields<'a> {
 /// A field of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The number that the schema gives it, at least one.
+    /// Its number in the schema, at least one.
     pub number: u32,
     pub value: Value<'a>,
-    /// Where its value ends, counted from the start of the file.
+    /// The end of its value, as an offset in the file.
     end: usize,
 }
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// An integer, a bool or an enumeration; a negative number as its two's complement.
+    /// An integer, a bool or an enum; a negative number as its two's complement.
     Varint(u64),
-    /// Four bytes, as of a float.
+    /// Four bytes, such as a float.
     Fixed32(u32),
-    /// Eight bytes, as of a double.
+    /// Eight bytes, such as a double.
     Fixed64(u64),
     /// Bytes, a string, a message or packed numbers.
     Bytes(&'a [u8]),
 }
 
-/// Where and why bytes are not a message.
+/// The offset and reason of a malformed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtobufError {
-    /// Counted from the start of the file.
+    /// The offset from the start of the file.
     pub offset: usize,
-    /// What is wrong there.
+    /// The problem at that offset.
     pub problem: ProtobufProblem,
 }
 
-/// Why bytes are not a message.
+/// Why bytes are not a valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtobufProblem {
-    /// A field is longer than what is left.
+    /// A field extends beyond the end.
     Truncated,
     /// A variable-length integer does not fit 64 bits.
     LongInteger,
-    /// A field has the number zero or one above 29 bits.
+    /// A field has the number zero, or one with more than 29 bits.
     FieldNumber,
-    /// A group, or a type that does not exist.
+    /// A group, or a nonexistent wire type.
     WireType,
-    /// The schema gives the field another type.
+    /// The schema demands another type.
     UnexpectedType(u32),
     /// A text is not UTF-8.
     Text(u32),
@@ -100,7 +100,7 @@ impl fmt::Display for ProtobufError {
 
 impl Error for ProtobufError {}
 
-/// Bytes that are left, and where in the file they are.
+/// The remaining bytes, and their offset in the file.
 #[derive(Debug, Clone, Copy)]
 struct Cursor<'a> {
     bytes: &'a [u8],
@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn field(&mut self) -> Result<Field<'a>, ProtobufError> {
-        /// A field number has 29 bits.
+        /// Field numbers have 29 bits.
         const MAX_NUMBER: u64 = (1 << 29) - 1;
         let start = *self;
         let key = self.varint()?;
@@ -158,7 +158,7 @@ impl<'a> Cursor<'a> {
             FIXED_32 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
             BYTES => {
                 let length = self.varint()?;
-                // Larger than memory on a machine of 32 bits: the data are shorter in any case.
+                // Larger than memory on a 32-bit machine; the data are shorter in any case.
                 Value::Bytes(self.take(usize::try_from(length).unwrap_or(usize::MAX))?)
             }
             _ => return Err(start.error(ProtobufProblem::WireType)),
@@ -166,7 +166,7 @@ impl<'a> Cursor<'a> {
         Ok(Field { number: number as u32, value, end: self.offset })
     }
 
-    /// What `read` takes next, if anything is left. An error leaves nothing.
+    /// Reads the next item with `read`, if any data are left. An error discards the rest.
     fn next<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ProtobufError>,
@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a message that is a whole file.
+    /// Returns the fields of a message that fills a whole file.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: Cursor { bytes, offset: 0 } }
     }
@@ -200,7 +200,7 @@ impl<'a> Iterator for Fields<'a> {
 impl FusedIterator for Fields<'_> {}
 
 impl<'a> Field<'a> {
-    /// The error that the field has another type than the schema says.
+    /// Returns the error that the field does not have the type in the schema.
     pub fn unexpected(&self) -> ProtobufError {
         self.error(ProtobufProblem::UnexpectedType(self.number))
     }
@@ -209,7 +209,7 @@ impl<'a> Field<'a> {
         ProtobufError { offset: self.start(), problem }
     }
 
-    /// Where its value begins, counted from the start of the file; of a varint, where it ends.
+    /// Returns the offset of its value in the file; for a varint, the offset of its end.
     fn start(&self) -> usize {
         let length = match self.value {
             Value::Varint(_) => 0,
@@ -224,10 +224,10 @@ impl<'a> Field<'a> {
         Cursor { bytes, offset: self.start() }
     }
 
-    /// Its integer, as int64, int32, bool or an enumeration.
+    /// Returns its value as an integer: int64, int32, bool or enum.
     ///
     /// # Errors
-    /// If it has another type, as from all of these functions.
+    /// If it has another type, like the methods below.
     pub fn integer(&self) -> Result<i64, ProtobufError> {
         match self.value {
             Value::Varint(number) => Ok(number.cast_signed()),
@@ -235,10 +235,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Its number of type float.
-    ///
-    /// # Errors
-    /// If it has another type.
+    /// Returns its value of type float.
     pub fn float(&self) -> Result<f32, ProtobufError> {
         match self.value {
             Value::Fixed32(bits) => Ok(f32::from_bits(bits)),
@@ -246,10 +243,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Its bytes.
-    ///
-    /// # Errors
-    /// If it has another type.
+    /// Returns its bytes.
     pub fn bytes(&self) -> Result<&'a [u8], ProtobufError> {
         match self.value {
             Value::Bytes(bytes) => Ok(bytes),
@@ -257,7 +251,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Its text.
+    /// Returns its text.
     ///
     /// # Errors
     /// If it has another type, or is not UTF-8.
@@ -265,10 +259,7 @@ impl<'a> Field<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| self.error(ProtobufProblem::Text(self.number)))
     }
 
-    /// The fields of its message.
-    ///
-    /// # Errors
-    /// If it has another type.
+    /// Returns the fields of its message.
     pub fn message(&self) -> Result<Fields<'a>, ProtobufError> {
         Ok(Fields { rest: self.cursor(self.bytes()?) })
     }
@@ -303,7 +294,7 @@ impl<'a> Field<'a> {
 
 type ReadNumber<'a, T> = fn(&mut Cursor<'a>) -> Result<T, ProtobufError>;
 
-/// Numbers of one field.
+/// The numbers of one field.
 #[derive(Debug, Clone)]
 pub struct Packed<'a, T> {
     single: Option<T>,
@@ -359,12 +350,12 @@ mod tests {
         assert_eq!(inner[1].text(), Ok("ä"));
         let error = inner[1].integer().unwrap_err();
         assert_eq!(error.problem, ProtobufProblem::UnexpectedType(2));
-        // The last two bytes of the file, also for a field of a message in it.
+        // The last two bytes of the file, even for a field of a nested message.
         assert_eq!(error.offset, bytes.len() - 2);
         assert_eq!(error.to_string(), "field 2 has an unexpected type at byte 33");
     }
 
-    /// A message that is cut between two fields is a message; within a field it is not.
+    /// A message truncated between two fields is valid; truncated within a field, it is not.
     #[test]
     fn truncations_are_errors_or_fewer_fields() {
         let bytes = sample();
@@ -381,7 +372,7 @@ mod tests {
 
     #[test]
     fn invalid_fields_are_refused() {
-        // Groups begin with type 3 and end with type 4; 6 and 7 do not exist.
+        // Wire types 3 and 4 start and end groups; 6 and 7 do not exist.
         for wire in [3, 4, 6, 7] {
             assert_eq!(problem(&[0x08, 1, 1 << 3 | wire]), (2, ProtobufProblem::WireType));
         }

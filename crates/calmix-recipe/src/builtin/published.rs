@@ -1,4 +1,4 @@
-//! Recognises the paper's settings: the built-in recipes for its datasets, with changes only in what its tables vary.
+//! Recognises the paper's settings: the built-in recipes for its datasets, where only keys that its tables vary are changed.
 
 use crate::Resolved;
 use crate::layers::Layers;
@@ -7,7 +7,8 @@ use crate::resume::differences;
 /// The built-in recipes with the paper's values for one of its datasets.
 const RECIPES: [&str; 6] = ["cifar10", "cifar100", "svhn", "stl10", "imagenet", "webvision"];
 
-/// The keys that the paper's tables vary: labels, base algorithm, pairing, smoothing, and the ablations' k and warm-up.
+/// The keys that the paper's tables vary: labels, base algorithm, pairing, smoothing, and the k and warm-up of the
+/// ablations.
 const VARIED: [&str; 9] = [
     "labels.keep",
     "labels.count",
@@ -23,11 +24,11 @@ const VARIED: [&str; 9] = [
 /// The keys that differ between repetitions of a run.
 pub const SEEDS: [&str; 2] = ["train.seed", "labels.seed"];
 
-/// The keys that are decided at the start of a run, and the one that selects the evaluation to publish.
+/// The keys that are decided when a run starts, and the key that selects the evaluation to publish.
 const LEFT_OPEN: [&str; 3] = ["train.precision", "train.micro_batches", "selection"];
 
-/// Returns whether a recipe based on the built-in recipe `base` varies only what the paper's tables vary. The exact setting
-/// need not be in a table.
+/// Returns whether a recipe based on the built-in recipe `base` changes only keys that the paper's tables vary. The exact
+/// setting need not be in a table.
 pub fn is_in_paper(recipe: &Resolved, base: &str) -> bool {
     if !RECIPES.contains(&base) {
         return false;

@@ -10,7 +10,7 @@ use crate::nearest::nearest;
 use crate::problem::What;
 use crate::value::read;
 
-/// Returns the value as its key stores it, or what is wrong with it.
+/// Converts the value to the type of its key, or returns what is wrong with it.
 pub(crate) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, What> {
     let Shape::Value(kind) = (field.shape)() else { return Err(What::Section) };
     fit(kind, field.limit, value).ok_or_else(|| What::Expected {
@@ -20,7 +20,7 @@ pub(crate) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, W
     })
 }
 
-/// Suggests a key with a similar name for which the value is valid: `train.steps` for `train.step = 10`.
+/// Suggests a key with a similar name that accepts the value: `train.steps` for `train.step = 10`.
 fn other_key(path: &str, value: &Value) -> Option<String> {
     let fits = |(other, field): &(String, &'static Field)| {
         let Shape::Value(kind) = (field.shape)() else { return false };
@@ -32,12 +32,12 @@ fn other_key(path: &str, value: &Value) -> Option<String> {
     leaves(Recipe::fields()).into_iter().find(fits).map(|(other, _)| format!("the key `{other}`"))
 }
 
-/// Returns the value if it is valid; a whole number is also a number.
+/// Converts the value if it is valid; an integer is also a valid float.
 fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
     match (kind, value) {
         (Kind::Bool, Value::Boolean(_)) | (Kind::String, Value::String(_)) => Some(value.clone()),
-        (Kind::Int(most), Value::Integer(number)) => {
-            ((0..=most).contains(number) && limit.contains(*number as f64)).then(|| value.clone())
+        (Kind::Int(max), Value::Integer(number)) => {
+            ((0..=max).contains(number) && limit.contains(*number as f64)).then(|| value.clone())
         }
         (Kind::Float, Value::Integer(number)) => fit(kind, limit, &Value::Float(*number as f64)),
         (Kind::Float, Value::Float(number)) => limit.contains(*number).then(|| value.clone()),
@@ -84,12 +84,12 @@ pub(crate) fn expected(kind: Kind, limit: Limit) -> String {
     }
 }
 
-/// Returns the limit of a whole number, including the maximum of its type if that is small.
+/// Returns the limit of an integer, including the maximum of its type if that is small.
 fn within(kind: Kind, limit: Limit) -> Limit {
     match kind {
-        Kind::Int(most) if most <= i64::from(u16::MAX) => {
-            let most = (most as f64).min(limit.max);
-            Limit { min: limit.min.max(0.0), ..limit }.to(most)
+        Kind::Int(max) if max <= i64::from(u16::MAX) => {
+            let max = (max as f64).min(limit.max);
+            Limit { min: limit.min.max(0.0), ..limit }.to(max)
         }
         _ => Limit { min: limit.min.max(0.0), ..limit },
     }
@@ -101,8 +101,8 @@ fn meant(kind: Kind, value: &Value) -> Option<String> {
             nearest(text, words.iter().map(|word| word.word)).map(|word| format!("\"{word}\""))
         }
         // `steps = 1e6` is a float to TOML.
-        (Kind::Int(most), Value::Float(number)) if number.fract() == 0.0 && *number >= 0.0 => {
-            (*number <= most as f64).then(|| format!("{number}"))
+        (Kind::Int(max), Value::Float(number)) if number.fract() == 0.0 && *number >= 0.0 => {
+            (*number <= max as f64).then(|| format!("{number}"))
         }
         _ => None,
     }

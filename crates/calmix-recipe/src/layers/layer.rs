@@ -1,4 +1,4 @@
-//! One layer of a recipe: settings, each with where it came from.
+//! One layer of a recipe: settings with their origins.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,11 +15,11 @@ use crate::problem::{LISTED, Problem, What};
 use crate::renamed::{first_key, present_key, present_word};
 use crate::value::{find, read};
 
-/// A key, its value and where that came from.
+/// A key and its value, with the origin of the value.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) path: String,
-    /// The key as it is written: its present name or an old one.
+    /// The key as written: its present or old name.
     pub(crate) written: String,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
@@ -32,7 +32,7 @@ pub(crate) struct Setting {
 pub(crate) struct Layer {
     pub(crate) settings: Vec<Setting>,
     pub(crate) problems: Vec<Problem>,
-    /// The recipe that the text extends, and where it names it.
+    /// The recipe that the text extends, and the place that names it.
     pub(crate) extends: Option<(String, Origin)>,
 }
 
@@ -88,7 +88,7 @@ impl Layer {
         }
     }
 
-    /// Returns a layer of keys and values that all have the same origin.
+    /// Returns a layer of keys and values with the same origin.
     pub(crate) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut layer = Self::default();
         for (path, value) in values {
@@ -97,7 +97,7 @@ impl Layer {
         layer
     }
 
-    /// Reads the settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
+    /// Reads the settings in the environment: `CALMIX_TRAIN__STEPS` sets `train.steps`, `CALMIX__PRESET` sets `preset`.
     /// Other variables that start with `CALMIX_` are ignored.
     pub(crate) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut ours: Vec<_> = variables
@@ -134,14 +134,14 @@ impl Layer {
         }
     }
 
-    /// Returns a layer with nothing but a problem.
+    /// Returns a layer that contains only a problem.
     pub(crate) fn unreadable(origin: Origin, why: String) -> Self {
         let mut layer = Self::default();
         layer.problem("", origin, What::Unreadable(why));
         layer
     }
 
-    /// Adds a setting, whose key and value may have old names; `value` makes the value from the kind of the key.
+    /// Adds a setting, whose key and value may have old names; `value` makes the value for the kind of the key.
     pub(crate) fn add(&mut self, written: &str, origin: Origin, value: impl FnOnce(Kind) -> Value) {
         let path = present_key(written);
         let kind = match find(path).map(|field| (field.shape)()) {
@@ -160,7 +160,7 @@ impl Layer {
     }
 
     fn no_key(&mut self, path: &str, origin: Origin) {
-        // Only for problems that are listed: a hostile file has thousands of unknown keys, and each search takes time.
+        // Only for problems that are listed: a hostile file may have thousands of unknown keys, and each search takes time.
         let is_listed = self.problems.len() < LISTED;
         let nearest = is_listed.then(|| nearest_key(path, Recipe::fields())).flatten();
         self.problem(path, origin, What::NoKey { nearest });
@@ -180,7 +180,7 @@ fn path_of(variable: &str) -> Option<String> {
     Some(path.to_lowercase().replace("__", "."))
 }
 
-/// Collects where every key of a document starts and where its value ends.
+/// Collects the start of every key in a document and the end of its value.
 fn locate(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<usize>>) {
     for (key, value) in table {
         let path = format!("{prefix}{}", key.get_ref());
@@ -191,16 +191,16 @@ fn locate(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<
     }
 }
 
-/// Returns the comment about a key: the lines directly above it, and the comment after its value.
+/// Returns the comment on a key: the lines directly above it, and the comment after its value.
 fn comment(text: &str, span: &Range<usize>) -> Option<String> {
     let words = |line: &str| line.trim().strip_prefix('#').map(|words| words.trim().to_owned());
     let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
-    // Skip the part of its own line before the key.
+    // Skips the part of its own line before the key.
     let above = before.lines().rev().skip(usize::from(!before.ends_with('\n')));
-    let mut said: Vec<String> = above.map_while(words).collect();
-    said.reverse();
-    said.extend(behind.lines().next().and_then(words));
-    Some(said.join(" ")).filter(|said| !said.is_empty())
+    let mut lines: Vec<String> = above.map_while(words).collect();
+    lines.reverse();
+    lines.extend(behind.lines().next().and_then(words));
+    Some(lines.join(" ")).filter(|lines| !lines.is_empty())
 }
 
 #[cfg(test)]
@@ -214,15 +214,15 @@ mod tests {
                     [dataset]\npath = \"a # b\"\nmean = [\n  0.1, # red\n  0.2, 0.3]  # all\n";
         let layer = Layer::text(&Place::Preset("test".to_owned()), text);
         assert_eq!(layer.problems, []);
-        let said = |path: &str| {
+        let comment_on = |path: &str| {
             let setting = layer.settings.iter().find(|setting| setting.path == path).unwrap();
             setting.comment.clone().unwrap_or_default()
         };
-        assert_eq!(said("train.steps"), "of the paper and of others few");
+        assert_eq!(comment_on("train.steps"), "of the paper and of others few");
         assert_eq!(
-            [said("train.batch"), said("dataset.path"), said("method.unlabelled_weight")],
+            [comment_on("train.batch"), comment_on("dataset.path"), comment_on("method.unlabelled_weight")],
             ["", "", ""]
         );
-        assert_eq!([said("method.fixmatch.threshold"), said("dataset.mean")], ["low", "all"]);
+        assert_eq!([comment_on("method.fixmatch.threshold"), comment_on("dataset.mean")], ["low", "all"]);
     }
 }

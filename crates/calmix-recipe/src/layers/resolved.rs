@@ -1,4 +1,4 @@
-//! A checked recipe, with the origin of each of its values.
+//! A checked recipe with the origins of its values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::problem::{Problem, RecipeError, Warning, What, unexpected};
 use crate::value::{self, Leaves};
 use crate::{OrAuto, OrderName, Recipe};
 
-/// A checked recipe, with the origin of each of its values.
+/// A checked recipe with the origin of each value.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub recipe: Recipe,
@@ -28,7 +28,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Builds the recipe from the value of each key, and checks what the values have to do with each other.
+    /// Builds the recipe from the values by key, and checks their combinations.
     pub(super) fn new(
         leaves: Leaves,
         defaults: &Leaves,
@@ -43,7 +43,7 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// Returns where a value came from.
+    /// Returns the origin of a value.
     pub fn origin(&self, path: &str) -> Origin {
         self.origins.get(path).cloned().unwrap_or(Origin::Default)
     }
@@ -54,7 +54,7 @@ impl Resolved {
         origin.is_from_user() || matches!(origin, Origin::Option { .. })
     }
 
-    /// Returns where each value came from, by path.
+    /// Returns the origin of each value by path.
     pub fn origins(&self) -> BTreeMap<String, Origin> {
         self.leaves.keys().map(|path| (path.clone(), self.origin(path))).collect()
     }
@@ -64,7 +64,7 @@ impl Resolved {
         self.base.as_deref()
     }
 
-    /// Returns the comments beside the values in the files they came from, by path.
+    /// Returns the comments on the values in their files, by path.
     pub fn comments(&self) -> &BTreeMap<String, String> {
         &self.comments
     }
@@ -74,7 +74,7 @@ impl Resolved {
         self.leaves.get(path)
     }
 
-    /// Writes every value of the recipe as TOML. This text is stored with a run; reading it gives the same recipe.
+    /// Formats every value of the recipe as TOML. This text is stored with a run; reading it gives the same recipe.
     pub fn to_toml(&self) -> String {
         value::document(&self.leaves, &|_| None)
     }
@@ -84,7 +84,7 @@ impl Resolved {
         value::json(&self.leaves)
     }
 
-    /// Writes the recipe as TOML, with a comment after each value: its origin, and the comment beside it there.
+    /// Formats the recipe as TOML with a comment after each value: its origin, and the comment on it there.
     pub fn to_toml_with_origins(&self) -> String {
         value::document(&self.leaves, &|path| {
             let comment = self.comments.get(path).map(|comment| format!(": {comment}"));
@@ -92,7 +92,7 @@ impl Resolved {
         })
     }
 
-    /// Checks that a run can start: the values that no recipe can know are set.
+    /// Checks that a run can start: the values that a recipe cannot know must be set.
     ///
     /// # Errors
     /// Lists every key that is still missing.

@@ -1,4 +1,4 @@
-//! Rules over several keys: values that are valid by themselves and not together.
+//! Rules for combinations of values that are individually valid.
 
 use calmix_core::method::BaseLoss;
 use calmix_core::mixup::pair::Space;
@@ -15,7 +15,7 @@ use crate::step_kind::StepKind;
 use crate::{OrAuto, Preset, Recipe, Selection};
 
 /// The highest learning rate at which a hidden layer on frozen features trained well in our experiments. At 1.0 its accuracy
-/// fell, at 3.0 all of its units died.
+/// dropped, and at 3.0 all its units died.
 const HIDDEN_RATE: f64 = 0.3;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -23,16 +23,16 @@ pub(crate) struct RuleViolation {
     /// The key to change.
     pub(crate) path: &'static str,
     pub(crate) why: String,
-    /// Whether the recipe is refused; otherwise it is probably not what the user means.
+    /// Whether the recipe is refused; otherwise this is only a warning.
     pub(crate) is_error: bool,
 }
 
-/// Returns every rule that the recipe breaks.
+/// Returns every rule that the recipe violates.
 pub(crate) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
     let ours = [base, labels, mixup, training, evaluating, head];
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
-    // The rules above name the recipe's own keys, so the check of calmix-data is only needed if they all pass.
+    // The rules above name the recipe's own keys, so the check by calmix-data only runs if they all pass.
     if !violations.iter().any(|violation| violation.is_error) {
         violations.extend(augmentation(recipe));
     }
@@ -270,10 +270,10 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     ]
 }
 
-/// Warns once about everything that is too slow for a run of few steps, with the settings that suit it.
+/// Warns once about everything that is too slow for a short run, with suitable settings.
 fn short_run(recipe: &Recipe) -> Option<RuleViolation> {
     let Recipe { train, ema, network, .. } = recipe;
-    // The share of the initial weights, and of the initial batch statistics, that is left after the last step.
+    // The weight of the initial parameters, and of the initial batch statistics, after the last step.
     let left = power(ema.decay, train.steps);
     let share = match network.norm_momentum {
         0.0 => network.name.norm_momentum(),
@@ -306,7 +306,7 @@ fn decay_to_one_percent(steps: u64) -> f64 {
 /// Rounds a decay down so that its distance to 1 has one significant digit: 0.98 for 0.9886.
 fn rounded_down(decay: f64) -> f64 {
     let rest = rounded_up(1.0 - decay);
-    // Rounding removes the floating-point noise of the subtraction, which the message would show.
+    // Rounding removes floating-point noise, which would show in the message.
     (1e9 * (1.0 - rest)).round() / 1e9
 }
 
@@ -317,7 +317,7 @@ fn rounded_up(share: f64) -> f64 {
     (1e9 * digits * unit).round() / 1e9
 }
 
-/// Explains why a recipe's batches cannot be cut into `micro_batches` equal micro-batches; `None` if they can.
+/// Explains why a recipe's batches cannot be divided into `micro_batches` equal micro-batches; `None` if they can.
 pub fn uneven_rows(recipe: &Recipe, micro_batches: u32) -> Option<String> {
     let (labelled, unlabelled) = (recipe.train.batch, recipe.unlabelled());
     let uneven = |rows: u32| micro_batches > 1 && !rows.is_multiple_of(micro_batches);
@@ -329,7 +329,7 @@ pub fn uneven_rows(recipe: &Recipe, micro_batches: u32) -> Option<String> {
     })
 }
 
-/// Raises a share below one to a power, by multiplication alone so that the result is the same on every platform.
+/// Raises a share below one to a power, using only multiplication so that the result is the same on every platform.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut product = 1.0;
     while exponent > 0 {
@@ -371,7 +371,7 @@ fn evaluating(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     ]
 }
 
-/// Checks the augmentation with calmix-data, which knows how its parts fit together.
+/// Checks the augmentation with calmix-data, which knows the constraints between its parts.
 fn augmentation(recipe: &Recipe) -> Option<RuleViolation> {
     let problem = recipe.augment.resolve().check().err()?;
     error(true, "augment.size", &problem.to_string())

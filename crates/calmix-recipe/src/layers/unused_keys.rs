@@ -1,7 +1,7 @@
-//! Finds the keys that have no effect, given the values of others.
+//! Finds the keys that have no effect because of the values of others.
 //!
 //! Most of this follows from the declaration of the keys ([`Field::when`]); only conditions on several keys at once are
-//! written here.
+//! coded here.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::field::{Field, Shape, When, leaves};
 use crate::keys::data::Keep;
 use crate::value::Leaves;
 
-/// The keys about images and the backbone below a head, outside of the section `augment`.
+/// The keys of images and of the backbone of a head, outside the section `augment`.
 const OF_IMAGES: [&str; 11] = [
     "dataset.mean",
     "dataset.std",
@@ -29,7 +29,7 @@ const OF_IMAGES: [&str; 11] = [
     "loader.workers",
 ];
 
-/// The keys, and the sections, about training step by step.
+/// The keys and sections of step-by-step training.
 const OF_STEPS: [&str; 10] = [
     "preset",
     "method.",
@@ -43,10 +43,10 @@ const OF_STEPS: [&str; 10] = [
     "log.every",
 ];
 
-/// The sections about weak and strong views of images.
+/// The sections of weak and strong views of images.
 const OF_VIEWS: [&str; 4] = ["augment.weak.", "augment.strong.", "augment.rand_augment.", "augment.cutout."];
 
-/// Returns every key without effect and the reason, in the order of the recipe.
+/// Returns every key without effect, with the reason, in the order of the recipe.
 pub(crate) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
     let mut reasons = BTreeMap::new();
     by_declaration(Recipe::fields(), "", None, values, &mut reasons);
@@ -67,7 +67,7 @@ pub(crate) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, Stri
                 reasons.entry(path).or_insert(why);
             }
         }
-        // Over a reason such as "method.base is softmatch": another base would not help.
+        // These replace a reason such as "method.base is softmatch", because another base would not help.
         for (path, _) in leaves(Recipe::fields()).into_iter().filter(|(path, _)| is_of_steps(path, recipe)) {
             let why = "there is one vector per sample, and its heads are trained at once, without steps";
             reasons.insert(path, why.to_owned());
@@ -77,7 +77,8 @@ pub(crate) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, Stri
     in_order.filter_map(|(path, _)| reasons.remove(&path).map(|why| (path, why))).collect()
 }
 
-/// Whether a key is about training step by step. `supervised` and a ratio of 0 also say that only the labels are trained on.
+/// Returns whether a key is about step-by-step training. `supervised` and a ratio of 0 also mean training on the labels
+/// alone.
 fn is_of_steps(path: &str, recipe: &Recipe) -> bool {
     match path {
         "method.base" => recipe.method.base != Base::Supervised,
@@ -86,14 +87,14 @@ fn is_of_steps(path: &str, recipe: &Recipe) -> bool {
     }
 }
 
-/// A key and its value, because of which other keys have no effect.
+/// A key whose value makes other keys unused.
 #[derive(Clone)]
 struct Reason {
     key: String,
     value: String,
 }
 
-/// Adds the keys of a section whose conditions do not hold. `outer` is why the whole section has no effect.
+/// Adds the keys of a section whose conditions are not met. `outer` is why the whole section has no effect.
 fn by_declaration(
     fields: &'static [Field],
     section: &str,
@@ -141,15 +142,15 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
     }
     if recipe.unlabelled() == 0 {
-        let asked = train.ratio > 0;
-        let why = if asked { "method.base is supervised" } else { "train.ratio is 0" };
+        let has_ratio = train.ratio > 0;
+        let why = if has_ratio { "method.base is supervised" } else { "train.ratio is 0" };
         let why = format!("{why}, so there are no unlabelled batches");
         unused.push(("labels.unlabelled_from", why.clone()));
         unused.push(("labels.include_labelled", why.clone()));
         unused.push(("labels.unlabelled_count", why.clone()));
         unused.push(("labels.unlabelled_file", why.clone()));
         unused.push(("labels.leave_out_test_copies", why.clone()));
-        if asked {
+        if has_ratio {
             unused.push(("train.ratio", why));
         }
     }

@@ -9,15 +9,15 @@ use super::operations::{NetworkOutput, Operations};
 
 const EPSILON: f64 = 1e-3;
 
-/// The first block that widens: 96 channels at a quarter of the pixels.
+/// The first block that widens its channels has 96 channels at a quarter of the pixels.
 pub const CHANNELS_PER_PIXEL: usize = 24;
 
 const STEM: usize = 32;
 const HEAD: usize = 1280;
-/// A block widens its channels by this on the way in, except those of the first stage.
+/// The factor by which a block widens its channels, except in the first stage.
 const EXPANSION: usize = 6;
 
-/// Side and stride of the depthwise convolutions, channels and blocks of each stage, before scaling.
+/// Kernel side and stride of the depthwise convolutions, channels and blocks of each stage, before scaling.
 const STAGES: [(usize, usize, usize, usize); 7] = [
     (3, 1, 16, 1),
     (3, 2, 24, 2),
@@ -28,7 +28,7 @@ const STAGES: [(usize, usize, usize, usize); 7] = [
     (3, 1, 320, 1),
 ];
 
-/// The width and depth multipliers relative to the first of the family, in tenths.
+/// Returns the width and depth multipliers relative to the smallest size, in tenths.
 fn tenths(size: EfficientNetLiteSize) -> (usize, usize) {
     match size {
         EfficientNetLiteSize::Lite0 => (10, 10),
@@ -37,14 +37,14 @@ fn tenths(size: EfficientNetLiteSize) -> (usize, usize) {
     }
 }
 
-/// Channels of a stage: the nearest multiple of eight that is not less than nine tenths.
+/// Returns the channels of a stage: the nearest multiple of eight that is at least nine tenths.
 fn channels_of(size: EfficientNetLiteSize, channels: usize) -> usize {
     let wanted = channels * tenths(size).0;
     let nearest = ((wanted + 40) / 80 * 8).max(8);
     if nearest * 100 < wanted * 9 { nearest + 8 } else { nearest }
 }
 
-/// Blocks of a stage; the first and the last are never deeper.
+/// Returns the blocks of a stage; the first and the last stage are never deeper.
 fn blocks_of(size: EfficientNetLiteSize, stage: usize, blocks: usize) -> usize {
     let is_fixed = stage == 0 || stage == STAGES.len() - 1;
     if is_fixed { blocks } else { (blocks * tenths(size).1).div_ceil(10) }
@@ -58,10 +58,10 @@ pub struct EfficientNetLite {
     pub classifier: Linear,
 }
 
-/// Wide inside and narrow outside: a 1×1 convolution that widens, a depthwise one, a 1×1 one that narrows.
+/// An inverted residual block: a widening 1×1 convolution, a depthwise one, and a narrowing 1×1 one.
 #[derive(Debug)]
 pub struct InvertedResidual {
-    /// The first convolution, unless the block does not widen.
+    /// The widening convolution, if any.
     pub widen: Option<ConvNorm>,
     pub depthwise: ConvNorm,
     pub narrow: ConvNorm,
@@ -70,7 +70,7 @@ pub struct InvertedResidual {
 }
 
 impl EfficientNetLite {
-    /// Names the layers for `classes` classes.
+    /// Declares the layers for `classes` classes.
     pub fn new(size: EfficientNetLiteSize, classes: usize, builder: &mut LayoutBuilder) -> Self {
         let shape = ConvShape { from: 3, to: STEM, side: 3, stride: 2, depthwise: false };
         let stem = layer(builder, "conv_stem", "bn1", shape);
@@ -115,7 +115,7 @@ impl EfficientNetLite {
 
 impl InvertedResidual {
     fn new(name: &str, from: usize, inner: ConvShape, to: usize, builder: &mut LayoutBuilder) -> Self {
-        // A block that does not widen has one convolution less, and timm counts from one in both.
+        // A block that does not widen has one convolution less, and timm counts from one in both cases.
         let widens = inner.from != from;
         let outer = |from, to| ConvShape { from, to, side: 1, stride: 1, depthwise: false };
         let widen = widens.then(|| {

@@ -1,4 +1,4 @@
-//! The layers of every architecture, and how wide their activations are.
+//! The layers of every architecture, and the width of their activations.
 
 use super::efficientnet_lite::{self, EfficientNetLite};
 use super::layout::{Layout, LayoutBuilder};
@@ -17,7 +17,7 @@ pub enum NetworkLayers {
 }
 
 impl NetworkLayers {
-    /// The layers and the layout of a network for `classes` classes; names and shapes depend on nothing else.
+    /// Returns the layers and the layout of a network for `classes` classes; names and shapes depend on nothing else.
     pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> (Self, Layout) {
         let mut builder = LayoutBuilder::default();
         let layers = match architecture {
@@ -32,7 +32,7 @@ impl NetworkLayers {
         (layers, builder.layout)
     }
 
-    /// The same for a description, which also says where the strides of a ResNet are.
+    /// Returns the layers and the layout for a description, which also determines the strides of a ResNet.
     pub fn of(model: &ModelSpec, classes: usize) -> (Self, Layout) {
         let (mut layers, layout) = Self::new(model.network, model.block, classes);
         if let Self::ResNet50(layers) = &mut layers {
@@ -56,14 +56,14 @@ impl NetworkLayers {
 }
 
 impl Layout {
-    /// The layout of a network for `classes` classes.
+    /// Returns the layout of a network for `classes` classes.
     pub fn of_network(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
         NetworkLayers::new(architecture, first, classes).1
     }
 }
 
 impl Architecture {
-    /// The size of its widest activations per pixel of an image: the memory of a pass is proportional to it.
+    /// Returns the size of its widest activations per pixel of an image, to which the memory of a pass is proportional.
     pub fn channels_per_pixel(self) -> usize {
         match self {
             Self::WideResNet(shape) => wide_resnet::channels_per_pixel(shape),

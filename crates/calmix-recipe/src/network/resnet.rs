@@ -1,5 +1,5 @@
-//! ResNet-50 (He et al. 2016) under torchvision's names. The stride of a bottleneck is in its 3×3 convolution, as there,
-//! or in the first 1×1, as in Keras.
+//! ResNet-50 (He et al. 2016) under torchvision's names. The stride of a bottleneck is in its 3×3 convolution, as in
+//! torchvision, or in the first 1×1, as in Keras.
 
 use super::BottleneckStride;
 use super::layer::{ConvNorm, Linear};
@@ -7,13 +7,13 @@ use super::layout::{ConvShape, LayoutBuilder};
 use super::norm_momentum::RESNET50 as MOMENTUM;
 use super::operations::{NetworkOutput, Operations};
 
-/// PyTorch's default, with which torchvision's weights were trained.
+/// PyTorch's default, which torchvision's weights were trained with.
 const EPSILON: f64 = 1e-5;
 
-/// 64 channels at a quarter of the pixels, and 256 at a sixteenth.
+/// The widest activations are 64 channels at a quarter of the pixels, and 256 at a sixteenth.
 pub const CHANNELS_PER_PIXEL: usize = 16;
 
-/// A bottleneck widens its channels by this on the way out.
+/// The factor by which a bottleneck widens its channels on output.
 const EXPANSION: usize = 4;
 
 #[derive(Debug)]
@@ -23,16 +23,16 @@ pub struct ResNet50 {
     pub classifier: Linear,
 }
 
-/// Three convolutions, narrow in the middle.
+/// A bottleneck block: three convolutions, narrow in the middle.
 #[derive(Debug)]
 pub struct Bottleneck {
     pub layers: [ConvNorm; 3],
-    /// Of the input, where its size or its channels change.
+    /// The convolution of the input, where its size or its channels change.
     pub shortcut: Option<ConvNorm>,
 }
 
 impl ResNet50 {
-    /// Names the layers for `classes` classes.
+    /// Declares the layers for `classes` classes.
     pub fn new(classes: usize, builder: &mut LayoutBuilder) -> Self {
         let shape = ConvShape { from: 3, to: 64, side: 7, stride: 2, depthwise: false };
         let stem = layer(builder, "conv1", "bn1", shape);

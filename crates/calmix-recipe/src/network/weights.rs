@@ -1,8 +1,8 @@
-//! Whether a safetensors file has the weights of a network, under the names of the PyTorch networks, strictly.
+//! Strictly checks that a safetensors file has the weights of a network under the names of the PyTorch networks.
 //!
-//! A file has exactly the tensors of its network: no more and no fewer, of the right shape, in f32 (in i64 for
-//! `num_batches_tracked`), all of them finite. A pretrained file may have a classifier of other classes or none; its own is
-//! never used.
+//! A file has exactly the tensors of its network, with the right shapes, in f32 (in i64 for `num_batches_tracked`), and all
+//! values are finite. A pretrained file may have a classifier for other classes or none, because its classifier is never
+//! used.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::layout::Layout;
 
-/// What is wrong with a file that does not hold this network's weights.
+/// Why a file does not have this network's weights.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsProblem {
@@ -19,9 +19,9 @@ pub enum WeightsProblem {
     /// The tensors are not those of the network.
     #[error("these are not the weights of this network: {}", names(.missing, .unexpected))]
     Names {
-        /// In the network but not in the file.
+        /// Tensors of the network that are not in the file.
         missing: Vec<String>,
-        /// In the file but not in the network.
+        /// Tensors of the file that are not in the network.
         unexpected: Vec<String>,
     },
     #[error("`{name}` has the shape {got:?}, but the network needs {wanted:?}")]
@@ -31,11 +31,11 @@ pub enum WeightsProblem {
     /// A file that is too short for the network.
     #[error("{length} bytes, but the weights of the network need at least {needed}")]
     Length { length: usize, needed: usize },
-    /// A weight that is not a number.
+    /// A weight that is NaN or infinite.
     #[error("`{name}` has a non-finite number at position {place}")]
     NotFinite {
         name: String,
-        /// The position of the number, from 0.
+        /// The index of the value, from 0.
         place: usize,
     },
 }
@@ -56,7 +56,7 @@ fn names(missing: &[String], unexpected: &[String]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes of the longest file of a network: its numbers, and room for names and shapes.
+/// Returns the maximum size of a network's file in bytes: its numbers, with room for names and shapes.
 pub fn max_bytes(layout: &Layout) -> u64 {
     const HEADER: usize = 64 << 10;
     const ENTRY: usize = 256;
@@ -66,29 +66,29 @@ pub fn max_bytes(layout: &Layout) -> u64 {
     (HEADER + ENTRY * entries + numbers) as u64
 }
 
-/// Bytes of the longest file that can have the backbone of a network, with room for any classifier.
+/// Returns the maximum size of a file with the backbone of a network in bytes, with room for any classifier.
 pub fn max_backbone_bytes(layout: &Layout) -> u64 {
     /// 30,000 classes of 2,048 features.
     const CLASSIFIER: u64 = 256 << 20;
     max_bytes(layout) + CLASSIFIER
 }
 
-/// Whether a file has the tensors of a network, by their names, and is long enough for its numbers.
+/// Checks that a file has the tensors of a network by name, and is long enough for its numbers.
 pub fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsProblem> {
     check_names(layout, Part::Network, &SafeTensors::deserialize(file)?, true)?;
     let (length, needed) = (file.len(), layout.len().saturating_mul(4));
     if length >= needed { Ok(()) } else { Err(WeightsProblem::Length { length, needed }) }
 }
 
-/// Which weights are taken from a file.
+/// The weights to take from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Network,
-    /// All but the classifier, which stays as it is.
+    /// All except the classifier, which stays as it is.
     Backbone,
 }
 
-/// Refuses a safetensors file that does not hold a network's backbone; its classifier may be any or none.
+/// Refuses a safetensors file without a network's backbone; its classifier may be any or none.
 ///
 /// # Errors
 /// If it is not safetensors, or names, shapes or types differ.
@@ -108,15 +108,12 @@ pub fn check_backbone(layout: &Layout, file: &[u8]) -> Result<(), WeightsProblem
     Ok(())
 }
 
-/// The names of the statistics of a BatchNorm: mean, variance, and the number of batches.
+/// Returns the names of the statistics of a BatchNorm: mean, variance, and number of batches.
 pub fn statistics_names(layer: &str) -> [String; 3] {
     ["running_mean", "running_var", "num_batches_tracked"].map(|what| format!("{layer}.{what}"))
 }
 
 /// Refuses a file whose tensors are not those of the network, or of its backbone.
-///
-/// # Errors
-/// [`WeightsProblem::Names`].
 pub fn check_names(
     layout: &Layout,
     part: Part,
@@ -157,10 +154,10 @@ fn checked<'a>(
     Ok(tensor)
 }
 
-/// The numbers of a tensor, all of them finite.
+/// Reads a tensor of finite numbers.
 ///
 /// # Errors
-/// If it is missing, of another type or shape, or not finite.
+/// If it is missing, has another type or shape, or is not finite.
 pub fn numbers(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsProblem> {
     let tensor = checked(file, name, shape, (Dtype::F32, "F32"))?;
     let (numbers, _) = tensor.data().as_chunks::<4>();
@@ -171,10 +168,10 @@ pub fn numbers(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Ve
     }
 }
 
-/// The number in a tensor of one integer.
+/// Reads a tensor that holds a single integer.
 ///
 /// # Errors
-/// If it is missing, or of another type or shape.
+/// If it is missing, or has another type or shape.
 pub fn count(file: &SafeTensors<'_>, name: &str) -> Result<i64, WeightsProblem> {
     let tensor = checked(file, name, &[], (Dtype::I64, "I64"))?;
     let (numbers, _) = tensor.data().as_chunks::<8>();

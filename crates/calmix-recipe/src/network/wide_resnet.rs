@@ -1,5 +1,5 @@
-//! Wide ResNets (Zagoruyko and Komodakis 2016), as the semi-supervised literature uses them: pre-activation
-//! blocks, leaky ReLU, BatchNorm with a small momentum.
+//! Wide ResNets (Zagoruyko and Komodakis 2016) as in the semi-supervised literature: pre-activation blocks, leaky ReLU,
+//! BatchNorm with a small momentum.
 
 use super::layer::{BatchNormLayer, Conv, Linear};
 use super::layout::{ConvShape, LayoutBuilder};
@@ -7,16 +7,16 @@ use super::norm_momentum::WIDE_RESNET as MOMENTUM;
 use super::operations::{NetworkOutput, Operations};
 use super::{FirstBlock, WideResNetShape};
 
-/// Added to the variance by BatchNorm, unless the description has another.
+/// The default epsilon that BatchNorm adds to the variance.
 pub const EPSILON: f64 = 1e-3;
 
 /// Channels after the stem.
 const STEM: usize = 16;
 
-/// The size of the widest activations per pixel of an image.
+/// Returns the size of the widest activations per pixel of an image.
 pub fn channels_per_pixel(shape: WideResNetShape) -> usize {
     let widest = STEM * shape.width();
-    // Of four stages the first has a quarter of the pixels, the stem all of them.
+    // With four stages, the first has a quarter of the pixels, and the stem all of them.
     if shape.stages() == 4 { STEM.max(widest / 4) } else { widest }
 }
 
@@ -25,21 +25,21 @@ pub fn channels_per_pixel(shape: WideResNetShape) -> usize {
 pub struct WideResNet {
     pub stem: Conv,
     pub blocks: Vec<ResidualBlock>,
-    /// Before the classifier.
+    /// The norm before the classifier.
     pub norm: BatchNormLayer,
     pub classifier: Linear,
 }
 
-/// Two convolutions, each after its BatchNorm.
+/// A residual block: two convolutions, each after its BatchNorm.
 #[derive(Debug)]
 pub struct ResidualBlock {
-    /// Before the first convolution.
+    /// The norm before the first convolution.
     pub norm1: BatchNormLayer,
     pub conv1: Conv,
-    /// Before the second convolution.
+    /// The norm before the second convolution.
     pub norm2: BatchNormLayer,
     pub conv2: Conv,
-    /// Of the input, where its size or its channels change.
+    /// The convolution of the input, where its size or its channels change.
     pub shortcut: Option<Conv>,
     /// The inputs of the two paths.
     pub reads: Reads,
@@ -48,18 +48,18 @@ pub struct ResidualBlock {
 /// The inputs of the two paths of a block, which differ between implementations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// The convolutions read the activated input, the shortcut the raw one: all blocks but the first of a stage,
-    /// and, in Google's form, that of the later stages too.
+    /// The convolutions read the activated input and the shortcut the raw one: in all blocks except the first of each stage,
+    /// and in Google's form also in the first block of the later stages.
     ActivatedMain,
-    /// Both read the activated input: the first block of the first stage.
+    /// Both paths read the activated input: the first block of the first stage.
     ActivatedBoth,
-    /// Both read the raw input and the first norm goes unused: the first block of the later stages in the ports to
-    /// PyTorch.
+    /// Both paths read the raw input, and the first norm is unused: the first block of the later stages in the PyTorch
+    /// ports.
     RawBoth,
 }
 
 impl WideResNet {
-    /// Names the layers for `classes` classes.
+    /// Declares the layers for `classes` classes.
     pub fn new(
         shape: WideResNetShape,
         first: FirstBlock,
@@ -77,7 +77,7 @@ impl WideResNet {
         for stage in 0..stages {
             let to = (STEM * shape.width()) << stage;
             for n in 0..shape.blocks_per_stage() {
-                // Three stages begin at full size, four are for larger images and halve it at once.
+                // Networks of three stages start at full size; those of four are for larger images and halve them at once.
                 let stride = if n == 0 && (stage > 0 || stages == 4) { 2 } else { 1 };
                 let reads = match first {
                     _ if n > 0 || from == to => Reads::ActivatedMain,

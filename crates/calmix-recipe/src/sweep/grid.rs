@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use crate::{SEEDS, may_change, must_match};
 
-/// A key with its values, and whether the values are part of the runs' names (those of a list are).
+/// A key with its values, and whether these are part of the runs' names (as those of a list are).
 #[derive(Debug)]
 struct GridAxis {
     key: String,
@@ -60,7 +60,7 @@ impl Grid {
         let mut keys = BTreeMap::new();
         flatten("", all.clone(), &mut keys);
         flatten("", grid, &mut keys);
-        // Refused before the combinations are formed, which could use up all memory if the file is hostile.
+        // Refused before the combinations are formed, which could exhaust memory if the file is hostile.
         if keys.len() > may_change().len() + must_match().len() {
             return Err(format!("{} keys, more than a recipe has", keys.len()));
         }
@@ -81,8 +81,8 @@ impl Grid {
         axes.chain([self.recipes.len(), self.seeds.len().max(1)]).try_fold(1_usize, usize::checked_mul)
     }
 
-    /// Returns the name, the recipe and the settings of every run. The seed varies slowest, so that the first results cover
-    /// all settings.
+    /// Returns the name, recipe and settings of every run. The seed varies slowest, so that the first results cover all
+    /// settings.
     pub(super) fn cells(&self) -> Vec<(String, String, BTreeMap<String, Value>)> {
         let mut cells = Vec::new();
         let seeds: Vec<Option<i64>> =
@@ -123,7 +123,7 @@ impl Grid {
     }
 }
 
-/// Returns the values of a list, or the single value, and whether it was a list.
+/// Returns the values of a list or a single value, and whether it was a list.
 fn listed(value: Value) -> (Vec<Value>, bool) {
     match value {
         Value::Array(values) => (values, true),

@@ -1,4 +1,4 @@
-//! Settings side by side, with their differences.
+//! Settings side by side with their differences.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,25 @@ use super::measure::{ComparedRun, Measure};
 use super::paper::{self, PublishedMetrics};
 use super::settings::{self, DataColumn};
 
-/// A setting: runs that differ in nothing but their seeds. Metrics are shares, not per cent.
+/// A setting: runs that differ only in their seeds. Metrics are shares, not per cent.
 #[derive(Debug, Clone, Serialize)]
 pub struct SettingCell {
-    /// The place of its data in [`Comparison::columns`].
+    /// The index of its data in [`Comparison::columns`].
     pub column: usize,
-    /// The place of its name in [`Comparison::rows`].
+    /// The index of its name in [`Comparison::rows`].
     pub row: usize,
-    /// Its seeds, `train.seed` and `labels.seed`, in order.
+    /// Its seeds, `train.seed` and `labels.seed`, sorted.
     pub seeds: Vec<(u64, u64)>,
-    /// The ECE of 15 bins; `None` with fewer than [`MIN_SAMPLES_FOR_ECE`] samples.
+    /// The ECE with 15 bins; `None` with fewer than [`MIN_SAMPLES_FOR_ECE`] samples.
     pub ece: Option<Summary>,
-    /// The ECE of 10 bins, which the released code of the paper uses.
+    /// The ECE with 10 bins, as in the paper's released code.
     pub ece_10: Option<Summary>,
     pub error: Summary,
-    /// The other measures, those that all of its runs have.
+    /// The other measures, if all of its runs have them.
     pub measures: BTreeMap<Measure, Summary>,
-    /// The head of these metrics; `None` unless the runs have several heads.
+    /// The head that the metrics belong to; `None` unless the runs have several heads.
     pub head: Option<HeadName>,
-    /// The paper's metrics, if it has this setting.
+    /// The paper's metrics for this setting, if any.
     pub paper: Option<PublishedMetrics>,
     /// Whether the model of at least one run was selected on the test split.
     pub chosen_on_test: bool,
@@ -39,19 +39,19 @@ pub struct SettingCell {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// The data: datasets, and the number of labels that are kept.
+    /// The data: datasets, each with the number of labels that are kept.
     pub columns: Vec<DataColumn>,
     pub rows: Vec<String>,
     pub cells: Vec<SettingCell>,
     pub differences: Vec<SettingDifference>,
-    /// The number of tests that Holm's correction accounts for.
+    /// The number of tests in Holm's correction.
     pub tests: usize,
-    /// The runs that were left out, and why.
+    /// The runs that were left out, with the reasons.
     pub notes: Vec<String>,
 }
 
 impl SettingCell {
-    /// The mean and deviation of a measure; `None` unless all runs have it.
+    /// Returns the mean and standard deviation of a measure; `None` unless all runs have it.
     pub fn measured(&self, measure: Measure) -> Option<Summary> {
         match measure {
             Measure::Ece => self.ece,
@@ -60,7 +60,7 @@ impl SettingCell {
         }
     }
 
-    /// Our mean minus the paper's, in points; for the ECE, ours with 10 bins.
+    /// Returns our mean minus the paper's, in points; for the ECE, ours has 10 bins.
     pub fn minus_paper(&self, measure: Measure) -> Option<f64> {
         let paper = self.paper?;
         match measure {
@@ -72,8 +72,8 @@ impl SettingCell {
 }
 
 impl Comparison {
-    /// Compares runs. Each setting is compared with that of the run `against`; if `None`, with the plain base
-    /// algorithm of the same name on the same data, or else with the first setting there.
+    /// Compares runs. The baseline is the setting of the run `against`; if `None`, it is the plain base algorithm of the
+    /// same name on the same data, or else the first setting there.
     pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, MetricsError> {
         let settings::Grouped { columns, rows, settings, mut notes } = settings::group(runs);
         let mut cells = Vec::new();
@@ -109,7 +109,7 @@ impl Comparison {
         Ok(Self { columns, rows, cells, differences, tests: tested.len(), notes })
     }
 
-    /// The setting of this data and this name.
+    /// Returns the setting with this data and name.
     pub(super) fn cell(&self, column: usize, row: usize) -> Option<&SettingCell> {
         self.cells.iter().find(|cell| (cell.column, cell.row) == (column, row))
     }

@@ -1,4 +1,4 @@
-//! How two settings differ, seed by seed.
+//! The difference between two settings, paired by seed.
 
 use calmix_io::shown::shown;
 use calmix_metrics::error::MetricsError;
@@ -13,34 +13,34 @@ pub const LEVEL: f64 = 0.95;
 
 pub const MIN_PAIRS: usize = 3;
 
-/// The p-value, after Holm's correction, below which a difference is significant.
+/// The corrected p-value below which a difference is significant.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairOutcome {
-    /// Lower, and so better.
+    /// The setting is lower, and therefore better.
     Lower,
-    /// Higher, and so worse.
+    /// The setting is higher, and therefore worse.
     Higher,
     /// The difference may be due to chance.
     #[serde(rename = "not-told-apart")]
     NotSignificant,
-    /// Fewer than [`MIN_PAIRS`] pairs of runs.
+    /// There are fewer than [`MIN_PAIRS`] pairs of runs.
     TooFew,
-    /// All pairs differ by the same amount: without variance, the test does not apply.
+    /// All pairs differ by the same amount: without variance, the test is not applicable.
     #[serde(rename = "no-scatter")]
     NoVariance,
 }
 
-/// A setting minus the one that it is compared with, on the same seeds. Metrics are shares, not per cent.
+/// A setting minus its baseline, on the same seeds. Metrics are shares, not per cent.
 #[derive(Debug, Clone, Serialize)]
 pub struct SettingDifference {
-    /// The place of the data in [`Comparison::columns`](super::Comparison::columns).
+    /// The index of the data in [`Comparison::columns`](super::Comparison::columns).
     pub column: usize,
-    /// The place of the setting's name in [`Comparison::rows`](super::Comparison::rows).
+    /// The index of the setting's name in [`Comparison::rows`](super::Comparison::rows).
     pub row: usize,
-    /// The place of the name of the setting that it is compared with.
+    /// The index of the baseline's name.
     pub against: usize,
     pub measure: Measure,
     /// The number of pairs of runs with the same seeds.
@@ -49,9 +49,9 @@ pub struct SettingDifference {
     pub mean: Option<f64>,
     /// Student's interval of the mean; `None` with fewer than [`MIN_PAIRS`] pairs.
     pub interval: Option<Estimate>,
-    /// The two-sided p-value of no difference, if it was tested.
+    /// The two-sided p-value of the null hypothesis, if it was tested.
     pub p_value: Option<f64>,
-    /// The same after Holm's correction for all tests of the comparison.
+    /// The p-value after Holm's correction for all tests of the comparison.
     pub p_holm: Option<f64>,
     pub outcome: PairOutcome,
 }
@@ -69,7 +69,7 @@ impl PairOutcome {
 }
 
 impl SettingDifference {
-    /// Stores the corrected p-value and the outcome that follows from it.
+    /// Sets the corrected p-value and the resulting outcome.
     pub(super) fn evaluate(&mut self, p_holm: Option<f64>) {
         self.p_holm = p_holm;
         self.outcome = match (p_holm.is_some_and(|p| p < SIGNIFICANCE_LEVEL), self.mean) {
@@ -80,7 +80,7 @@ impl SettingDifference {
     }
 }
 
-/// Every difference, before the correction.
+/// Computes every difference, before the correction.
 pub(super) fn all(
     settings: &[GroupedRuns],
     against: Option<&str>,
@@ -110,7 +110,7 @@ pub(super) fn all(
     Ok(differences)
 }
 
-/// Finds the setting on the same data that a setting is compared with.
+/// Finds the baseline of a setting on the same data.
 fn baseline<'a>(
     settings: &'a [GroupedRuns],
     of: &GroupedRuns,
@@ -125,7 +125,7 @@ fn baseline<'a>(
     plain.or_else(|| column.next())
 }
 
-/// The metrics of the runs with the same seeds.
+/// Pairs the metrics of runs with the same seeds.
 fn pairs(
     first: &GroupedRuns,
     second: &GroupedRuns,

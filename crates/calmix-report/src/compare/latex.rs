@@ -1,10 +1,10 @@
-//! The comparison as LaTeX, in the paper's layout; needs booktabs and multirow.
+//! Formats the comparison as LaTeX in the paper's layout; needs booktabs and multirow.
 
 use super::Comparison;
 use super::layout::{TableNumber, best, data_names, differences, notes, paper_layout};
 
 impl Comparison {
-    /// Writes LaTeX, with booktabs and multirow.
+    /// Formats the comparison as LaTeX, with booktabs and multirow.
     pub fn to_latex(&self) -> String {
         let mut text = "% \\usepackage{booktabs,multirow}\n".to_owned();
         for note in notes(self) {
@@ -28,7 +28,7 @@ impl Comparison {
 fn papers(comparison: &Comparison) -> String {
     let columns = &comparison.columns;
     let mut text = format!("\\begin{{tabular}}{{ll{}}}\n\\toprule\n", "c".repeat(columns.len()));
-    // A dataset spans the columns of its labels.
+    // A dataset spans the columns of its label counts.
     let mut datasets = Vec::new();
     let mut rules = Vec::new();
     let mut from = 0;
@@ -63,7 +63,7 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
     format!("{} \\\\\n", cells.into_iter().collect::<Vec<_>>().join(" & "))
 }
 
-/// Formats a number as the paper does, with the standard deviation as a subscript.
+/// Formats a number as in the paper, with the standard deviation as a subscript.
 fn number(number: TableNumber) -> String {
     let index =
         |std: Option<f64>, digits: usize| std.map(|std| format!("_{{{std:.digits$}}}")).unwrap_or_default();
@@ -75,8 +75,8 @@ fn number(number: TableNumber) -> String {
     }
 }
 
-/// Characters that mean something to LaTeX, and the few of ours that are not ASCII. Others that are not ASCII become `?`:
-/// a font may lack them, and then LaTeX stops.
+/// Escapes characters with a meaning in LaTeX, and replaces the few non-ASCII characters that calmix uses. Other non-ASCII
+/// characters become `?`, because LaTeX stops if the font lacks them.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

@@ -1,11 +1,12 @@
-//! The tables, before they are written: the paper's, with methods in rows and data in columns, and that of differences.
+//! The layout of the tables before formatting: the paper's, with methods in rows and data in columns, and the table of
+//! differences.
 
 use super::{Comparison, Measure};
 
 /// A number in a table, in per cent or points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TableNumber {
-    /// Mean, standard deviation, the number of runs, and digits after the point.
+    /// Our mean, standard deviation, number of runs, and number of decimals.
     Ours(f64, Option<f64>, usize, usize),
     /// The paper's mean and standard deviation.
     Paper(f64, Option<f64>),
@@ -13,25 +14,25 @@ pub(super) enum TableNumber {
     Nothing,
 }
 
-/// The rows of a measure, with their names.
+/// The rows of a measure with their names.
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
-/// Lays out the paper's table: for each measure a row per method, and two more if the paper has metrics of it.
+/// Lays out the paper's table: for each measure a row per method, and two more if the paper has its metrics.
 pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(Measure, MeasureRows)> {
     let of = |measure| {
         let mut rows = MeasureRows::new();
         for (row, name) in methods.iter().enumerate() {
             let cells = || (0..comparison.columns.len()).map(move |column| comparison.cell(column, row));
             let ours = cells().map(|cell| match cell.and_then(|cell| cell.measured(measure)) {
-                Some(seen) => {
+                Some(summary) => {
                     let scale = measure.scale();
-                    let std = seen.deviation.map(|std| scale * std);
-                    TableNumber::Ours(scale * seen.mean, std, seen.n, measure.digits())
+                    let std = summary.deviation.map(|std| scale * std);
+                    TableNumber::Ours(scale * summary.mean, std, summary.n, measure.digits())
                 }
                 None => TableNumber::Nothing,
             });
             rows.push((name.clone(), ours.collect()));
-            // The paper has no other measures.
+            // The paper has only these measures.
             let is_in_paper = Measure::TESTED.contains(&measure);
             if !is_in_paper || !cells().flatten().any(|cell| cell.paper.is_some()) {
                 continue;
@@ -54,7 +55,7 @@ pub(super) fn paper_layout(comparison: &Comparison, methods: &[String]) -> Vec<(
     Measure::ALL.into_iter().filter(measured).map(of).collect()
 }
 
-/// Finds in each column the row of ours with the lowest mean; `None` if there is only one row or a tie.
+/// Finds our row with the lowest mean in each column; `None` if there is only one row, or a tie.
 pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
     let columns = rows.first().map_or(0, |(_, numbers)| numbers.len());
     let best_of = |column: usize| {
@@ -73,30 +74,32 @@ pub(super) fn data_names(comparison: &Comparison) -> Vec<String> {
     comparison.columns.iter().map(|column| format!("{}, {}", column.dataset, column.labels)).collect()
 }
 
-/// The rows of the table of differences, with these names of the data and the methods.
+/// Returns the rows of the table of differences, with these names of data and methods.
 pub(super) fn differences(comparison: &Comparison, data: &[String], methods: &[String]) -> Vec<[String; 9]> {
-    let row = |seen: &super::SettingDifference| {
+    let row = |difference: &super::SettingDifference| {
         let points = |share: f64| format!("{:+.2}", 100.0 * share);
-        let interval =
-            seen.interval.map(|interval| format!("{} to {}", points(interval.low), points(interval.high)));
+        let interval = difference
+            .interval
+            .map(|interval| format!("{} to {}", points(interval.low), points(interval.high)));
         let p = |value: f64| if value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") };
-        let p_values = seen.p_value.zip(seen.p_holm).map(|(one, holm)| format!("{} ({})", p(one), p(holm)));
+        let p_values =
+            difference.p_value.zip(difference.p_holm).map(|(one, holm)| format!("{} ({})", p(one), p(holm)));
         [
-            data[seen.column].clone(),
-            methods[seen.row].clone(),
-            methods[seen.against].clone(),
-            seen.measure.name().to_owned(),
-            seen.pairs.to_string(),
-            seen.mean.map(points).unwrap_or_default(),
+            data[difference.column].clone(),
+            methods[difference.row].clone(),
+            methods[difference.against].clone(),
+            difference.measure.name().to_owned(),
+            difference.pairs.to_string(),
+            difference.mean.map(points).unwrap_or_default(),
             interval.unwrap_or_default(),
             p_values.unwrap_or_default(),
-            seen.outcome.words().to_owned(),
+            difference.outcome.words().to_owned(),
         ]
     };
     comparison.differences.iter().map(row).collect()
 }
 
-/// The notes below the tables, which explain how to read them.
+/// Returns the notes below the tables, which explain how to read them.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
         "mean ± standard deviation over seeds, with the number of runs n in brackets; error and ECE (15 bins) in per cent, the \

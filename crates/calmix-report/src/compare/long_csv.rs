@@ -1,4 +1,4 @@
-//! The comparison as CSV: a line for each setting and measure, in the units of the tables.
+//! Formats the comparison as CSV: a line per setting and measure, in the units of the tables.
 
 use calmix_run::csv_line::{CsvCell, csv_line};
 use calmix_run::result::HeadName;
@@ -9,7 +9,7 @@ const HEADER: &str = "dataset,labels,on,method,head,metric,mean,std,n,against,pa
                       paper_mean,paper_std,minus_paper\n";
 
 impl Comparison {
-    /// Writes CSV: a line for each setting and measure, in per cent.
+    /// Formats the comparison as CSV: a line per setting and measure, in per cent.
     pub fn to_csv(&self) -> String {
         let mut cells: Vec<&SettingCell> = self.cells.iter().collect();
         cells.sort_by_key(|cell| (cell.column, cell.row));

@@ -1,28 +1,28 @@
-//! The comparison as Markdown, in lines of at most 100 characters, so that it can be read on a terminal.
+//! Formats the comparison as Markdown, in lines of at most 100 characters for reading on a terminal.
 
 use calmix_io::text::{MAX_LINE_WIDTH, wrapped};
 
 use super::Comparison;
 use super::layout::{TableNumber, best, data_names, differences, notes, paper_layout};
 
-/// The longest name of a method and of data in a table: with the longest name of a metric, one column of data fits.
+/// The maximum length of a name in a table: with the longest name of a metric, one column of data fits.
 const MAX_METHOD_CHARS: usize = 38;
 const MAX_DATA_CHARS: usize = 21;
 
-/// The head of a table of differences, in points.
+/// The header of a table of differences, in points.
 const DIFFERENCES: [&str; 6] = ["Metric", "Pairs", "Points", "95% CI", "p (Holm)", "Result"];
 
-/// The columns of the first table that name a row: metric and method.
+/// The number of columns in the first table that identify a row: metric and method.
 const ROW_WORDS: usize = 2;
 
 impl Comparison {
-    /// Writes Markdown, in lines of at most 100 characters.
+    /// Formats the comparison as Markdown, in lines of at most 100 characters.
     pub fn to_markdown(&self) -> String {
         let data = ShortNames::of(&data_names(self), MAX_DATA_CHARS, "data");
         let methods = ShortNames::of(&self.rows, MAX_METHOD_CHARS, "method");
         let mut text = settings_tables(self, &data.names, &methods.names);
         let differences = differences(self, &data.names, &methods.names);
-        // A table for each pair of methods: the names of data and methods would make it too wide.
+        // One table per pair of methods: the names of data and methods would make a single table too wide.
         for pair in differences.chunk_by(|a, b| a[..3] == b[..3]) {
             let [data, method, against, ..] = &pair[0];
             let title = format!("{method} minus {against}, in points, on {data}:");
@@ -39,14 +39,14 @@ impl Comparison {
     }
 }
 
-/// Names that are short enough for a table, and what the shortened ones stand for.
+/// Names short enough for a table, with the full names of shortened ones.
 struct ShortNames {
     names: Vec<String>,
     legend: Vec<String>,
 }
 
 impl ShortNames {
-    /// Shortens names of more than `longest` characters to what precedes their settings and a number.
+    /// Shortens names of more than `max_chars` characters to the part before their settings, with a number.
     fn of(full: &[String], max_chars: usize, noun: &str) -> Self {
         let mut names = Vec::new();
         let mut legend = Vec::new();
@@ -67,7 +67,7 @@ impl ShortNames {
     }
 }
 
-/// The metrics of every setting, in as many tables as the columns of data need.
+/// Formats the metrics of every setting, in as many tables as the columns of data need.
 fn settings_tables(comparison: &Comparison, data: &[String], methods: &[String]) -> String {
     let head = ["Metric".to_owned(), "Method".to_owned()].into_iter().chain(data.iter().cloned());
     let head: Vec<String> = head.map(|cell| escaped(&cell)).collect();
@@ -94,7 +94,7 @@ fn settings_tables(comparison: &Comparison, data: &[String], methods: &[String])
     tables.join("\n")
 }
 
-/// The columns of each table: those that name its rows, and as many others as fit into a line.
+/// Divides the columns into tables: the ones that identify rows, and as many others as fit into a line.
 fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
     let row_words = 1 + widths[..ROW_WORDS].iter().map(|width| width + 3).sum::<usize>();
     let mut blocks: Vec<Vec<usize>> = Vec::new();
@@ -131,7 +131,7 @@ fn scatter(std: Option<f64>, digits: usize) -> String {
     std.map(|std| format!(" ± {std:.digits$}")).unwrap_or_default()
 }
 
-/// A table of escaped cells whose columns are aligned, the first `words` to the left and the others to the right.
+/// Formats a table of escaped cells with aligned columns: the first `words` to the left, the others to the right.
 fn table(head: &[String], words: usize, rows: &[Vec<String>]) -> String {
     let widths = widths(head, rows);
     let rows: Vec<Vec<String>> = [head.to_vec()].into_iter().chain(rows.iter().cloned()).collect();
@@ -153,7 +153,7 @@ fn table(head: &[String], words: usize, rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Escapes characters that would end a cell or begin markup.
+/// Escapes characters that would end a cell or start markup.
 fn escaped(text: &str) -> String {
     text.chars().fold(String::new(), |mut escaped, c| {
         if "|\\`*<[".contains(c) {

@@ -1,4 +1,4 @@
-//! The runs that are compared, and their metrics.
+//! The runs to compare, with their metrics.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use calmix_metrics::predictions::EvalSet;
 use calmix_run::result::HeadName;
 use serde::Serialize;
 
-/// The data of a finished run that a comparison uses.
+/// The data of a finished run for a comparison.
 #[derive(Debug, Clone)]
 pub struct ComparedRun {
     pub name: String,
     /// Every key that affects training, except the seeds, with its value as text.
     pub settings: BTreeMap<String, String>,
     pub fingerprint: String,
-    /// The seed of everything random, and that of which labels are kept.
+    /// The seed of all randomness, and the seed of the draw of labels.
     pub seeds: (u64, u64),
-    /// Whether the paper's tables have a row of this setting.
+    /// Whether the paper's tables have a row for this setting.
     pub is_in_paper: bool,
     /// Whether the model was both selected and evaluated on the test split.
     pub chosen_on_test: bool,
     pub on: EvalSet,
     pub samples: u64,
-    /// Which of its heads, if it has heads.
+    /// The head that the metrics belong to, if the run has heads.
     pub head: Option<HeadName>,
     /// Its metrics before calibration.
     pub metrics: Metrics,
@@ -30,11 +30,11 @@ pub struct ComparedRun {
     pub calibrated: Option<Metrics>,
 }
 
-/// The metric that is compared: lower is better.
+/// A metric for comparison; lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// The expected calibration error, 15 bins; for at least [`MIN_SAMPLES_FOR_ECE`] samples.
+    /// The expected calibration error with 15 bins, for at least [`MIN_SAMPLES_FOR_ECE`] samples.
     Ece,
     /// The share of wrong predictions.
     Error,
@@ -42,7 +42,7 @@ pub enum Measure {
     Nll,
     /// The Brier score, summed over classes.
     Brier,
-    /// The squared calibration error without its bias.
+    /// The debiased squared calibration error.
     Debiased,
     /// The ECE after calibration.
     CalibratedEce,
@@ -50,7 +50,7 @@ pub enum Measure {
     CalibratedNll,
     /// The Brier score after calibration.
     CalibratedBrier,
-    /// The squared calibration error without its bias, after calibration.
+    /// The debiased squared calibration error after calibration.
     CalibratedDebiased,
 }
 
@@ -67,7 +67,8 @@ impl Measure {
         Self::CalibratedDebiased,
     ];
 
-    /// The measures whose differences are tested. Only two, since each further test costs power under Holm's correction.
+    /// The measures whose differences are tested. There are only two, since each further test costs power under Holm's
+    /// correction.
     pub const TESTED: [Self; 2] = [Self::Ece, Self::Error];
 
     pub fn name(self) -> &'static str {
@@ -84,7 +85,7 @@ impl Measure {
         }
     }
 
-    /// The factor of the tables: shares are in per cent, a squared share in per cent squared.
+    /// Returns the scale of the tables: shares are in per cent, squared shares in per cent squared.
     pub(crate) fn scale(self) -> f64 {
         match self {
             Self::Ece | Self::Error | Self::CalibratedEce => 100.0,
@@ -93,12 +94,12 @@ impl Measure {
         }
     }
 
-    /// Digits after the decimal point in tables.
+    /// Returns the number of decimals in tables.
     pub(crate) fn digits(self) -> usize {
         if self.scale() == 1.0 { 3 } else { 2 }
     }
 
-    /// The value of a run; `None` with too few samples.
+    /// Returns the value for a run; `None` with too few samples.
     pub(super) fn of(self, run: &ComparedRun) -> Option<f64> {
         let enough = run.samples >= MIN_SAMPLES_FOR_ECE;
         let calibrated = run.calibrated;

@@ -1,4 +1,4 @@
-//! The names of methods, as the paper writes them.
+//! The names of methods as in the paper.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use calmix_run::result::HeadName;
 
 pub(super) type SettingTexts = BTreeMap<String, String>;
 
-/// The setting that names the head whose metrics these are; not a key of recipes.
+/// The setting that identifies the head of the metrics; it is not a key of recipes.
 pub(super) const HEAD: &str = "head";
 
-/// Base algorithms in the order of the paper's tables.
+/// The base algorithms in the order of the paper's tables.
 const BASES: [(&str, &str); 6] = [
     ("fixmatch", "FixMatch"),
     ("flexmatch", "FlexMatch"),
@@ -31,7 +31,7 @@ pub(super) fn value<'a>(settings: &'a SettingTexts, key: &str) -> &'a str {
     settings.get(key).map_or("", String::as_str)
 }
 
-/// The name of a method, such as `FixMatch + CalibrateMix + LS`.
+/// Formats the name of a method, such as `FixMatch + CalibrateMix + LS`.
 pub(super) fn method_words(settings: &SettingTexts) -> String {
     let of = |key| value(settings, key);
     let known = |words: &[(&str, &'static str)], word: &str| {
@@ -51,7 +51,7 @@ pub(super) fn method_words(settings: &SettingTexts) -> String {
     match head_of(settings) {
         None | Some(HeadName::Recipe) => method,
         Some(head @ HeadName::LabelsAlone) => format!("{method}, {}", head.title()),
-        // The recipe's method had no part in it.
+        // The recipe's method did not contribute to this head.
         Some(head) => head.title().to_owned(),
     }
 }
@@ -60,7 +60,7 @@ fn head_of(settings: &SettingTexts) -> Option<HeadName> {
     HeadName::ALL.into_iter().find(|head| head.name() == value(settings, HEAD))
 }
 
-/// The name of a method in the paper's tables, with the k and the warm-up of the ablations.
+/// Formats the name of a method in the paper's tables, with the k and the warm-up of the ablations.
 pub(super) fn published_words(settings: &SettingTexts) -> String {
     let of = |key| value(settings, key);
     let ablation = match of("method.mixup.pairing") {
@@ -84,10 +84,11 @@ pub(super) fn is_plain(settings: &SettingTexts) -> bool {
         || method_words(settings) == "FullySupervised"
 }
 
-/// The order of rows: by base algorithm, the plain one first; then by pairing and smoothing, the labels alone last.
+/// The sort key of rows: by base algorithm with the plain one first, then by pairing and smoothing, with the labels alone
+/// last.
 pub(super) type RowOrder = (usize, bool, usize, String, bool);
 
-/// The place of a setting among the rows.
+/// Returns the sort key of a setting.
 pub(super) fn order(settings: &SettingTexts) -> RowOrder {
     let place = |words: &[(&str, &str)], key| {
         let word = value(settings, key);

@@ -1,4 +1,4 @@
-//! The metrics of the paper's Tables 1 to 4, in per cent: `paper.csv`, a line for each setting.
+//! The metrics in the paper's Tables 1 to 4, in per cent, from `paper.csv` with a line per setting.
 
 use serde::Serialize;
 
@@ -10,8 +10,8 @@ pub const PAPER: &str =
 
 const METRICS: &str = include_str!("paper.csv");
 
-/// The paper's metrics of a setting, in per cent. Tables 1, 2 and 4 have means and standard deviations of three runs, Table 3
-/// has single runs.
+/// The paper's metrics for a setting, in per cent. Tables 1, 2 and 4 have means and standard deviations over three runs,
+/// Table 3 has single runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PublishedMetrics {
     /// The expected calibration error; the paper does not state the number of bins.
@@ -36,7 +36,7 @@ impl PublishedMetrics {
     }
 }
 
-/// The metrics of a setting, if a table has its dataset, labels and method.
+/// Returns the metrics of a setting, if a table has its dataset, labels and method.
 pub(super) fn find(settings: &SettingTexts) -> Option<PublishedMetrics> {
     let labels = labels_words(settings);
     let method = published_words(settings);
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(error(&[("method.smoothing", "uniform"), ("labels.count", "100")]), Some(5.97));
         assert_eq!(error(&[("method.base", "freematch")]), None);
         assert_eq!(error(&[("labels.count", "5")]), None);
-        // What the paper calls FullySupervised on STL-10 fits 1,000 labels, not 5,000.
+        // The paper's FullySupervised on STL-10 uses 1,000 labels, not 5,000.
         let supervised = [("method.base", "supervised"), ("method.mixup.pairing", "none")];
         assert_eq!(error(&[supervised[0], supervised[1], ("labels.count", "100")]), Some(34.41));
         assert_eq!(error(&[supervised[0], supervised[1], ("labels.keep", "all")]), None);

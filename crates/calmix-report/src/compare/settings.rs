@@ -1,4 +1,4 @@
-//! Which runs are one setting: those that differ in nothing but their seeds. Columns are data, rows are methods.
+//! Groups runs into settings, which differ only in their seeds. Columns are data, rows are methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::ComparedRun;
 use super::method_words::{HEAD, RowOrder, SettingTexts, method_words, order, value};
 
-/// Datasets in the order of the paper's tables.
+/// The datasets in the order of the paper's tables.
 const DATASETS: [(&str, &str); 7] = [
     ("cifar10", "CIFAR-10"),
     ("cifar100", "CIFAR-100"),
@@ -27,7 +27,7 @@ pub struct DataColumn {
     pub on: String,
 }
 
-/// Runs that differ in nothing but their seeds, in the order of these.
+/// Runs that differ only in their seeds, sorted by seed.
 #[derive(Debug)]
 pub(super) struct GroupedRuns {
     pub(super) column: usize,
@@ -43,7 +43,7 @@ pub(super) struct Grouped {
     pub(super) notes: Vec<String>,
 }
 
-/// The data that the runs of a column share: files, kept labels and evaluated split. Ordered as the columns.
+/// The data of a column: files, kept labels and evaluated split. Ordered like the columns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ColumnKey {
     place: usize,
@@ -56,13 +56,13 @@ struct ColumnKey {
     samples: u64,
 }
 
-/// Groups runs. The order in which they are given does not matter.
+/// Groups runs, independent of their order.
 pub(super) fn group(mut runs: Vec<ComparedRun>) -> Grouped {
     runs.sort_by(|a, b| (a.seeds, &a.name).cmp(&(b.seeds, &b.name)));
     let mut groups: BTreeMap<(ColumnKey, RowOrder, SettingTexts), Vec<ComparedRun>> = BTreeMap::new();
     let mut notes = Vec::new();
     for mut run in runs {
-        // The labels alone are a method of their own, beside the one that the run is of.
+        // The head on the labels alone is a separate method, besides that of its run.
         if let Some(head) = run.head {
             run.settings.insert(HEAD.to_owned(), head.name().to_owned());
         }
@@ -100,7 +100,7 @@ impl ColumnKey {
         Self {
             place: DATASETS.iter().position(|(known, _)| *known == source).unwrap_or(DATASETS.len()),
             source: source.to_owned(),
-            // What is not a number comes last.
+            // Values that are not numbers come last.
             count: labels.parse().unwrap_or(u64::MAX),
             labels,
             kept: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
@@ -111,7 +111,7 @@ impl ColumnKey {
     }
 }
 
-/// The number of labels kept, as in the paper's tables: `4` per class, `10%`, `all`.
+/// Formats the number of labels kept, as in the paper's tables: `4` per class, `10%`, `all`.
 pub(super) fn labels_words(settings: &SettingTexts) -> String {
     let count = value(settings, "labels.count");
     match value(settings, "labels.keep") {
@@ -125,7 +125,7 @@ pub(super) fn labels_words(settings: &SettingTexts) -> String {
     }
 }
 
-/// Names the columns. Columns of the same dataset and labels also show what else differs.
+/// Names the columns. Columns with the same dataset and labels also show their other differences.
 fn columns(keys: &BTreeSet<ColumnKey>) -> Vec<DataColumn> {
     let column = |key: &ColumnKey| {
         let similar: Vec<_> = keys
@@ -164,8 +164,8 @@ const BY_WEIGHTS: [&str; 9] = [
 ];
 const WEIGHTS: &str = "network.weights";
 
-/// The name of each setting: its method, and every key in which settings of one method differ on the same data. Keys that come
-/// with the weights are left out if the name of the weights distinguishes the settings without them.
+/// Names each setting by its method and every key in which settings of one method differ on the same data. Keys set by the
+/// weights are left out if the name of the weights already distinguishes the settings.
 fn row_names<'a>(settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts)> + Clone) -> Vec<String> {
     let mut values: BTreeMap<(&ColumnKey, String, &str), BTreeSet<&str>> = BTreeMap::new();
     for (column, settings) in settings.clone() {
@@ -189,7 +189,7 @@ fn row_names<'a>(settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts
     if is_alone.len() == names.len() { names } else { named(settings, &differ) }
 }
 
-/// The name of each setting, with the values of these keys of its method.
+/// Names each setting by its method and the values of these keys.
 fn named<'a>(
     settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts)>,
     keys: &BTreeSet<(String, &str)>,

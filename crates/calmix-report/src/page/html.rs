@@ -1,4 +1,4 @@
-//! The page itself. The macro `html!` escapes every value that is put into it.
+//! Writes the page. The macro `html!` escapes every value.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use calmix_io::shown::shown_lines;
@@ -15,16 +15,16 @@ use crate::plot::{self, DataTable, PlotView, TableCell};
 use crate::report::{RunReport, RunsReport};
 use crate::svg::STYLE;
 
-/// The style of the page; the colours of drawings are in [`STYLE`].
+/// The style of the page; [`STYLE`] has the colours of drawings.
 const PAGE_STYLE: &str = include_str!("page.css");
 
-/// Rows of a table in the page; the rest is in its CSV file.
+/// The maximum number of rows of a table on the page; its CSV file has all rows.
 const MAX_ROWS: usize = 60;
 
-/// The content security policy: a browser may load nothing but what is in the page.
+/// The content security policy: a browser may load only what is in the page itself.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// Writes the report as one HTML file. With `refresh`, a browser reloads it after that many seconds.
+/// Writes the report as one HTML file. With `refresh`, a browser reloads it after this number of seconds.
 pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
     let names: Vec<&str> = report.runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("calmix report: {}", names.join(", "));
@@ -73,7 +73,7 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
             }
         }
     };
-    // HTML has no use for control characters and marks that reorder text either.
+    // HTML also has no use for control characters and marks that reorder text.
     shown_lines(&page.into_string())
 }
 
@@ -98,7 +98,7 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
     }
 }
 
-/// A sentence in which commands between backticks are set as code.
+/// Formats a sentence, setting commands between backticks as code.
 fn with_code(sentence: &str) -> Markup {
     html! {
         @for (at, part) in sentence.split('`').enumerate() {
@@ -107,7 +107,7 @@ fn with_code(sentence: &str) -> Markup {
     }
 }
 
-/// Says how far a run is that has not ended.
+/// Describes the progress of an unfinished run.
 fn unfinished(run: &RunReport) -> String {
     match run.summary.as_ref().map_or(0, |summary| summary.steps) {
         0 => "The run has not ended.".to_owned(),
@@ -118,7 +118,7 @@ fn unfinished(run: &RunReport) -> String {
     }
 }
 
-/// The table of all runs, a column for each.
+/// Returns the table of all runs, with a column per run.
 fn overview(report: &RunsReport) -> Markup {
     let columns: Vec<Vec<(&str, String)>> = report.runs.iter().map(facts).collect();
     html! {
@@ -156,7 +156,7 @@ fn overview(report: &RunsReport) -> Markup {
     }
 }
 
-/// The rows of a run in the table, with the same names for every run.
+/// Returns the rows of a run in the table; their names are the same for every run.
 fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
     let mut facts = run.summary.as_ref().map_or_else(Vec::new, |summary| origin(run, summary));
     facts.extend(measures(run));
@@ -180,7 +180,7 @@ fn origin(run: &RunReport, summary: &RunSummary) -> Vec<(&'static str, String)> 
     ]
 }
 
-/// The samples that a run was trained on, and those that evaluate it.
+/// Describes the training and evaluation samples of a run.
 fn samples(run: &RunReport, summary: &RunSummary) -> String {
     let mut parts = vec![format!("{} labelled", grouped(summary.labelled as u64))];
     if run.out_of_fold > 0 {
@@ -193,12 +193,12 @@ fn samples(run: &RunReport, summary: &RunSummary) -> String {
     parts.join(", ")
 }
 
-/// The metrics of a run before and after calibration.
+/// Returns the metrics of a run before and after calibration.
 fn measures(run: &RunReport) -> Vec<(&'static str, String)> {
-    let seen = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
-    let samples = seen.map_or(0, Evaluation::observations);
-    let raw = seen.map(|seen| (&seen.metrics, seen.intervals.as_ref()));
-    let calibrated = seen.and_then(|seen| seen.calibrated.as_ref());
+    let evaluation = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
+    let samples = evaluation.map_or(0, Evaluation::observations);
+    let raw = evaluation.map(|evaluation| (&evaluation.metrics, evaluation.intervals.as_ref()));
+    let calibrated = evaluation.and_then(|evaluation| evaluation.calibrated.as_ref());
     let calibrator = calibrated.map_or("none".to_owned(), |calibrated| {
         let name = match calibrated.temperature {
             Some(temperature) => format!("temperature {:.2}", temperature.value()),
@@ -251,7 +251,7 @@ fn section(plot: &PlotView) -> Markup {
             @if !plot.panels.is_empty() {
                 div.panels {
                     @for panel in &plot.panels {
-                        // Every text in a drawing went through `svg::escaped`.
+                        // Texts in a drawing were escaped by `svg::escaped`.
                         figure { (PreEscaped(panel.element())) }
                     }
                 }
@@ -304,7 +304,7 @@ fn image(example: &ExamplePrediction) -> Markup {
     }
 }
 
-/// The first rows of a table, which scrolls horizontally if it is too wide.
+/// Returns the first rows of a table, which scrolls horizontally if it is too wide.
 fn grid(table: &DataTable, title: &str) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {

@@ -8,34 +8,34 @@ use super::view::{DataTable, PANEL_WIDTH, PlotView, TableCell};
 use crate::report::{BeforeAfter, TopPredictions};
 use crate::svg::{Axis, Drawing, Key, shortened};
 
-/// The most classes that are drawn; if there are more, those with the highest error.
+/// The maximum number of classes to draw; if there are more, those with the highest error are drawn.
 const MAX_CLASSES: usize = 30;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassMetrics {
     pub class: String,
     pub samples: usize,
-    /// The share of them that is misclassified; `None` without images.
+    /// The share of images that are misclassified; `None` without images.
     pub error: Option<f64>,
     /// The lower end of the exact 95% interval of the error (Clopper and Pearson).
     pub error_low: Option<f64>,
     /// The upper end of that interval.
     pub error_high: Option<f64>,
-    /// The images that are predicted as this class, before and after calibration.
+    /// The images predicted as this class, before and after calibration.
     pub named: BeforeAfter<PredictedClass>,
 }
 
-/// The images that are predicted as one class.
+/// The images predicted as one class.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct PredictedClass {
     pub predictions: usize,
     /// Their mean confidence; `None` without predictions.
     pub confidence: Option<f64>,
-    /// The share of them that is right; `None` without predictions.
+    /// The share of correct predictions; `None` without predictions.
     pub right: Option<f64>,
 }
 
-/// The metrics of every class, in the order of the classes.
+/// Computes the metrics of every class, in the order of the classes.
 pub fn metrics(
     classes: &[String],
     labels: &[u32],
@@ -64,7 +64,7 @@ pub fn metrics(
     classes.iter().enumerate().map(of).collect()
 }
 
-/// Counts the predictions of each class, their confidence and how many are right.
+/// Counts the predictions of each class, with their confidence and the number of correct ones.
 fn named(top_predictions: &TopPredictions, classes: usize) -> Vec<PredictedClass> {
     let mut sums = vec![(0_usize, 0.0_f64, 0_usize); classes];
     let rows = top_predictions
@@ -84,7 +84,7 @@ fn named(top_predictions: &TopPredictions, classes: usize) -> Vec<PredictedClass
     sums.into_iter().map(mean).collect()
 }
 
-/// The classes of a run: error, and confidence beside accuracy.
+/// Plots the classes of a run: error, and confidence beside accuracy.
 pub(super) fn view(classes: &[ClassMetrics]) -> PlotView {
     let mut drawn: Vec<&ClassMetrics> = classes.iter().collect();
     let of = if drawn.len() > MAX_CLASSES {
@@ -137,7 +137,7 @@ pub(super) fn view(classes: &[ClassMetrics]) -> PlotView {
     }
 }
 
-/// Pixels of a row, and above the first.
+/// The height of a row and of the space above the first, in pixels.
 const ROW: f64 = 19.0;
 const TOP: f64 = 28.0;
 const NAME: usize = 16;
@@ -176,8 +176,8 @@ fn rows(
 }
 
 fn errors(drawn: &[&ClassMetrics]) -> Drawing {
-    let most = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
-    let axis = Axis::share_up_to("misclassified samples of the class, %", most);
+    let max_error = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
+    let axis = Axis::share_up_to("misclassified samples of the class, %", max_error);
     let (mut drawing, x) = rows("Error by class", drawn, &axis, &[]);
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);

@@ -1,4 +1,4 @@
-//! The confusion matrix: which class is predicted for the images of each class.
+//! The confusion matrix: predicted class by true class.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::view::{DataTable, PlotView, TableCell};
 use crate::svg::{Drawing, shortened};
 
-/// The most classes that are drawn; if there are more, those with the most mistakes.
+/// The maximum number of classes to draw; if there are more, those with the most mistakes are drawn.
 const MAX_CLASSES: usize = 20;
 const MAX_ROWS: usize = 200;
 
@@ -45,7 +45,7 @@ impl ConfusionMatrix {
         samples
     }
 
-    /// Mistakes, the most frequent first.
+    /// Lists the mistakes, the most frequent first.
     fn mistakes(&self) -> Vec<ConfusedPair> {
         let mut wrong: Vec<_> =
             self.cells.iter().copied().filter(|cell| cell.label != cell.predicted).collect();
@@ -53,7 +53,7 @@ impl ConfusionMatrix {
         wrong
     }
 
-    /// The classes that are drawn, in their order.
+    /// Returns the classes to draw, in their order.
     fn drawn(&self) -> Vec<u32> {
         let all = 0..self.classes.len() as u32;
         if self.classes.len() <= MAX_CLASSES {
@@ -77,13 +77,13 @@ impl ConfusionMatrix {
     }
 }
 
-/// The first of the sorted mistakes, unless the second is as frequent.
+/// Returns the first of the sorted mistakes, unless the second is as frequent.
 fn most_frequent(mistakes: &[ConfusedPair]) -> Option<&ConfusedPair> {
     let second = mistakes.get(1).map_or(0, |cell| cell.count);
     mistakes.first().filter(|cell| cell.count > second)
 }
 
-/// The matrix of a run, and the mistakes that are made most often.
+/// Plots the matrix of a run and lists the most frequent mistakes.
 pub(super) fn view(matrix: &ConfusionMatrix) -> PlotView {
     let samples = matrix.samples();
     let mistakes = matrix.mistakes();
@@ -130,7 +130,7 @@ const NAME: usize = 16;
 fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -> Drawing {
     let longest =
         drawn.iter().map(|&class| shortened(matrix.name(class), NAME).chars().count()).max().unwrap_or(1);
-    // A little more than the widest letters of the usual fonts take on average.
+    // Slightly more than the average width of the widest letters in common fonts.
     let gutter = 24.0 + 7.2 * longest as f64;
     let side = (520.0 / drawn.len().max(1) as f64).clamp(17.0, 34.0);
     let all = side * drawn.len() as f64;

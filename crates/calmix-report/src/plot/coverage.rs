@@ -1,4 +1,4 @@
-//! Risk and coverage: how many predictions are wrong if the model abstains below a confidence threshold.
+//! The risk-coverage curve: the share of wrong predictions if the model abstains below a confidence threshold.
 
 use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
@@ -7,25 +7,25 @@ use super::view::{DataTable, PANEL_WIDTH, PlotView, RunData, TableCell, legend_n
 use crate::report::BeforeAfter;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
-/// The most points of a curve, equally spaced in coverage.
+/// The maximum number of points on a curve, equally spaced in coverage.
 const MAX_POINTS: usize = 200;
 
 /// The risk at equally spaced coverages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoverageCurve {
     pub aurc: f64,
-    /// For each of 200 coverages the highest threshold that reaches it, in descending order of thresholds.
+    /// The highest threshold that reaches each of 200 coverages, in descending order of thresholds.
     pub points: Vec<CoveragePoint>,
 }
 
 /// The coverage and the risk of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CoveragePoint {
-    /// The lowest confidence at which the model predicts; below it, it abstains.
+    /// The lowest confidence at which the model predicts; it abstains below.
     pub threshold: f64,
     /// The share of images on which it does not abstain.
     pub coverage: f64,
-    /// The share of these predictions that is wrong.
+    /// The share of wrong predictions among these.
     pub risk: f64,
 }
 
@@ -48,7 +48,7 @@ impl CoverageCurve {
     }
 }
 
-/// The curves of all runs in one panel, after calibration if there is a calibrator.
+/// Plots the curves of all runs in one panel, after calibration if there is a calibrator.
 pub(super) fn view(curves: &[RunData<'_, BeforeAfter<CoverageCurve>>]) -> Option<PlotView> {
     let mut marks = Vec::new();
     let mut legend = Vec::new();

@@ -1,4 +1,4 @@
-//! Predictions worth looking at: the most confident mistakes, and the least confident hits.
+//! Example predictions: the most confident mistakes and the least confident hits.
 
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::predictions::Predictions;
@@ -10,9 +10,9 @@ use crate::report::{BeforeAfter, TopPredictions};
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Examples {
-    /// The most confident mistakes, the surest first.
+    /// The most confident mistakes, in descending order of confidence.
     pub mistakes: Vec<ExamplePrediction>,
-    /// The least confident hits, the least sure first.
+    /// The least confident hits, in ascending order of confidence.
     pub hits: Vec<ExamplePrediction>,
 }
 
@@ -43,14 +43,14 @@ impl Examples {
         let rows = ExampleRows::of(predictions)?;
         let all = |rows: &[usize]| rows.iter().map(|&row| example(row)).collect::<Vec<_>>();
         let [mut mistakes, mut hits] = [all(&rows.mistakes), all(&rows.hits)];
-        // By the confidence that the page shows: calibration can change the order.
+        // By the confidence shown on the page, because calibration can change the order.
         mistakes.sort_by(|a, b| b.shown_confidence().total_cmp(&a.shown_confidence()));
         hits.sort_by(|a, b| a.shown_confidence().total_cmp(&b.shown_confidence()));
         Ok(Self { mistakes, hits })
     }
 }
 
-/// The examples of a run, as images if it has thumbnails.
+/// Shows the examples of a run, as images if it has thumbnails.
 pub(super) fn view(examples: &Examples) -> PlotView {
     let Examples { mistakes, hits } = examples;
     let kinds = [("Most confident mistakes", mistakes), ("Least confident hits", hits)];

@@ -1,16 +1,16 @@
-//! Margins at the end of a run: how easy the samples were, on each side of the median.
+//! The margins of samples at the end of a run, which measure how easy they were, on each side of the median.
 
 use calmix_metrics::margins::{MarginHistogram, SampleMargins};
 
 use super::view::{DataTable, PANEL_WIDTH, PlotView, TableCell};
 use crate::svg::{Axis, Drawing, Key, Plot, PlotMark};
 
-/// The most bars of a panel; of more bins, neighbours are added up.
+/// The maximum number of bars in a panel; with more bins, neighbours are added up.
 const MAX_BARS: usize = 60;
-/// The colours of hard and of easy samples.
+/// The colours of hard and easy samples.
 const TONES: [usize; 2] = [1, 0];
 
-/// The labelled and the unlabelled samples, in a panel each.
+/// Plots the labelled and the unlabelled samples, in a panel each.
 pub(super) fn view(margins: &SampleMargins) -> Option<PlotView> {
     let SampleMargins { labelled, unlabelled } = margins;
     let kinds = [

@@ -1,11 +1,11 @@
-//! Utilisation and impurity: how many pseudo-labels were used, and how many of these were wrong.
+//! Utilisation and impurity: the share of pseudo-labels that were used, and the share of wrong ones among these.
 
 use calmix_run::events::{Event, Step};
 use serde::Serialize;
 
 use super::view::{DataTable, PlotView, RunData, StepCurve, TableCell, legend_name, step_panel};
 
-/// The most points of a curve; of more steps, consecutive ones are averaged.
+/// The maximum number of points on a curve; with more steps, consecutive ones are averaged.
 const MAX_POINTS: usize = 200;
 
 /// A point of the curve: consecutive steps, averaged.
@@ -20,7 +20,7 @@ pub struct PseudoLabelPoint {
     pub impurity: Option<f64>,
 }
 
-/// The pseudo-labels of a run over its steps; empty without unlabelled samples.
+/// Computes the curve of a run over its steps; empty without unlabelled samples.
 pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
     let steps: Vec<&Step> = events
         .iter()
@@ -44,7 +44,7 @@ pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
     steps.chunks(steps.len().div_ceil(MAX_POINTS).max(1)).map(point).collect()
 }
 
-/// Utilisation and impurity, each in a panel with all runs.
+/// Plots utilisation and impurity, each in a panel with all runs.
 pub(super) fn view(curves: &[RunData<'_, [PseudoLabelPoint]>]) -> Option<PlotView> {
     // A single point shows no progress.
     let curves: Vec<_> = curves.iter().filter(|curve| curve.data.len() > 1).collect();

@@ -14,7 +14,7 @@ use crate::svg::{Axis, Key, Plot, PlotMark};
 pub struct ReliabilityDiagram {
     pub samples: usize,
     pub mean_confidence: f64,
-    /// The share of them that is right.
+    /// The share of correct predictions.
     pub accuracy: f64,
     /// The expected calibration error of these bins.
     pub ece_15: f64,
@@ -30,7 +30,7 @@ pub struct BinWithInterval {
     pub count: usize,
     /// Their mean confidence; `None` without predictions.
     pub confidence: Option<f64>,
-    /// The share of them that is right; `None` without predictions.
+    /// The share of correct predictions; `None` without predictions.
     pub accuracy: Option<f64>,
     /// The lower end of the exact 95% interval of the accuracy (Clopper and Pearson).
     pub accuracy_low: Option<f64>,
@@ -66,7 +66,7 @@ impl ReliabilityDiagram {
     }
 }
 
-/// Before and after calibration, each in a panel with all runs.
+/// Plots the diagrams before and after calibration, each in a panel with all runs.
 pub(super) fn view(diagrams: &[RunData<'_, BeforeAfter<ReliabilityDiagram>>]) -> Option<PlotView> {
     let side = |title: &str, pick: fn(&BeforeAfter<ReliabilityDiagram>) -> Option<&ReliabilityDiagram>| {
         let shown: Vec<_> = diagrams
@@ -151,7 +151,7 @@ fn panel(title: &str, shown: &[RunData<'_, ReliabilityDiagram>]) -> crate::svg::
             100.0 * diagram.mean_confidence,
             100.0 * diagram.accuracy
         );
-        // With few images an ECE is mostly noise; the gap is not.
+        // With few images, an ECE is mostly noise, but the gap is not.
         let calibration = if diagram.samples as u64 >= MIN_SAMPLES_FOR_ECE {
             format!("ECE {:.1}%", 100.0 * diagram.ece_15)
         } else {

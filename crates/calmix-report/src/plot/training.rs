@@ -1,4 +1,4 @@
-//! Error and calibration error over training, of the averaged weights.
+//! Error and calibration error of the EMA weights over training.
 
 use calmix_metrics::metrics::MIN_SAMPLES_FOR_ECE;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
@@ -27,24 +27,27 @@ pub struct EvaluatedStep {
 }
 
 impl TrainingCurve {
-    /// Collects the evaluations from the events of a run: on the test split if any, or else on validation.
+    /// Collects the evaluations in the events of a run: on the test split if any, otherwise on validation.
     pub fn of(events: &[Event]) -> Option<Self> {
-        let seen: Vec<_> = events
+        let evaluations: Vec<_> = events
             .iter()
             .filter_map(|event| match event {
-                Event::Evaluation(seen) if seen.model == EvalModel::Ema => Some(seen),
+                Event::Evaluation(evaluation) if evaluation.model == EvalModel::Ema => Some(evaluation),
                 _ => None,
             })
             .collect();
-        let split = seen.iter().map(|seen| seen.split).max()?;
+        let split = evaluations.iter().map(|evaluation| evaluation.split).max()?;
         let mut points: Vec<EvaluatedStep> = Vec::new();
         let mut samples = 0;
-        for seen in seen.iter().filter(|seen| seen.split == split) {
-            let point =
-                EvaluatedStep { step: seen.step, error: seen.metrics.error, ece_15: seen.metrics.ece_15 };
-            samples = seen.samples;
-            // The chosen model is evaluated once more at the end.
-            points.retain(|other| other.step != seen.step);
+        for evaluation in evaluations.iter().filter(|evaluation| evaluation.split == split) {
+            let point = EvaluatedStep {
+                step: evaluation.step,
+                error: evaluation.metrics.error,
+                ece_15: evaluation.metrics.ece_15,
+            };
+            samples = evaluation.samples;
+            // The selected model is evaluated once more at the end.
+            points.retain(|other| other.step != evaluation.step);
             points.push(point);
         }
         points.sort_by_key(|point| point.step);
@@ -52,9 +55,9 @@ impl TrainingCurve {
     }
 }
 
-/// Error and ECE, each in a panel with all runs.
+/// Plots error and ECE, each in a panel with all runs.
 pub(super) fn view(curves: &[RunData<'_, TrainingCurve>]) -> Option<PlotView> {
-    // A single evaluation, as heads have, shows no progress.
+    // Heads have a single evaluation, which shows no progress.
     let curves: Vec<_> = curves.iter().filter(|curve| curve.data.points.len() > 1).collect();
     let last = curves.iter().flat_map(|curve| curve.data.points.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {

@@ -1,4 +1,4 @@
-//! A plot as the page shows it: a title, a sentence, drawings, images and a table, which is rounded on the page and has every digit
+//! A plot on the page: a title, a sentence, drawings, images and a table, which is rounded on the page and has every digit
 //! in the CSV file.
 
 use calmix_io::shown::shown;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::svg::{Axis, Drawing, Key, Plot, PlotMark, shortened};
 
-/// Pixels across a panel: two fit beside each other on a page, and one on a phone.
+/// The width of a panel in pixels: two fit side by side on a page, and one on a phone.
 pub(super) const PANEL_WIDTH: f64 = 400.0;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub struct ExamplePrediction {
 }
 
 impl ExamplePrediction {
-    /// The calibrated confidence, or else the network's own.
+    /// Returns the calibrated confidence, or else the network's own.
     pub(super) fn shown_confidence(&self) -> f64 {
         self.calibrated.unwrap_or(self.confidence)
     }
@@ -55,7 +55,7 @@ impl ExamplePrediction {
 pub struct DataTable {
     /// The names of the columns, with units.
     pub columns: Vec<&'static str>,
-    /// The rows, each with a cell for every column.
+    /// The rows, with a cell per column.
     pub rows: Vec<Vec<TableCell>>,
 }
 
@@ -71,7 +71,7 @@ pub enum TableCell {
 }
 
 impl TableCell {
-    /// A share, if any.
+    /// Makes a cell of a share, if any.
     pub fn share(share: Option<f64>) -> Self {
         share.map_or(Self::Nothing, Self::Share)
     }
@@ -86,7 +86,7 @@ impl TableCell {
         }
     }
 
-    /// Formats the cell for CSV: every digit, shares from 0 to 1, empty if nothing was measured.
+    /// Formats the cell for CSV: every digit, shares from 0 to 1, empty if not measured.
     fn plain(&self) -> CsvCell<'_> {
         match self {
             Self::Text(text) => CsvCell::text(text),
@@ -98,7 +98,7 @@ impl TableCell {
 }
 
 impl DataTable {
-    /// Writes the table as CSV, every digit of every number in it.
+    /// Formats the table as CSV with every digit.
     pub fn csv(&self) -> String {
         let head = csv_line(self.columns.iter().map(|&column| CsvCell::text(column)));
         let rows = self.rows.iter().map(|row| csv_line(row.iter().map(TableCell::plain)));
@@ -108,13 +108,13 @@ impl DataTable {
 
 #[derive(Debug)]
 pub(super) struct RunData<'a, T: ?Sized> {
-    /// The place of the run among all, which gives it its colour.
+    /// The index of the run, which determines its colour.
     pub(super) tone: usize,
     pub(super) name: &'a str,
     pub(super) data: &'a T,
 }
 
-// Not derived: that would ask for data that can be copied.
+// Not derived, because that would require `T: Clone`.
 impl<T: ?Sized> Clone for RunData<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -135,7 +135,7 @@ pub(super) struct StepCurve {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Draws shares over the training steps up to `last`, each point with a dot if `dots`.
+/// Draws shares over the training steps up to `last`; with `dots`, each point has a dot.
 pub(super) fn step_panel(title: &str, label: &str, last: u64, curves: Vec<StepCurve>, dots: bool) -> Drawing {
     let mut marks = Vec::new();
     let mut legend = Vec::new();

@@ -1,4 +1,4 @@
-//! The assessment of a model in plain sentences: how well calibrated it is, and which predictions to trust.
+//! Assesses a model in plain sentences: its calibration, and which predictions to trust.
 
 use calmix_io::text::{counted, counted_in_groups};
 use calmix_metrics::abstention::min_labels;
@@ -10,31 +10,31 @@ use calmix_metrics::predictions::EvalSet;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
 
-/// The precision for which the assessment looks up a confidence threshold.
+/// The precision for which the assessment states a confidence threshold.
 pub const PRECISION: f64 = 0.95;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
-    /// Confidence against accuracy, or why there are no metrics.
+    /// The confidence compared with the accuracy, or why there are no metrics.
     pub headline: String,
     /// Which predictions to trust, or why there is no threshold.
     pub trust: String,
-    /// The share of the held-out labels above the threshold for 95% precision; `None` if there is no such threshold.
+    /// The share of the held-out labels above the threshold for 95% precision; `None` without such a threshold.
     #[serde(rename = "answers")]
     pub answered_share: Option<f64>,
     /// Further sentences, such as what the model was evaluated on.
     pub notes: Vec<String>,
 }
 
-/// Where the labels come from that a confidence threshold is based on.
+/// The origin of the labels for a confidence threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelsOf {
-    /// They were held out by a run that has ended.
+    /// The labels held out by a finished run.
     FinishedRun,
-    /// They are the training labels of a run that has ended, each predicted by a head trained without it.
+    /// The training labels of a finished run, each predicted by a head trained without it.
     OutOfFold,
     UnfinishedRun,
-    /// They are the labels of predictions that another program made.
+    /// The labels of predictions by another program.
     Predictions,
 }
 
@@ -50,24 +50,24 @@ impl LabelsOf {
 }
 
 impl Assessment {
-    /// Assesses an evaluation and the held-out labels that the model stores.
-    pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
+    /// Assesses a model by an evaluation and its stored held-out labels.
+    pub fn of(evaluation: Option<&Evaluation>, held_out: Option<&HeldOut>, labels: LabelsOf) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
         let (answered_share, trust) = trust(held_out, labels);
         let mut notes = Vec::new();
-        let Some(seen) = seen else {
+        let Some(evaluation) = evaluation else {
             let headline = "There are no metrics yet: the run has no predictions for labelled samples.";
             return Self { headline: headline.to_owned(), trust, answered_share, notes };
         };
-        let labels_in_groups = |noun: &str| counted_in_groups(seen.samples, noun, seen.groups);
-        let samples = match seen.split {
+        let labels_in_groups = |noun: &str| counted_in_groups(evaluation.samples, noun, evaluation.groups);
+        let samples = match evaluation.split {
             EvalSet::OutOfFold => {
                 format!("{}, each predicted by a head trained without it", labels_in_groups("label"))
             }
             split => format!("{} of the {} split", labels_in_groups("sample"), split.word()),
         };
-        let headline = match &seen.calibrated {
-            _ if seen.observations() < MIN_SAMPLES_TO_ASSESS => {
+        let headline = match &evaluation.calibrated {
+            _ if evaluation.observations() < MIN_SAMPLES_TO_ASSESS => {
                 format!(
                     "Too few labels: it was evaluated on {samples}; an assessment needs {MIN_SAMPLES_TO_ASSESS}."
                 )
@@ -75,17 +75,20 @@ impl Assessment {
             Some(calibrated) => {
                 format!(
                     "After calibration, {}.",
-                    confidence_against_accuracy("its", &calibrated.metrics, seen.observations())
+                    confidence_against_accuracy("its", &calibrated.metrics, evaluation.observations())
                 )
             }
-            None => format!("{}.", confidence_against_accuracy("Its", &seen.metrics, seen.observations())),
+            None => format!(
+                "{}.",
+                confidence_against_accuracy("Its", &evaluation.metrics, evaluation.observations())
+            ),
         };
-        if seen.observations() >= MIN_SAMPLES_TO_ASSESS
-            && let Some(calibrated) = &seen.calibrated
+        if evaluation.observations() >= MIN_SAMPLES_TO_ASSESS
+            && let Some(calibrated) = &evaluation.calibrated
         {
             notes.push(format!(
                 "Without calibration, {}.",
-                confidence_against_accuracy("its", &seen.metrics, seen.observations())
+                confidence_against_accuracy("its", &evaluation.metrics, evaluation.observations())
             ));
             if calibrated.evaluated_by == EvaluatedBy::CrossFit {
                 notes.push(
@@ -94,8 +97,8 @@ impl Assessment {
                 );
             }
         }
-        // Heads on one vector per sample are trained at once.
-        let after = match seen.step {
+        // Heads on one vector per sample are trained in one go.
+        let after = match evaluation.step {
             0 => String::new(),
             steps => format!(", after {}", counted(steps, "training step")),
         };
@@ -104,8 +107,8 @@ impl Assessment {
     }
 }
 
-/// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough samples for an ECE, the
-/// ECE comes first: over- and under-confidence can cancel in the means.
+/// Formats a sentence such as "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With
+/// enough samples for an ECE, the ECE comes first, because over- and under-confidence can cancel in the means.
 fn confidence_against_accuracy(its: &str, metrics: &Metrics, samples: u64) -> String {
     let confidence = measured(metrics.mean_confidence, None);
     let right = measured(1.0 - metrics.error, None);
@@ -133,7 +136,7 @@ fn trust(held_out: Option<&HeldOut>, of: LabelsOf) -> (Option<f64>, String) {
         };
         return (None, format!("{why}, so there is no confidence threshold for {precision} precision."));
     };
-    // A score that is not a number comes from a damaged file; then there is no threshold either.
+    // A NaN score comes from a damaged file; then there is no threshold either.
     match held_out.answer_threshold(PRECISION).ok().flatten() {
         Some(found) => {
             let share = found.answered as f64 / found.n as f64;
@@ -175,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// Two classes at a confidence of 0.97, of which every fifth is wrong.
+    /// Makes predictions for two classes at a confidence of 0.97, of which every fifth is wrong.
     fn made_predictions(n: usize) -> Predictions {
         Predictions {
             step: 1_000,

@@ -33,34 +33,34 @@ use crate::plot::pseudo_labels::{self, PseudoLabelPoint};
 use crate::plot::reliability::ReliabilityDiagram;
 use crate::plot::training::TrainingCurve;
 
-/// A run, with the data of its metrics.
+/// A run with its metrics and plots.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunReport {
     pub name: String,
-    /// Whether the run has ended and has a result.
+    /// Whether the run has ended with a result.
     pub finished: bool,
-    /// The step of the metrics: that of the result, or of the latest event.
+    /// The step of the metrics: the step of the result, or of the latest event.
     pub step: u64,
     /// Its dataset, method, network and seeds; `None` for predictions of another program.
     pub summary: Option<RunSummary>,
     pub assessment: Assessment,
-    /// The number of training labels that were predicted by a head trained without them; 0 if the run has no such heads.
+    /// The number of training labels predicted by heads trained without them; 0 if the run has no such heads.
     pub out_of_fold: u64,
-    /// Whether the test split both chose the model and measures it.
+    /// Whether the test split was used both to select and to evaluate the model.
     pub chosen_on_test: bool,
-    /// Which of its heads is the model; `None` unless it has several.
+    /// The head that is the model; `None` unless the run has several.
     pub head: Option<HeadName>,
     /// Its metrics; `None` without predictions.
     pub evaluated: Option<EvaluatedRun>,
-    /// Error and ECE over training; `None` before the first evaluation, and without steps.
+    /// Error and ECE over training; `None` before the first evaluation, or without steps.
     pub training: Option<TrainingCurve>,
     /// Utilisation and impurity over training; empty without unlabelled samples.
     pub pseudo_labels: Vec<PseudoLabelPoint>,
-    /// The margins of its samples at the end; `None` if the method does not use them.
+    /// The sample margins at the end; `None` if the method does not use them.
     pub margins: Option<SampleMargins>,
 }
 
-/// The metrics and plots of the predictions of a run.
+/// The metrics and plots of a run's predictions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedRun {
     pub split: EvalSet,
@@ -75,11 +75,11 @@ pub struct EvaluatedRun {
     pub examples: Examples,
 }
 
-/// The intervals that the run computed itself, at its end.
+/// The intervals that the run computed at its end.
 type ComputedIntervals = BeforeAfter<Option<Intervals>>;
 
 impl RunReport {
-    /// Reads a run; with its thumbnails if `images`. Takes no lock and writes nothing.
+    /// Reads a run, with its thumbnails if `images`. Takes no lock and writes nothing.
     pub fn read(folder: &Path, images: bool) -> Result<Self, ReportError> {
         if !is_run(folder) {
             return Err(ReportError::NoRun(folder.to_owned()));
@@ -107,13 +107,13 @@ impl RunReport {
             None => None,
         };
         let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
-        let seen = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
+        let evaluation = evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
         let labels = match calibrator.map(|fitted| fitted.fitted_on) {
             _ if result.is_none() => LabelsOf::UnfinishedRun,
             Some(FittedOn::OutOfFold) => LabelsOf::OutOfFold,
             _ => LabelsOf::FinishedRun,
         };
-        let assessment = Assessment::of(seen, held_out, labels);
+        let assessment = Assessment::of(evaluation, held_out, labels);
         let name = std::path::absolute(folder).ok();
         let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
         let selected = result.as_ref().and_then(|result| result.finished.selected.get(&result.selection));
@@ -128,15 +128,15 @@ impl RunReport {
             chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
             head: result.as_ref().and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept),
             evaluated,
-            // Heads that are trained at once have no course.
+            // Heads trained in one go have no training curve.
             training: if steps > 0 { TrainingCurve::of(&events) } else { None },
             pseudo_labels: pseudo_labels::curve(&events),
             margins: read::margins(folder)?,
         })
     }
 
-    /// The report of predictions that another program made, for labels that its model was not trained on. The intervals take
-    /// a thousand bootstrap replicates.
+    /// Makes a report on predictions of another program, for labels that its model was not trained on. The intervals use a
+    /// thousand bootstrap replicates.
     ///
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
@@ -197,33 +197,39 @@ impl EvaluatedRun {
     }
 }
 
-/// The number of labels that heads of folds predicted, at the latest evaluation.
+/// Returns the number of labels predicted out of fold, at the latest evaluation.
 fn out_of_fold(events: &[Event]) -> u64 {
     let samples = events.iter().rev().find_map(|event| match event {
-        Event::Evaluation(seen) if seen.split == EvalSet::OutOfFold => Some(seen.samples),
+        Event::Evaluation(evaluation) if evaluation.split == EvalSet::OutOfFold => Some(evaluation.samples),
         _ => None,
     });
     samples.unwrap_or_default()
 }
 
-/// Finds the predictions for the report, with the intervals that the run computed: those of the result, or the latest;
-/// on the test split if any, else on validation, else on the labels out of fold.
+/// Finds the predictions for the report, with the intervals computed by the run: those of the result or the latest ones, on
+/// the test split if any, otherwise on validation, otherwise on the out-of-fold labels.
 fn predicted(
     folder: &Path,
     events: &[Event],
     result: Option<&RunResult>,
 ) -> Result<Option<(Predictions, ComputedIntervals)>, ReportError> {
-    let seen = |split: EvalSet| {
+    let evaluations = |split: EvalSet| {
         events.iter().rev().filter_map(move |event| match event {
-            Event::Evaluation(seen) if seen.split == split && seen.model == EvalModel::Ema => Some(seen),
+            Event::Evaluation(evaluation)
+                if evaluation.split == split && evaluation.model == EvalModel::Ema =>
+            {
+                Some(evaluation)
+            }
             _ => None,
         })
     };
     for split in [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold] {
-        for seen in seen(split).filter(|seen| result.is_none_or(|result| result.step == seen.step)) {
-            if let Some(predictions) = read::predictions_of(folder, seen)? {
-                let after = seen.calibrated.as_ref().map(|calibrated| calibrated.intervals);
-                return Ok(Some((predictions, BeforeAfter { before: seen.intervals, after })));
+        for evaluation in
+            evaluations(split).filter(|evaluation| result.is_none_or(|result| result.step == evaluation.step))
+        {
+            if let Some(predictions) = read::predictions_of(folder, evaluation)? {
+                let after = evaluation.calibrated.as_ref().map(|calibrated| calibrated.intervals);
+                return Ok(Some((predictions, BeforeAfter { before: evaluation.intervals, after })));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The predictions of a model for every image, before and after calibration.
+//! A model's predictions for every image, before and after calibration.
 
 use calmix_core::softmax::argmax;
 use calmix_metrics::error::MetricsError;
@@ -8,11 +8,11 @@ use calmix_metrics::measure::TopLabel;
 use calmix_metrics::predictions::Predictions;
 use serde::Serialize;
 
-/// A value before calibration, and after it if the model has a calibrator.
+/// A value before calibration, and after it if there is a calibrator.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct BeforeAfter<T> {
     pub before: T,
-    /// Computed from the calibrated confidence; `None` without a calibrator.
+    /// The value from the calibrated confidence; `None` without a calibrator.
     pub after: Option<T>,
 }
 
@@ -21,12 +21,12 @@ impl<T> BeforeAfter<T> {
         BeforeAfter { before: of(&self.before), after: self.after.as_ref().map(of) }
     }
 
-    /// The value after calibration if there is one, otherwise before: what users of the model get.
+    /// Returns the value after calibration if any, otherwise before: what users of the model get.
     pub fn last(&self) -> &T {
         self.after.as_ref().unwrap_or(&self.before)
     }
 
-    /// Both values with their names, `before` and `after`.
+    /// Iterates over both values with their names, `before` and `after`.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &T)> {
         [("before", Some(&self.before)), ("after", self.after.as_ref())]
             .into_iter()
@@ -38,13 +38,13 @@ impl<T> BeforeAfter<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopPredictions {
     pub predicted: Vec<u32>,
-    /// The confidence of each prediction, and whether it is right.
+    /// The confidence of each prediction, and whether it is correct.
     pub top_label: TopLabel,
 }
 
 impl TopPredictions {
     /// Predicts before and after calibration. If the calibrator was fitted on the same labels, each image is calibrated by a
-    /// fit that leaves it out.
+    /// fit that excludes it.
     ///
     /// # Errors
     /// If labels and logits differ in number, a logit is not finite, or the calibrator has another number of classes.

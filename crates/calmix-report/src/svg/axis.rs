@@ -1,4 +1,4 @@
-//! An axis: its label, its range and its ticks.
+//! An axis with a label, a range and ticks.
 
 use calmix_io::text::grouped;
 
@@ -12,12 +12,12 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Shares from 0 to 100%.
+    /// Makes an axis for shares from 0 to 100%.
     pub fn share(label: &str) -> Self {
         Self::share_up_to(label, 1.0)
     }
 
-    /// Shares from 0 to at least `most`, which is at most 1, in per cent.
+    /// Makes an axis for shares from 0 to at least `max`, which is at most 1, in per cent.
     pub fn share_up_to(label: &str, max: f64) -> Self {
         let per_cent = Self::linear(label, 0.0, (100.0 * max).clamp(1.0, 100.0));
         let ticks = per_cent.ticks.into_iter().map(|(at, text)| (at / 100.0, text)).collect();
@@ -31,7 +31,7 @@ impl Axis {
         Self { ticks, range: (min as f64, axis.range.1), ..axis }
     }
 
-    /// Any numbers from `low` to `high`, with some five ticks at round numbers.
+    /// Makes an axis for numbers from `low` to `high`, with about five ticks at round numbers.
     pub fn linear(label: &str, low: f64, high: f64) -> Self {
         let span = (high - low).max(1e-9);
         let decade = libm::pow(10.0, libm::floor(libm::log10(span / 4.0)));
@@ -51,7 +51,7 @@ impl Axis {
         Self { label: label.to_owned(), range, ticks }
     }
 
-    /// The position of a value on this axis, from 0 to 1.
+    /// Returns the position of a value on this axis, from 0 to 1.
     pub(super) fn place(&self, value: f64) -> f64 {
         let (from, to) = self.range;
         ((value - from) / (to - from).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)

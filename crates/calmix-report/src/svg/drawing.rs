@@ -1,10 +1,10 @@
-//! A finished drawing, and how it is written as SVG. Text is escaped, since it may come from an untrusted file.
+//! A finished drawing, and its output as SVG. Text is escaped, since it may come from an untrusted file.
 
 use std::fmt::Write as _;
 
 use calmix_io::shown::shown;
 
-/// The colours of every drawing, light and dark. A page includes it once, each SVG file has its own copy.
+/// The colours of every drawing, light and dark. A page includes it once; each SVG file has its own copy.
 pub const STYLE: &str = include_str!("drawing.css");
 
 /// A drawing of a fixed size, in pixels.
@@ -57,7 +57,7 @@ impl Drawing {
         )
     }
 
-    /// A text; `class` says how it looks and where it is anchored.
+    /// Adds a text; `class` determines its appearance and anchor.
     pub fn text(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
         let [x, y] = [x, y].map(number);
         let text = escaped(text);
@@ -101,7 +101,7 @@ fn path(points: &[(f64, f64)]) -> String {
     path
 }
 
-/// A coordinate to a hundredth of a pixel.
+/// Formats a coordinate to a hundredth of a pixel.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -118,7 +118,7 @@ fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // XML has no place for these, whatever stands for them.
+            // XML does not allow these, even escaped.
             '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
@@ -126,7 +126,7 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Shortens a text to at most `most` characters, with an ellipsis if something is left out.
+/// Shortens a text to at most `max_chars` characters, with an ellipsis if something is left out.
 pub fn shortened(text: &str, max_chars: usize) -> String {
     let text = shown(text);
     if text.chars().count() <= max_chars {

@@ -1,8 +1,8 @@
-//! Marks over two axes, with a legend below.
+//! Marks over two axes with a legend below.
 
 use super::{Axis, Drawing, TONES};
 
-/// A mark over the axes, in their units. Tones beyond the last start again with the first.
+/// A mark over the axes, in their units. Tones beyond the last wrap around to the first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlotMark {
     Line {
@@ -13,18 +13,18 @@ pub enum PlotMark {
         points: Vec<(f64, f64)>,
         tone: usize,
     },
-    /// The area between two lines: x, the lower and the upper y.
+    /// The area between two lines: x, and the lower and upper y.
     Band {
         points: Vec<(f64, f64, f64)>,
         tone: usize,
     },
-    /// A bar that stands on the lower edge: from x to x, and its height.
+    /// A bar on the lower edge: its range in x, and its height.
     Bar {
         from_to: (f64, f64),
         height: f64,
         tone: usize,
     },
-    /// A thin line between two points, for comparison.
+    /// A thin reference line between two points.
     Ideal((f64, f64), (f64, f64)),
 }
 
@@ -36,15 +36,15 @@ pub struct Key {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// The axis across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// The axis up.
+    /// The vertical axis.
     pub y: Axis,
     /// The marks, in the order in which they are drawn.
     pub marks: Vec<PlotMark>,
 }
 
-/// The most characters of an entry of the legend; more do not fit below a panel.
+/// The maximum length of a legend entry, in characters; more do not fit below a panel.
 const LEGEND: usize = 52;
 /// Pixels between lines of the legend.
 const LINE: f64 = 16.0;

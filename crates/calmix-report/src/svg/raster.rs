@@ -1,4 +1,4 @@
-//! A drawing as a PNG, in its light colours, with a font that is part of this program.
+//! Renders a drawing as PNG in its light colours, with an embedded font.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb::Database};
@@ -6,14 +6,14 @@ use resvg::usvg::{Options, Tree, fontdb::Database};
 use super::Drawing;
 use crate::error::ReportError;
 
-/// DejaVu Sans, the letters of Latin, Greek and Cyrillic; `fonts/README.md` says where it comes from.
+/// DejaVu Sans with Latin, Greek and Cyrillic letters; see `fonts/README.md` for its source.
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
 const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold-subset.ttf");
 
-/// Pixels of the image per pixel of the drawing.
+/// Image pixels per pixel of the drawing.
 const SCALE: f32 = 2.0;
 
-/// The bytes of a PNG, at twice the size of the drawing.
+/// Encodes a drawing as PNG, at twice its size.
 ///
 /// # Errors
 /// If the drawing is not valid SVG of a size above zero, which no plot causes.
@@ -38,9 +38,9 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, ReportError> {
 mod tests {
     use super::*;
 
-    /// A letter leaves dark pixels on the white paper: the embedded font was found.
+    /// A letter leaves dark pixels on the white background, so the embedded font was found.
     #[test]
-    fn a_image_has_letters() {
+    fn image_has_letters() {
         let mut drawing = Drawing::new("a title", 60.0, 20.0);
         let dark = |drawing: &Drawing| {
             let image = Pixmap::decode_png(&png(drawing).unwrap()).unwrap();

@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::is_plain;
 
-/// Bytes that are hashed and then written while they are still in the cache.
+/// The number of bytes to hash and then write while they are still in the CPU cache.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A file of a checkpoint, as it was written.
+/// A file of a checkpoint as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
     /// Its name in the checkpoint.
     pub name: String,
-    /// Its bytes.
+    /// Its length, in bytes.
     pub length: u64,
-    /// Their blake3, in hexadecimal digits.
+    /// Its BLAKE3, in hexadecimal.
     pub blake3: String,
 }
 
-/// Writes files into an uncommitted checkpoint. Many processes may each have one for the same folder; the one that
-/// [commits](super::Writer::commit) gets what they return.
+/// Writes files into an uncommitted checkpoint. Many processes may write to the same folder; the process that
+/// [commits](super::Writer::commit) receives what the others return.
 #[derive(Debug, Clone)]
 pub struct CheckpointFiles {
     pub(super) folder: ConfinedPath,
@@ -36,18 +36,18 @@ pub struct CheckpointFiles {
 }
 
 impl CheckpointFiles {
-    /// Writes into the folder that a [`Writer`](super::Writer) of another process named.
+    /// Writes to a folder that a [`Writer`](super::Writer) in another process named.
     pub fn new(folder: &Path, disk: Arc<dyn Disk>) -> Self {
         let checkpoints = ConfinedPath::from(folder.parent().unwrap_or(folder));
         Self { folder: checkpoints.join(folder.file_name().unwrap_or_default()), disk }
     }
 
-    /// The folder, for other processes.
+    /// Returns the folder, to be sent to other processes.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes a file, and returns when it is on the disk.
+    /// Writes a file, and returns when it is on disk.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<Written, FileError> {
         if !is_plain(name) {
             let problem = FileProblem::Content(format!("{name:?} is not a valid name for a part"));
@@ -56,7 +56,7 @@ impl CheckpointFiles {
         let path = self.folder.join(name);
         let mut tried = false;
         retry_transient(&*self.disk, || {
-            // A name that is taken is an error, unless an attempt that failed has taken it.
+            // An existing name is an error, unless a failed attempt has created it.
             if std::mem::replace(&mut tried, true) {
                 remove(&*self.disk, &path)?;
             }
@@ -87,7 +87,7 @@ impl CheckpointFiles {
     }
 }
 
-/// Removes a file, if there is one.
+/// Removes a file if it exists.
 pub(crate) fn remove(disk: &dyn Disk, path: &ConfinedPath) -> Result<(), FileError> {
     match disk.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),

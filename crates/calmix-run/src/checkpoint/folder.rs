@@ -1,4 +1,4 @@
-//! The folder of a run's checkpoints: how many it keeps, and which of them can be used.
+//! The folder of a run's checkpoints: which are usable, and how many are kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use calmix_io::error::FileError;
 use super::found::{Checkpoint, name, steps};
 use super::read::Fault;
 
-/// The fewest usable checkpoints that a run retains.
+/// The minimum number of usable checkpoints that a run keeps.
 const MIN_CHECKPOINTS: usize = 2;
 
-/// The folder of the checkpoints that this process writes to.
+/// The folder of the checkpoints that this process writes.
 #[derive(Debug)]
 pub(super) struct CheckpointFolder {
     pub(super) path: ConfinedPath,
     keep: usize,
     pub(super) disk: Arc<dyn Disk>,
-    /// The state of older checkpoints, so that each is read at most once to decide which to remove.
+    /// Whether each older checkpoint is usable, so that each is read at most once to decide which to remove.
     pub(super) usable: BTreeMap<u64, bool>,
 }
 
@@ -29,12 +29,12 @@ impl CheckpointFolder {
         Self { path, keep: keep.max(MIN_CHECKPOINTS), disk, usable: BTreeMap::new() }
     }
 
-    /// The folder of the checkpoint of a step.
+    /// Returns the folder of a step's checkpoint.
     pub(super) fn of_step(&self, step: u64) -> ConfinedPath {
         self.path.join(name(step))
     }
 
-    /// Removes checkpoints up to `step`, except the newest usable ones that the run retains.
+    /// Removes checkpoints up to `step`, except the newest usable ones that the run keeps.
     pub(super) fn collect(&mut self, step: u64) -> (Vec<u64>, Option<FileError>) {
         let steps = match steps(&self.path) {
             Ok(steps) => steps,
@@ -53,7 +53,7 @@ impl CheckpointFolder {
                 let usable = match self.usable.get(&step) {
                     Some(&known) => known,
                     None => match Checkpoint::of_step(&path, step) {
-                        // Not known, so it neither counts nor is removed.
+                        // Its state is unknown, so it is neither counted nor removed.
                         Err(Fault::Unreadable(error)) => return (removed, Some(error)),
                         read => *self.usable.entry(step).or_insert(read.is_ok()),
                     },
@@ -64,7 +64,7 @@ impl CheckpointFolder {
         (removed, None)
     }
 
-    /// Removes a checkpoint: first its name, so that no reader takes a half-removed one for damaged.
+    /// Removes a checkpoint. It is renamed first, so that no reader mistakes a half-removed one for a damaged one.
     pub(super) fn remove(&mut self, step: u64) -> Result<(), FileError> {
         let path = self.of_step(step);
         let scratch = atomic_file::scratch(&path);

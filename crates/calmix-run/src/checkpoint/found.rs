@@ -14,16 +14,16 @@ use super::read::{Fault, read_written, retry_transient, verify};
 use super::skipped::SkippedCheckpoint;
 use crate::error::RunError;
 
-/// The newest checkpoint that can be used.
+/// The newest usable checkpoint.
 #[derive(Debug)]
 pub struct FoundCheckpoint {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// Newer ones that cannot be used, newest first.
+    /// Newer checkpoints that are unusable, newest first.
     pub skipped: Vec<SkippedCheckpoint>,
 }
 
-/// A checkpoint whose files were found to be as they were written.
+/// A checkpoint whose files match their hashes.
 #[derive(Debug)]
 pub struct Checkpoint {
     folder: ConfinedPath,
@@ -31,12 +31,12 @@ pub struct Checkpoint {
     hash: String,
 }
 
-/// Finds the newest checkpoint in a folder whose every byte is as it was written; `None` if there are no
-/// checkpoints. Nothing is changed, so this needs no lock.
+/// Finds the newest checkpoint in a folder whose every byte is as written; `None` if there are no checkpoints. This changes
+/// nothing and needs no lock.
 ///
 /// # Errors
-/// If there are checkpoints and none can be used, the newest intact one is in another format, or the system cannot read
-/// one, also after a while.
+/// If there are checkpoints and none is usable, the newest intact one has another format, or the system cannot read one even
+/// after retries.
 pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>, RunError> {
     let folder = folder.into();
     let mut skipped = Vec::new();
@@ -55,20 +55,20 @@ pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint in a folder named like `step-000000120`, whether or not there are newer ones. Nothing is changed, so
-    /// this needs no lock.
+    /// Opens the checkpoint in a folder named like `step-000000120`, even if there are newer ones. This changes nothing and
+    /// needs no lock.
     pub fn open(folder: &Path) -> Result<Self, RunError> {
         let step = folder.file_name().and_then(|name| step_of(&name.to_string_lossy()));
         let step = step.ok_or_else(|| RunError::CheckpointName { path: folder.to_owned() })?;
         Ok(Self::of_step(&folder.into(), step)?)
     }
 
-    /// Reads the manifest, then every file once.
+    /// Reads the manifest, and verifies every file.
     pub(super) fn of_step(folder: &ConfinedPath, step: u64) -> Result<Self, Fault> {
         Self::verified(folder, step, |_, _| true)
     }
 
-    /// Opens the checkpoint of a step in a folder of checkpoints, and verifies only the files that are `needed`.
+    /// Opens a step's checkpoint in a folder of checkpoints, and verifies only the files for which `needed` returns true.
     pub fn of_files(
         folder: impl Into<ConfinedPath>,
         step: u64,
@@ -104,27 +104,28 @@ impl Checkpoint {
         Ok(Self { folder: folder.clone(), manifest, hash })
     }
 
-    /// The number of steps before it.
+    /// Returns the number of steps before the checkpoint.
     pub fn step(&self) -> u64 {
         self.manifest.step
     }
 
-    /// Its manifest: its files, and the run that it belongs to.
+    /// Returns its manifest: its files, and the run that it belongs to.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The hash of its manifest, which covers every byte.
+    /// Returns the hash of its manifest, which covers every byte.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// Reads a file, and checks it again.
+    /// Reads a file and verifies it again.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, FileError> {
         self.bytes_up_to(name, u64::MAX)
     }
 
-    /// [`bytes`](Self::bytes) of a file that has at most `max_bytes`, since a manifest may come from an untrusted source.
+    /// Reads a file as [`bytes`](Self::bytes) does, if it has at most `max_bytes`, since a manifest may come from an
+    /// untrusted source.
     pub fn bytes_up_to(&self, name: &str, max_bytes: u64) -> Result<Vec<u8>, FileError> {
         let written = self.manifest.file(name).ok_or_else(|| {
             let problem = FileProblem::Content(format!("the part {name:?} is missing"));
@@ -144,12 +145,12 @@ impl Checkpoint {
     }
 }
 
-/// The name of the checkpoint of a step.
+/// Returns the name of a step's checkpoint.
 pub(super) fn name(step: u64) -> String {
     format!("step-{step:09}")
 }
 
-/// Returns whether this is the name of a checkpoint.
+/// Returns whether this is a checkpoint's name.
 pub(crate) fn is_step(name: &str) -> bool {
     step_of(name).is_some()
 }
@@ -159,10 +160,11 @@ fn step_of(text: &str) -> Option<u64> {
     (name(step) == text).then_some(step)
 }
 
-/// Restores a checkpoint that was being replaced by another of its step.
+/// Restores a checkpoint that was being replaced by another of the same step.
 ///
-/// The replacement takes two renames. A process killed between them leaves both checkpoints under scratch names, and removing
-/// them would lose the step, or the whole run if it has no other. Only the process that holds the run's lock may call it.
+/// The replacement takes two renames. A process killed between them leaves both checkpoints under scratch names, and
+/// removing them would lose the step, or the whole run if it has no other. Only the process that holds the run's lock may
+/// call this.
 pub(crate) fn restore_replaced(disk: &dyn Disk, folder: &ConfinedPath) -> Result<(), FileError> {
     let present = steps(folder)?;
     let mut missing: BTreeMap<u64, Vec<ConfinedPath>> = BTreeMap::new();
@@ -173,7 +175,7 @@ pub(crate) fn restore_replaced(disk: &dyn Disk, folder: &ConfinedPath) -> Result
         }
     }
     for (step, paths) in missing {
-        // One alone is a new checkpoint that was not committed.
+        // A single one is a new checkpoint that was not committed.
         let [first, second] = &paths[..] else { continue };
         if Checkpoint::of_step(first, step).is_err() || Checkpoint::of_step(second, step).is_err() {
             continue;

@@ -1,7 +1,8 @@
-//! `MANIFEST`: the files of a checkpoint with their hashes, which verify every byte.
+//! The file `MANIFEST`: the files of a checkpoint with their hashes, which verify every byte.
 //!
-//! One line of JSON, the hash of that line, and nothing else: it must be the very bytes that calmix would write for its content. Each file has its length and its blake3. Tensors have no checksums of their own: a file
-//! with one wrong byte is not used in part, so they would cost a pass over the data and decide nothing.
+//! It is one line of JSON followed by the hash of that line, and must be byte-identical to what calmix would write for its
+//! content. Each file has its length and its BLAKE3. Tensors have no checksums of their own: a file with a wrong byte is not
+//! used in part, so they would cost a pass over the data and decide nothing.
 
 use std::path::Path;
 
@@ -15,12 +16,12 @@ use super::read::Fault;
 use super::skipped::FORMAT;
 use crate::run::{Mark, is_plain};
 
-/// The name of the manifest, which no part can have: theirs are in lower case.
+/// The name of the manifest. No part can have it, because their names are in lower case.
 pub(super) const MANIFEST: &str = "MANIFEST";
-/// Bytes of the longest manifest: some twenty thousand files.
+/// The maximum size of a manifest, in bytes: some twenty thousand files.
 const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 
-/// The run that a checkpoint belongs to: what must be the same for a run to continue from it.
+/// The identity of a checkpoint's run, which must match for a run to continue from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
@@ -28,12 +29,12 @@ pub struct Identity {
     pub recipe: String,
     /// The fingerprint of the dataset.
     pub dataset: String,
-    /// The hash of the split: which samples keep their label, and which are trained on without one.
+    /// The hash of the split: which samples keep their label, and which are unlabelled.
     pub split: String,
-    /// Groups, which are batches with a plan of their own.
+    /// The number of groups, which are batches with separate plans.
     pub groups: u32,
-    /// Micro-batches of a group. With `groups` this lays out the state, whatever the number of processes.
-    // The name before it was renamed: every byte of a manifest is checked.
+    /// Micro-batches per group. With `groups`, this determines the layout of the state, whatever the number of processes.
+    // The old name of the key is kept, because every byte of a manifest is checked.
     #[serde(rename = "shards")]
     pub micro_batches: u32,
 }
@@ -42,19 +43,19 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The format of the checkpoint.
+    /// The format version of the checkpoint.
     pub format: u32,
-    /// The number of steps before it.
+    /// The number of steps before the checkpoint.
     pub step: u64,
-    /// The recipe, dataset and split that it belongs to.
+    /// The recipe, dataset and split of the run.
     pub identity: Identity,
-    /// Where the file of events ended.
+    /// The end of the file of events.
     pub journal: Mark,
     /// Its files, sorted by name.
     pub files: Vec<Written>,
 }
 
-/// The field that every format has.
+/// The version field, which every format has.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -66,7 +67,7 @@ impl Manifest {
         Self { format: FORMAT, step, identity, journal, files }
     }
 
-    /// The bytes of the file, and the hash in them, which names this checkpoint among all others.
+    /// Encodes the manifest, and returns the hash in it, which identifies this checkpoint.
     pub(super) fn to_bytes(&self) -> Result<(Vec<u8>, String), FileProblem> {
         let mut bytes = serde_json::to_vec(self).map_err(|error| FileProblem::Format(error.to_string()))?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
@@ -87,7 +88,7 @@ impl Manifest {
         Self::from_bytes(&read(&path, MAX_MANIFEST_BYTES)?, &path, step)
     }
 
-    /// Reads the bytes of the file `path`, and their hash.
+    /// Decodes the bytes of the manifest `path`, and returns its hash too.
     pub fn from_bytes(bytes: &[u8], path: &Path, step: u64) -> Result<(Self, String), Fault> {
         let bad = |problem| FileError::new(path, problem);
         let changed = |what: &str| bad(FileProblem::Changed(what.to_owned()));
@@ -134,7 +135,7 @@ impl Manifest {
         }
     }
 
-    /// The entry of the file `name`.
+    /// Returns the entry of the file `name`.
     pub fn file(&self, name: &str) -> Option<&Written> {
         self.files.iter().find(|file| file.name == name)
     }

@@ -1,4 +1,4 @@
-//! Reads files that may be torn, swapped or forged: sizes are checked before memory is allocated, hashes before use.
+//! Reads files that may be incomplete, swapped or forged: sizes are checked before memory is allocated, hashes before use.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use calmix_io::safe_open::{open, read};
 use super::files::Written;
 use crate::error::RunError;
 
-/// Why a checkpoint cannot be used.
+/// Why a checkpoint is unusable.
 #[derive(Debug)]
 pub enum Fault {
     /// It is damaged.
     Damaged(FileError),
     /// The system could not read it, even after several attempts. It may be intact.
     Unreadable(FileError),
-    /// It is of another version.
+    /// It has another format version.
     OtherFormat {
         /// Its folder.
         path: PathBuf,
-        /// The version.
+        /// Its format version.
         format: u32,
     },
 }
@@ -45,11 +45,11 @@ impl From<Fault> for RunError {
     }
 }
 
-/// Attempts to read a file: about eleven seconds in all, which is more than a filer takes to fail over, and not too long to wait for
-/// an error about missing permissions.
+/// The number of attempts to read a file: about eleven seconds in total, longer than a file server takes to fail over, but
+/// not too long to wait for an error about missing permissions.
 const ATTEMPTS: usize = 7;
 
-/// Reads, and once more after a while as long as the system fails.
+/// Retries a read with increasing waits while the system fails.
 pub(super) fn retry_transient<T>(read: impl Fn() -> Result<T, Fault>) -> Result<T, Fault> {
     for wait in BackOff::default().take(ATTEMPTS) {
         match read() {
@@ -60,7 +60,7 @@ pub(super) fn retry_transient<T>(read: impl Fn() -> Result<T, Fault>) -> Result<
     read()
 }
 
-/// Reads a file that must be exactly what was written.
+/// Reads a file and verifies that it is exactly what was written.
 pub(super) fn read_written(folder: &ConfinedPath, written: &Written) -> Result<Vec<u8>, FileError> {
     let path = folder.join(&written.name);
     check_length(&path, open(&path)?.1, written)?;
@@ -70,9 +70,9 @@ pub(super) fn read_written(folder: &ConfinedPath, written: &Written) -> Result<V
     Ok(bytes)
 }
 
-/// Checks that a file is exactly what was written, in a fixed amount of memory.
+/// Verifies that a file is exactly what was written, in constant memory.
 pub(super) fn verify(folder: &ConfinedPath, written: &Written) -> Result<(), FileError> {
-    /// Long enough for the hash to use whole vectors, short enough for a cache.
+    /// Long enough for the hash to use full vector width, short enough for the CPU cache.
     const CHUNK_BYTES: usize = 256 << 10;
     let path = folder.join(&written.name);
     let (mut file, length) = open(&path)?;

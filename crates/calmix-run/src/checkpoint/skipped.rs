@@ -1,15 +1,15 @@
-//! Checkpoints that a run does not continue from.
+//! Checkpoints that a run cannot continue from.
 
 use calmix_io::error::FileError;
 
-/// The format of checkpoints that this version writes and reads.
+/// The format version of checkpoints that this version of calmix writes and reads.
 pub const FORMAT: u32 = 3;
 
-/// A checkpoint that cannot be used.
+/// An unusable checkpoint.
 #[derive(Debug)]
 pub struct SkippedCheckpoint {
     /// The step of the checkpoint.
     pub step: u64,
-    /// The file that is damaged, where, and how.
+    /// The damaged file, with the location and kind of damage.
     pub reason: FileError,
 }

@@ -1,4 +1,4 @@
-//! Makes a checkpoint: parts, a manifest, and one rename that makes it visible.
+//! Makes a checkpoint: files, a manifest, and a rename that makes it visible.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::manifest::{Identity, MANIFEST, Manifest};
 use crate::error::RunError;
 use crate::run::Mark;
 
-/// A checkpoint that is being written. Dropped before it is committed, it is removed.
+/// A checkpoint that is being written. Dropping it before it is committed removes it.
 #[derive(Debug)]
 pub struct Writer<'a> {
     step: u64,
@@ -25,12 +25,12 @@ pub struct Writer<'a> {
     committed: bool,
 }
 
-/// A checkpoint that was made.
+/// A committed checkpoint.
 #[derive(Debug)]
 pub struct Committed {
-    /// The hash that names it among all others.
+    /// The hash that identifies it.
     pub hash: String,
-    /// Steps whose checkpoints were removed, since enough newer ones are there.
+    /// The steps whose checkpoints were removed because enough newer ones exist.
     pub removed: Vec<u64>,
     /// Why old checkpoints could not be removed. The new one is complete nevertheless.
     pub cleanup_error: Option<FileError>,
@@ -50,17 +50,16 @@ impl<'a> Writer<'a> {
         Ok(Self { step, parts, checkpoints, replaces, committed: false })
     }
 
-    /// Writes its files; [its folder](CheckpointFiles::folder) is for other processes that write theirs.
+    /// Returns the writer of its files; other processes write theirs into [its folder](CheckpointFiles::folder).
     pub fn parts(&self) -> &CheckpointFiles {
         &self.parts
     }
 
-    /// Writes the manifest of all `files` and makes the checkpoint visible; then old ones are removed.
+    /// Writes the manifest of all `files`, makes the checkpoint visible, and then removes old ones.
     ///
     /// # Errors
-    /// If the files in the folder are not `files`, or the disk fails; then there is no new checkpoint, except when
-    /// the very last call failed, which makes its name durable: then it can be used now, but may be gone after a
-    /// power failure.
+    /// If the files in the folder differ from `files`, or the disk fails. There is then no new checkpoint, unless only the
+    /// last call failed, which makes its name durable: it is then usable now, but may be gone after a power failure.
     pub fn commit(
         self,
         identity: Identity,
@@ -104,13 +103,13 @@ impl<'a> Writer<'a> {
             before = Some(scratch);
         }
         rename(&**disk, folder, &path).inspect_err(|_| {
-            // Restore the old one, if that is possible.
+            // Restore the old one if possible.
             let _ = before.as_ref().map(|before| disk.rename(before, &path));
         })?;
         self.committed = true;
         sync(&self.checkpoints.path)?;
         self.checkpoints.usable.insert(self.step, true);
-        // If this fails, the next process that opens the run does it.
+        // If this fails, the next process that opens the run removes it.
         let _ = before.map(|before| disk.remove_folder(&before));
         let (removed, cleanup_error) = self.checkpoints.collect(self.step);
         Ok(Committed { hash, removed, cleanup_error })
@@ -147,7 +146,7 @@ fn rename(disk: &dyn Disk, from: &ConfinedPath, to: &ConfinedPath) -> Result<(),
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
         if !self.committed {
-            // What cannot be removed now is removed when the run is next opened.
+            // Leftovers are removed when the run is next opened.
             let _ = self.parts.disk.remove_folder(&self.parts.folder);
         }
     }

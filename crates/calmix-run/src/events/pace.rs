@@ -1,26 +1,26 @@
-//! The speed of a run. It depends on the clock and therefore never enters `events.jsonl`.
+//! The speed of a run, which depends on the clock and therefore never enters `events.jsonl`.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The speed of the run since the last interval. A line of `timing.jsonl`.
+/// The speed of a run since the last interval: a line of `timing.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
     /// The number of updates so far.
     pub step: u64,
-    /// Samples per second that are trained on; both views of an unlabelled sample count as one.
+    /// Training samples per second; both views of an unlabelled sample count as one.
     pub images_per_second: f64,
-    /// The share of the time in which the engine waited for data.
+    /// The share of the time that the engine spent waiting for data.
     pub waiting: f64,
     /// Seconds since this process started training.
     pub elapsed_seconds: f64,
-    /// Seconds to the last step at the mean pace of this process, without its first step, in which libtorch warms up,
-    /// once there are others; `None` before its first step.
+    /// Estimated seconds until the last step, from the mean pace of this process. After its first step, that step is
+    /// excluded, because libtorch warms up in it. `None` before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_seconds: Option<f64>,
-    /// The cost of communication with the other processes of the run, if any.
+    /// The communication with the other processes of the run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Exchange>,
 }
@@ -29,52 +29,52 @@ pub struct Pace {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
-    /// Bytes that it sent to them; `StepTraffic` of calmix-train has the formula.
+    /// The number of bytes that it sent; `StepTraffic` of calmix-train has the formula.
     pub sent_bytes: u64,
-    /// The share of the time that it spent on sending and waiting for them.
+    /// The share of the time that it spent sending, and waiting for the others.
     pub waiting: f64,
-    /// The collectives of its training steps.
+    /// The collective operations of its training steps.
     pub collectives: Collectives,
 }
 
-/// A reading of the clocks and counters of this process.
+/// A snapshot of the clocks and counters of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// The number of updates so far, including those of earlier processes.
     pub step: u64,
     /// The number of samples that this process has trained on.
     pub images: u64,
-    /// The time it has been training.
+    /// The time since training started.
     pub elapsed: Duration,
-    /// The part of that time it waited for data.
+    /// The part of that time spent waiting for data.
     pub waited: Duration,
-    /// Bytes sent to the other processes of the run, if any, the time that took, and the collectives.
+    /// The bytes sent to the other processes of the run, if any, the time that this took, and the collective operations.
     pub exchanged: Option<(u64, Duration, Collectives)>,
 }
 
-/// Turns readings into a pace. The clock stays outside.
+/// Computes the pace from readings. It does not read a clock itself.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     first_step: u64,
     last_step: u64,
     before: Reading,
-    /// The time of the first step.
+    /// The duration of the first step.
     warm_up: Option<Duration>,
 }
 
 impl Pacer {
-    /// For a process that has made `first_step` updates when it begins and ends after `last_step`.
+    /// Makes a pacer for a process that starts after `first_step` updates and ends after `last_step`.
     pub fn new(first_step: u64, last_step: u64) -> Self {
         let before = Reading { step: first_step, ..Reading::default() };
         Self { first_step, last_step, before, warm_up: None }
     }
 
-    /// Takes the time after a step; the first one is remembered.
+    /// Records the time after a step; only the first one is kept.
     pub fn step(&mut self, elapsed: Duration) {
         self.warm_up.get_or_insert(elapsed);
     }
 
-    /// Computes the pace since the previous reading. Zero if no time has passed.
+    /// Computes the pace since the previous reading. Rates are zero if no time has passed.
     pub fn pace(&mut self, now: Reading) -> Pace {
         let seconds = now.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         let waited = now.waited.saturating_sub(self.before.waited).as_secs_f64();
@@ -111,18 +111,18 @@ impl Pacer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collectives {
-    /// All-gathers over all processes.
+    /// The number of all-gathers over all processes.
     pub world_gathers: u64,
-    /// Sums over all processes, each a scatter and a gather.
+    /// The number of sums over all processes, each a scatter and a gather.
     pub sums: u64,
-    /// All-gathers in the groups of this process.
+    /// The number of all-gathers within this process's groups.
     pub group_gathers: u64,
-    /// Calls of all-to-all in the groups of this process.
+    /// The number of all-to-all operations within this process's groups.
     pub exchanges: u64,
 }
 
 impl Collectives {
-    /// The number since an earlier count.
+    /// Returns the difference to an earlier count.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -1,16 +1,16 @@
-//! Warns when a run does not use its unlabelled samples.
+//! Warns when a run hardly uses its unlabelled samples.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Note, Step};
 
-/// A step that uses a smaller share of its unlabelled samples counts as starved.
+/// The utilisation below which a step counts as starved.
 const MIN_UTILISATION: f64 = 0.01;
-/// The number of starved steps in a row before a warning.
+/// The number of consecutive starved steps before a warning.
 const PATIENCE: u64 = 200;
 
-/// Watches the utilisation. If no prediction reaches the threshold, the unlabelled loss stays at zero without any
-/// other sign.
+/// Monitors the utilisation. If no prediction reaches the threshold, the unlabelled loss stays at zero without any other
+/// sign.
 ///
 /// It warns once per starved period. A checkpoint contains this state, so that a resumed run warns at the same step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub struct Starvation {
 }
 
 impl Starvation {
-    /// Updates with the utilisation of a step, and returns a warning if it is due. Steps may be left out: the period is measured by
-    /// step numbers.
+    /// Updates with the utilisation of a step, and returns a warning if one is due. Steps may be skipped: the period is
+    /// measured by step numbers.
     pub fn update(&mut self, step: &Step) -> Option<Note> {
         let used = step.utilisation?;
         if used >= MIN_UTILISATION {
@@ -59,7 +59,7 @@ mod tests {
         Step { utilisation, ..Step::new(step, loss) }
     }
 
-    /// The steps at which it warns.
+    /// Returns the steps at which it warns.
     fn notes(watch: &mut Starvation, steps: impl Iterator<Item = Step>) -> Vec<u64> {
         steps.filter_map(|step| watch.update(&step)).map(|note| note.step).collect()
     }

@@ -19,58 +19,58 @@ pub struct Step {
     /// The Euclidean norm of the gradient, before clipping.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub gradient_norm: Option<f32>,
-    /// The mean weight of the unlabelled samples: one minus the mask rate if weights are 0 or 1. `None` if
-    /// there are no unlabelled samples.
+    /// The mean weight of the unlabelled samples, which is one minus the mask rate if weights are 0 or 1. `None` if there
+    /// are no unlabelled samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// The share of wrong pseudo-labels by weight, in all steps since the previous event, of the samples that
-    /// [`PseudoLabelMetrics`] evaluates; `None` if no class is known or nothing was used.
+    /// The weighted share of wrong pseudo-labels in all steps since the previous event, among the samples that
+    /// [`PseudoLabelMetrics`] evaluates. `None` if no true class is known or no sample was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity: Option<f64>,
-    /// The share of wrong pseudo-labels among the samples of the mixup, in all steps since the previous event.
+    /// The share of wrong pseudo-labels among the samples in mixup, in all steps since the previous event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity_of: Option<ImpurityOf>,
-    /// The quality of the pseudo-labels in all steps since the previous event; `None` if no class is known.
+    /// The quality of the pseudo-labels in all steps since the previous event; `None` if no true class is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudo: Option<PseudoLabelMetrics>,
     /// The mean margins of the samples, if the method uses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margins>,
-    /// The number of mixtures that were trained on; `None` before the mixup term starts.
+    /// The number of mixtures in the batch; `None` before the mixup term starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixes: Option<u64>,
-    /// The number of corrupt samples that were replaced by others; `None` if all could be read.
+    /// The number of corrupt samples that were replaced; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
-    /// The number of steps since the previous event, including this one, that did not update the weights because the
-    /// scaled gradient overflowed in f16; `None` if there were none.
+    /// The number of steps since the previous event, including this one, whose update was skipped because the scaled
+    /// gradient overflowed in f16; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflows: Option<u64>,
 }
 
-/// The loss and its parts, each as it enters the sum.
+/// The loss and its terms, each with its weight in the sum.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// The sum of all parts.
+    /// The sum of all terms.
     #[serde(deserialize_with = "or_nan")]
     pub total: f32,
     /// The loss of the labelled samples.
     #[serde(deserialize_with = "or_nan")]
     pub labelled: f32,
-    /// The loss of the unlabelled samples at their pseudo-labels.
+    /// The loss of the unlabelled samples against their pseudo-labels.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub unlabelled: Option<f32>,
     /// The loss of the mixtures.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub mix: Option<f32>,
-    /// Further terms of the method, by name: `fairness`, `logit_distance`.
+    /// Further terms of the method by name: `fairness`, `logit_distance`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub further: BTreeMap<String, f32>,
 }
 
 impl Loss {
-    /// The loss of a step, from the value of each term before its weight.
+    /// Computes the loss of a step from the unweighted value of each term.
     pub fn of<'a>(
         total: f64,
         terms: impl IntoIterator<Item = (&'a LossTerm, &'a f64)>,
@@ -94,13 +94,13 @@ impl Loss {
 }
 
 impl Step {
-    /// Makes an update with its loss only; the other fields are empty.
+    /// Makes an update with only its loss; the other fields are empty.
     pub fn new(step: u64, loss: Loss) -> Self {
         Self { step, loss, ..Self::default() }
     }
 }
 
-/// Reads a number; `null` becomes NaN, since JSON has no number that is not finite.
+/// Reads a number; `null` becomes NaN, since JSON has no non-finite numbers.
 fn or_nan<'de, D, F>(from: D) -> Result<F, D::Error>
 where
     D: Deserializer<'de>,
@@ -109,7 +109,7 @@ where
     Ok(Option::deserialize(from)?.unwrap_or_else(|| f32::NAN.into()))
 }
 
-/// Reads an optional field that is present: a `null` was measured and is not finite.
+/// Reads an optional field that is present: `null` is a measured value that is not finite.
 fn present<'de, D, F>(from: D) -> Result<Option<F>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,5 +1,5 @@
-//! The configuration of pretrained weights: in `config.json` beside them, in the form of timm's hub files, or in their
-//! own metadata.
+//! The configuration of pretrained weights, in `config.json` beside them in the format of timm's hub files, or in their own
+//! metadata.
 
 use safetensors::SafeTensors;
 use serde_json::{Map, Value};
@@ -7,41 +7,41 @@ use serde_json::{Map, Value};
 use crate::error::RunError;
 use crate::model_info::ModelInfo;
 
-/// The file beside the weights.
+/// The name of the configuration file beside the weights.
 pub const CONFIG: &str = "config.json";
 
-/// Bytes of the longest `config.json` that is read: those of hubs may list thousands of classes.
+/// The maximum size of a `config.json` to read, in bytes: those of hubs may list thousands of classes.
 pub const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
-/// The key of the metadata that holds the text of a `config.json`.
+/// The metadata key for the text of a `config.json`.
 const KEY: &str = "config";
 
-/// Pixels of the largest side.
+/// The maximum side of images, in pixels.
 pub(crate) const MAX_SIDE: u64 = 16_384;
 
-/// The network of the weights and the images they expect; `None` for fields that the configuration lacks.
+/// The network of the weights and its image format; `None` for fields that the configuration lacks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PretrainedConfig {
-    /// The network, by timm's name.
+    /// The network under its name in timm.
     pub architecture: Option<String>,
-    /// The first block of the later stages of a Wide ResNet.
+    /// The kind of first block in the later stages of a Wide ResNet.
     pub block: Option<String>,
-    /// Which convolution of a bottleneck halves the image.
+    /// The convolution of a bottleneck that halves the image.
     pub stride: Option<String>,
     /// The epsilon that BatchNorm adds to a variance.
     pub norm_eps: Option<f64>,
-    /// Pixels of a side of the images.
+    /// The side of the images, in pixels.
     pub size: Option<u32>,
-    /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
+    /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
     pub mean: Option<[f64; 3]>,
-    /// The standard deviation of red, green and blue, which pixels are then divided by.
+    /// The standard deviation of red, green and blue, by which pixel values are then divided.
     pub std: Option<[f64; 3]>,
     /// The licence of the weights.
     pub licence: Option<String>,
 }
 
 impl PretrainedConfig {
-    /// Reads the text of a `config.json`. Keys that calmix does not need are ignored.
+    /// Parses a `config.json`. Keys that calmix does not need are ignored.
     pub fn parse(text: &[u8]) -> Result<Self, RunError> {
         let parsed: Value =
             serde_json::from_slice(text).map_err(|error| RunError::Format(format!("not JSON: {error}")))?;
@@ -58,7 +58,7 @@ impl PretrainedConfig {
                 )));
             }
         }
-        // The tag after the name, such as `.in1k`, names the training data.
+        // The tag after the name, such as `.in1k`, is the training data.
         let architecture = string("architecture", config)?;
         let architecture = architecture.map(|name| name.split('.').next().unwrap_or_default().to_owned());
         Ok(Self {
@@ -72,14 +72,14 @@ impl PretrainedConfig {
         })
     }
 
-    /// Reads the metadata of a file of weights: the text of a `config.json`, or what a run writes into its model. `None`
-    /// if there is no such metadata.
+    /// Reads the metadata of a file of weights: a `config.json`, or the description that a run writes into its model. `None`
+    /// if there is neither.
     pub fn embedded(weights: &[u8]) -> Result<Option<Self>, RunError> {
         let (_, header) = SafeTensors::read_metadata(weights)?;
         if let Some(text) = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)) {
             return Self::parse(text.as_bytes()).map(Some);
         }
-        // A file of another program may have anything under our key; then it is ignored.
+        // A file of another program may use our key for anything, which is then ignored.
         let Ok(Some(info)) = ModelInfo::embedded(weights) else { return Ok(None) };
         // A head on vectors has no network.
         let Some(model) = info.model else { return Ok(None) };
@@ -102,7 +102,7 @@ impl PretrainedConfig {
     }
 }
 
-/// Shortens a value for a message.
+/// Shortens a value for messages.
 fn shortened(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(60).chain(['…']).collect() }
 }
@@ -116,7 +116,7 @@ pub(crate) fn object<'a>(key: &'static str, value: &'a Value) -> Result<&'a Map<
     value.as_object().ok_or_else(|| refused(key, value, "an object"))
 }
 
-/// Returns the section about the images. Older files of timm have everything at the top.
+/// Returns the section about images. In older files of timm, it is the top level.
 pub(crate) fn pretrained_section(config: &Map<String, Value>) -> Result<&Map<String, Value>, RunError> {
     match config.get("pretrained_cfg") {
         None | Some(Value::Null) => Ok(config),
@@ -149,7 +149,7 @@ pub(crate) fn channels(key: &'static str, from: &Map<String, Value>) -> Result<O
     let numbers: Option<Vec<f64>> =
         value.as_array().and_then(|numbers| numbers.iter().map(Value::as_f64).collect());
     let numbers: Option<[f64; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
-    // A deviation so small that its inverse is not finite in f32 would make every image NaN.
+    // If the inverse of a deviation is not finite in f32, every image would become NaN.
     let (min, expected) = match key {
         "std" | "image_std" => (1e-6, "three numbers from 0.000001 to 1, for red, green and blue"),
         _ => (0.0, "three numbers from 0 to 1, for red, green and blue"),
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(config.architecture.as_deref(), Some("tf_efficientnet_lite0"));
         assert_eq!((config.size, config.std), (Some(224), Some([0.5, 0.25, 0.5])));
         assert_eq!((config.licence.as_deref(), config.stride), (Some("apache-2.0"), None));
-        // In the form of older files, with values that are ignored.
+        // In the format of older files, with ignored values.
         let older = r#"{"architecture": "resnet50", "input_size": [3, 96, 96], "mean": null}"#;
         let older = parse(older).unwrap();
         assert_eq!((older.size, older.mean), (Some(96), None));

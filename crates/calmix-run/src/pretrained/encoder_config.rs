@@ -1,4 +1,4 @@
-//! The configuration of an image encoder: how its images are made. In `preprocessor_config.json`, as transformers writes it, or in
+//! The configuration of an image encoder's preprocessing, in `preprocessor_config.json` as transformers writes it, or in
 //! timm's `config.json`.
 
 use serde_json::{Map, Value};
@@ -6,30 +6,30 @@ use serde_json::{Map, Value};
 use crate::error::RunError;
 use crate::pretrained::config::{MAX_SIDE, channels, object, pretrained_section, refused, size, string};
 
-/// The file of transformers.
+/// The configuration file of transformers.
 pub const PREPROCESSOR: &str = "preprocessor_config.json";
 
-/// Pillow's numbers of filters, which transformers stores.
+/// Pillow's numbers for filters, which transformers stores.
 const BILINEAR: u64 = 2;
 const BICUBIC: u64 = 3;
 
 /// The preprocessing of an encoder's images; `None` for fields that the configuration lacks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EncoderConfig {
-    /// Pixels of a side of the images.
+    /// The side of the images, in pixels.
     pub size: Option<u32>,
-    /// Pixels of the shorter side before the centre crop.
+    /// The shorter side before the centre crop, in pixels.
     pub resize: Option<u32>,
     /// The resizing filter: `bilinear` or `bicubic`.
     pub filter: Option<String>,
-    /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
+    /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
     pub mean: Option<[f64; 3]>,
-    /// The standard deviation of red, green and blue, which pixels are then divided by.
+    /// The standard deviation of red, green and blue, by which pixel values are then divided.
     pub std: Option<[f64; 3]>,
 }
 
 impl EncoderConfig {
-    /// Reads the text of a `preprocessor_config.json`. Keys that calmix does not need are ignored.
+    /// Parses a `preprocessor_config.json`. Keys that calmix does not need are ignored.
     pub fn of_preprocessor(text: &[u8]) -> Result<Self, RunError> {
         let config = parsed(text)?;
         let config = object(PREPROCESSOR, &config)?;
@@ -45,7 +45,7 @@ impl EncoderConfig {
             if is_off("do_center_crop") { None } else { side("crop_size", config.get("crop_size"))? };
         let is_cropped = cropped.is_some() && !is_off("do_center_crop");
         let (mut size, mut resize) = if is_cropped { (cropped, scaled) } else { (scaled, None) };
-        // ConvNeXt stores the side of its crop, and its share of the shorter side.
+        // ConvNeXt stores the side of its crop, and the ratio of the crop to the shorter side.
         if let Some(share) = config.get("crop_pct").and_then(Value::as_f64)
             && (0.1..=1.0).contains(&share)
             && let Some(side) = scaled
@@ -66,7 +66,7 @@ impl EncoderConfig {
         Ok(Self { size, resize, filter, mean, std })
     }
 
-    /// Reads the text of timm's `config.json`.
+    /// Parses timm's `config.json`.
     pub fn of_timm(text: &[u8]) -> Result<Self, RunError> {
         let config = parsed(text)?;
         let config = object("config.json", &config)?;
@@ -85,7 +85,7 @@ fn parsed(text: &[u8]) -> Result<Value, RunError> {
     serde_json::from_slice(text).map_err(|error| RunError::Format(format!("not JSON: {error}")))
 }
 
-/// A side: `224`, `{"height": 224, "width": 224}` or `{"shortest_edge": 256}`.
+/// Parses a side: `224`, `{"height": 224, "width": 224}` or `{"shortest_edge": 256}`.
 fn side(key: &'static str, value: Option<&Value>) -> Result<Option<u32>, RunError> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let of = |object: &Map<String, Value>| {

@@ -1,4 +1,4 @@
-//! A file of pretrained weights, with its configuration.
+//! A file of pretrained weights and its configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -11,29 +11,29 @@ use calmix_recipe::network::{Architecture, FirstBlock};
 use crate::model_info::ModelInfo;
 use crate::pretrained::config::{CONFIG, MAX_CONFIG_BYTES, PretrainedConfig};
 
-/// Bytes of the longest file that is read.
+/// The maximum size of a file to read, in bytes.
 const MAX_WEIGHTS_BYTES: u64 = 2 << 30;
 
 const PICKLES: [&str; 5] = ["pth", "pt", "bin", "ckpt", "pkl"];
 
-/// The extension of files of weights.
+/// The extension of weight files.
 const SAFETENSORS: &str = "safetensors";
 
 const CONVERT: &str = "convert it once: python -c \"import torch, safetensors.torch as s; \
                        s.save_file({k: v.contiguous() for k, v in torch.load('IN.pth', weights_only=True).items()}, \
                        'OUT.safetensors')\"";
 
-/// A file of pretrained weights that was read.
+/// A file of pretrained weights, read into memory.
 #[derive(Debug)]
 pub struct WeightsFile {
     /// The path of the file, as the user gave it.
     pub path: PathBuf,
-    /// The whole file.
+    /// The content of the file.
     pub bytes: Vec<u8>,
-    /// The configurations of the metadata and then of the `config.json` beside it, each with its file: the later one takes
+    /// The configurations in the metadata and in the `config.json` beside the file, each with its path; the later one takes
     /// precedence.
     pub configs: Vec<(PathBuf, PretrainedConfig)>,
-    /// The bytes of the `config.json` beside it.
+    /// The content of the `config.json` beside it, if any.
     pub config: Option<Vec<u8>>,
 }
 
@@ -41,7 +41,7 @@ impl WeightsFile {
     /// Reads a file of weights and the `config.json` beside it.
     ///
     /// # Errors
-    /// If it is a pickle, does not exist or is too long, or its `config.json` or its metadata is invalid.
+    /// If it is a pickle, does not exist or is too long, or if its `config.json` or metadata are invalid.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         if is_pickle(path) {
             return Err(pickle(path));
@@ -59,14 +59,14 @@ impl WeightsFile {
         Ok(file)
     }
 
-    /// Reads the copy of a file of weights in the folder of a run, which may be untrusted: a link is refused, and
-    /// nothing beside the file is read.
+    /// Reads the copy of a file of weights in a run folder, which may be untrusted: links are refused, and no other file is
+    /// read.
     pub fn read_from_run(path: &Path) -> Result<Self, FileError> {
         Self::parse(path, safe_open::read(path, MAX_WEIGHTS_BYTES)?)
     }
 
     fn parse(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
-        // Zip, as PyTorch writes it, or a bare pickle, under another name.
+        // A zip file, as PyTorch writes it, or a bare pickle, under another name.
         if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"\x80\x02") {
             return Err(pickle(path));
         }
@@ -77,7 +77,7 @@ impl WeightsFile {
         Ok(Self { path: path.to_owned(), bytes, configs, config: None })
     }
 
-    /// Its blake3, in hexadecimal digits.
+    /// Returns its BLAKE3, in hexadecimal.
     pub fn blake3(&self) -> String {
         ModelInfo::hash(&self.bytes)
     }
@@ -87,7 +87,8 @@ impl WeightsFile {
         self.configs.iter().rev().find_map(|(_, config)| what(config))
     }
 
-    /// The network of the weights: the one that the configuration names, or the one with the same tensors under timm's names.
+    /// Returns the network of the weights: the one in the configuration, or the one with the same tensors under timm's
+    /// names.
     pub fn network(&self) -> Result<Architecture, FileError> {
         let refused = |path: &Path, problem: String| FileError::new(path, FileProblem::Content(problem));
         let of = |architecture: Architecture| Layout::of_network(architecture, FirstBlock::default(), 0);
@@ -113,7 +114,7 @@ impl WeightsFile {
     }
 }
 
-/// Reads the file of that name beside another, if there is one.
+/// Reads the file with this name beside another one, if it exists.
 pub(crate) fn read_beside(path: &Path, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
     let beside = path.with_file_name(name);
     if !safe_open::exists(&beside) {
@@ -122,7 +123,7 @@ pub(crate) fn read_beside(path: &Path, name: &str, max_bytes: u64) -> Result<Opt
     read_following(&beside, max_bytes).map(Some)
 }
 
-/// The user's own path: a link is followed, as for datasets. Hubs' caches consist of links.
+/// Reads a path from the user: links are followed, as for datasets, because the caches of hubs consist of links.
 fn read_following(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
     // Errors show the path that the user gave.
@@ -132,13 +133,13 @@ fn read_following(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     })
 }
 
-/// Returns whether a text looks like a path of a file of weights rather than a name.
+/// Returns whether a text looks like the path of a weight file rather than a name.
 pub(crate) fn is_path(named: &str) -> bool {
     let path = Path::new(named);
     is_pickle(path) || is_named(path, &[SAFETENSORS]) || path.components().count() > 1 || path.is_file()
 }
 
-/// Returns whether a file is a pickle by its name. calmix never reads one, since it can run code.
+/// Returns whether a file is a pickle by name. calmix never reads pickles, since they can run code.
 pub fn is_pickle(path: &Path) -> bool {
     is_named(path, &PICKLES)
 }

@@ -1,5 +1,5 @@
-//! The folder of pretrained weights: a subfolder for each, laid out as on a hub, by a name that recipes can use. Weights of
-//! the Python package `calmix-weights` are found beside those of the user.
+//! The folder of pretrained weights, with a subfolder for each name that recipes can use, laid out as on a hub. Weights in
+//! the Python package `calmix-weights` are found as well as those of the user.
 
 use std::env;
 use std::fs::{self, File};
@@ -16,27 +16,27 @@ use calmix_recipe::network::{Architecture, FirstBlock};
 use crate::pretrained::config::CONFIG;
 use crate::pretrained::weights_file::{WeightsFile, is_path, read_beside};
 
-/// The file of weights in the folder of its name.
+/// The weight file in the folder of its name.
 const WEIGHTS: &str = "model.safetensors";
 
-/// Where folders of the Hub have an ONNX encoder.
+/// The locations of an ONNX encoder in folders of the Hub.
 const ENCODERS: [&str; 2] = ["model.onnx", "onnx/model.onnx"];
 
-/// The Python package that contains weights, laid out as the folder of the user.
+/// The Python package of weights, laid out like the user's folder.
 const PACKAGE: &str = "calmix_weights";
 
-/// The licence beside it, if any.
+/// The licence beside the weights, if any.
 const LICENCE: &str = "LICENSE";
 const MAX_LICENCE_BYTES: u64 = 1 << 20;
 
-/// The environment variable that sets another folder.
+/// The environment variable for another folder.
 const VARIABLE: &str = "CALMIX_WEIGHTS";
 
 /// The folder of pretrained weights.
 #[derive(Debug, Clone)]
 pub struct WeightsFolder {
     folder: PathBuf,
-    /// Folders of installed packages: weights are found there, and never written.
+    /// Folders of installed packages, which are searched for weights but never written.
     packages: Vec<PathBuf>,
 }
 
@@ -45,28 +45,28 @@ pub struct WeightsFolder {
 pub struct StoredWeights {
     /// The name that recipes use.
     pub name: String,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// The network.
     pub network: Architecture,
-    /// Parameters of its backbone, without a classifier.
+    /// The number of parameters of its backbone, without a classifier.
     pub parameters: usize,
-    /// Pixels of a side of its images; `None` if its configuration does not say.
+    /// The side of its images, in pixels; `None` if its configuration does not say.
     pub size: Option<u32>,
-    /// The licence; `None` if its configuration does not say.
+    /// The licence; `None` if its configuration does not name one.
     pub licence: Option<String>,
-    /// The blake3 of the file.
+    /// The BLAKE3 of the file, in hexadecimal.
     pub blake3: String,
 }
 
 impl WeightsFolder {
-    /// A folder, which need not exist yet.
+    /// Uses a folder, which need not exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), packages: Vec::new() }
     }
 
-    /// `$CALMIX_WEIGHTS`; without it `calmix/weights` in `$XDG_DATA_HOME`, or in `~/.local/share`. After it, the package
-    /// `calmix-weights` of the Python environment that this program is installed in.
+    /// Uses `$CALMIX_WEIGHTS`, or else `calmix/weights` in `$XDG_DATA_HOME` or `~/.local/share`, followed by the package
+    /// `calmix-weights` of the Python environment in which this program is installed.
     pub fn of_user() -> Self {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let data = || {
@@ -79,18 +79,18 @@ impl WeightsFolder {
         Self { folder, packages: packages.filter(|package| package.is_dir()).collect() }
     }
 
-    /// Adds folders that are searched after it.
+    /// Adds folders to search after this one.
     #[must_use]
     pub fn with_packages(self, packages: Vec<PathBuf>) -> Self {
         Self { packages, ..self }
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// Finds the safetensors file that a recipe names: by a path, or by a name in this folder.
+    /// Finds the safetensors file that a recipe names, by a path or by a name in this folder.
     pub fn find(&self, named: &str) -> Result<PathBuf, FileError> {
         if is_path(named) {
             return Ok(named.into());
@@ -108,8 +108,8 @@ impl WeightsFolder {
         Err(FileError::new(&self.folder, problem).hint(hint))
     }
 
-    /// Finds the ONNX encoder that a recipe names, if it names one: by the path of a file or of a folder that has one, or by a
-    /// name in this folder.
+    /// Finds the ONNX encoder that a recipe names, if any: by the path of a file, by the path of a folder that contains one,
+    /// or by a name in this folder.
     pub fn find_encoder(&self, named: &str) -> Option<PathBuf> {
         let path = Path::new(named);
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
@@ -121,23 +121,23 @@ impl WeightsFolder {
         if is_path(named) || check_name(named).is_err() {
             return None;
         }
-        // The first folder with weights of this name has them all.
+        // The first folder with weights of this name contains all of their files.
         let place = self.places(named).find(|place| place.is_dir())?;
         if safe_open::exists(&place.join(WEIGHTS)) { None } else { encoder_in(&place) }
     }
 
-    /// The names of the safetensors files in it, sorted.
+    /// Lists the names of its safetensors files, sorted.
     ///
     /// # Errors
-    /// If the folder cannot be read; one that does not exist is empty.
+    /// If the folder cannot be read; a folder that does not exist is empty.
     pub fn names(&self) -> Result<Vec<String>, FileError> {
         self.names_with(|place| place.join(WEIGHTS).is_file())
     }
 
-    /// The names of the ONNX encoders in it, sorted.
+    /// Lists the names of its ONNX encoders, sorted.
     ///
     /// # Errors
-    /// If the folder cannot be read; one that does not exist is empty.
+    /// If the folder cannot be read; a folder that does not exist is empty.
     pub fn encoder_names(&self) -> Result<Vec<String>, FileError> {
         self.names_with(|place| !place.join(WEIGHTS).is_file() && encoder_in(place).is_some())
     }
@@ -153,7 +153,7 @@ impl WeightsFolder {
             for entry in entries {
                 let name = entry.map_err(cannot)?.file_name();
                 let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
-                // A name of the user hides the same name of a package.
+                // A user's name hides the same name in a package.
                 let found = self.places(name).find(|place| place.is_dir());
                 if found.is_some_and(|place| place.starts_with(folder) && is_listed(&place)) {
                     names.push(name.to_owned());
@@ -168,12 +168,12 @@ impl WeightsFolder {
         std::iter::once(&self.folder).chain(&self.packages).map(PathBuf::as_path)
     }
 
-    /// Where weights of a name may be, the first place before others.
+    /// Iterates over the possible locations of a name, in order of precedence.
     fn places(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         self.folders().map(move |folder| folder.join(name))
     }
 
-    /// Describes the weights of a name.
+    /// Describes the weights with this name.
     pub fn stored(&self, name: &str) -> Result<StoredWeights, FileError> {
         let place = self.places(name).find(|place| place.is_dir()).unwrap_or_else(|| self.folder.join(name));
         let path = place.join(WEIGHTS);
@@ -193,13 +193,13 @@ impl WeightsFolder {
         })
     }
 
-    /// Adds a file with the `config.json` and the `LICENSE` beside it, under its own name or another. It appears completely
-    /// or not at all. Adding the same file again changes nothing.
+    /// Adds a file with the `config.json` and `LICENSE` beside it, under its own or another name. It appears completely or
+    /// not at all; adding the same file again changes nothing.
     pub fn add(&self, file: &Path, name: Option<&str>) -> Result<StoredWeights, FileError> {
         let read = WeightsFile::read(file)?;
         let network = read.network()?.to_string();
         let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        // The name that hubs give to every file.
+        // Hubs give this name to every file.
         let default = if matches!(stem, "model" | "pytorch_model") { &network } else { stem };
         let name = name.unwrap_or(default);
         let refused = |problem: String| FileError::new(file, FileProblem::Content(problem));
@@ -230,8 +230,8 @@ impl WeightsFolder {
         Ok(added)
     }
 
-    /// Gives a finished folder beside the weights their name. The caller has checked the name and written the files to the
-    /// disk; the folder appears completely or not at all.
+    /// Moves a finished scratch folder to its final name. The caller has checked the name and synchronised the files; the
+    /// folder appears completely or not at all.
     pub fn install(&self, scratch: &Path, name: &str) -> io::Result<()> {
         File::open(scratch)?.sync_all()?;
         fs::rename(scratch, self.folder.join(name))?;
@@ -239,7 +239,7 @@ impl WeightsFolder {
     }
 }
 
-/// Checks a name that weights are to have.
+/// Checks a new name for weights.
 ///
 /// # Errors
 /// If it is empty, too long, or has a character that a folder or a recipe cannot have.
@@ -251,12 +251,12 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Finds the encoder in a folder that is laid out as on the Hub, if any.
+/// Finds the encoder in a folder laid out as on the Hub, if any.
 fn encoder_in(folder: &Path) -> Option<PathBuf> {
     ENCODERS.iter().map(|place| folder.join(place)).find(|file| folder.is_dir() && safe_open::exists(file))
 }
 
-/// Writes files into a new folder, and returns when they are on the disk.
+/// Writes files to a new folder, and returns when they are on disk.
 fn write_all<'a>(folder: &Path, files: impl Iterator<Item = (&'a str, &'a Vec<u8>)>) -> io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {
@@ -271,7 +271,7 @@ fn write_all<'a>(folder: &Path, files: impl Iterator<Item = (&'a str, &'a Vec<u8
 mod tests {
     use super::*;
 
-    /// A folder of weights and one of a package; only whether a file is there matters here.
+    /// Makes a user's folder of weights and one of a package; only the existence of files matters here.
     fn folders() -> (tempfile::TempDir, WeightsFolder) {
         let scene = tempfile::tempdir().unwrap();
         for file in [

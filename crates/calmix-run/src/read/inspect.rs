@@ -1,4 +1,4 @@
-//! The state of a run and its recipe. Takes no lock and writes nothing.
+//! Reads the state and recipe of a run, without taking a lock or writing anything.
 
 use std::path::Path;
 
@@ -14,19 +14,19 @@ use crate::summary::RunSummary;
 /// The state of a run.
 #[derive(Debug)]
 pub struct Inspected {
-    /// The recipe of the run.
+    /// Its recipe.
     pub recipe: Resolved,
     /// Its dataset, method and network.
     pub summary: RunSummary,
     /// The differences from the built-in recipe that it is based on; `None` if this version has no such recipe.
     pub changes: Option<Vec<Difference>>,
-    /// The environment that it was made with.
+    /// The environment in which it was made.
     pub environment: RunEnvironment,
-    /// The step of the newest usable checkpoint; `None` before the first.
+    /// The step of the newest usable checkpoint; `None` before the first one.
     pub step: Option<u64>,
-    /// Newer checkpoints that cannot be used.
+    /// Newer checkpoints that are unusable.
     pub skipped: Vec<SkippedCheckpoint>,
-    /// Its result, once it is finished.
+    /// Its result, if it is finished.
     pub result: Option<RunResult>,
 }
 
@@ -43,7 +43,7 @@ pub fn inspect(folder: &Path) -> Result<Inspected, RunError> {
     Ok(Inspected { recipe, summary, changes, environment, step, skipped, result })
 }
 
-/// Keys that are set when a run starts, and that no built-in recipe sets.
+/// Keys that are set when a run starts, and that built-in recipes leave open.
 const SET_AT_START: [&str; 6] = [
     "dataset.path",
     "dataset.prepared",
@@ -53,11 +53,11 @@ const SET_AT_START: [&str; 6] = [
     "train.micro_batches",
 ];
 
-/// Lists the keys in which a run's recipe differs from a built-in one. A key that the built-in one leaves open does not count.
+/// Lists the keys in which a run's recipe differs from a built-in one, except keys that the built-in one leaves open.
 fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     let base = Layers::new().recipe(name).resolve().ok()?;
     let default = Layers::new().resolve().ok()?;
-    // A description changes nothing, and the hash is that of the weights that network.weights names.
+    // The description changes nothing, and the hash belongs to the weights that network.weights names.
     let is_open = |path: &str| {
         ["description", "network.weights_hash"].contains(&path)
             || SET_AT_START.contains(&path) && base.value(path) == default.value(path)
@@ -65,8 +65,8 @@ fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     Some(differences(&base, recipe).into_iter().filter(|change| !is_open(&change.path)).collect())
 }
 
-/// Lists the keys that a recipe would change and that may not change in a run that has begun. A key that is set when a run
-/// starts is not a change.
+/// Lists the keys that a recipe would change although they are fixed in a run that has started. Keys that are set when a run
+/// starts do not count.
 pub fn changes_of_run(folder: &Path, requested: &Resolved) -> Result<Vec<Difference>, RunError> {
     let default = Layers::new().resolve()?;
     let is_open = |path: &str| SET_AT_START.contains(&path) && requested.value(path) == default.value(path);
@@ -79,9 +79,9 @@ pub fn recipe(folder: &Path) -> Result<Resolved, RunError> {
     Ok(stored_layers(folder)?.resolve()?)
 }
 
-/// Reads the recipe of a run to resume it, as a layer below the settings of the user. A run may come from an untrusted source, so its
-/// recipe does not decide where to write: `network.cache` is empty, which means the run's own folder, until the user names
-/// another.
+/// Reads the recipe of a run for resuming it, as a layer below the user's settings. A run may come from an untrusted source,
+/// so its recipe must not decide where to write: `network.cache` is empty, which means the run's own folder, until the user
+/// names another.
 pub fn recipe_layers(folder: &Path) -> Result<Layers, RunError> {
     Ok(stored_layers(folder)?.without("network.cache"))
 }

@@ -1,5 +1,5 @@
-//! An overview of the runs in a folder: what each is, its progress and its metrics. Checkpoints are not verified, so many
-//! runs take no longer than reading their small files.
+//! An overview of the runs in a folder, with state, progress and metrics. Checkpoints are not verified, so it only takes the
+//! time to read small files.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -24,18 +24,18 @@ pub struct RunOverview {
     pub folder: PathBuf,
     /// Its dataset, method and network; `None` if the run has not started or cannot be read.
     pub summary: Option<RunSummary>,
-    /// The step of its newest checkpoint, which is not verified.
+    /// The step of its newest checkpoint, without verifying it.
     pub step: Option<u64>,
-    /// The metrics of its result, or of its latest evaluation.
+    /// The metrics in its result, or in its latest evaluation.
     pub metrics: Option<OverviewMetrics>,
     /// Its state.
     pub state: RunState,
 }
 
-/// The metrics of a run in the overview, of the EMA model.
+/// The metrics of a run in the overview, for the EMA model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OverviewMetrics {
-    /// The split of the metrics: test if any.
+    /// The evaluated split: the test split if any.
     pub split: EvalSet,
     /// The number of samples.
     pub samples: u64,
@@ -48,20 +48,20 @@ pub struct OverviewMetrics {
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
-    /// It has a result.
+    /// The run has a result.
     Finished,
-    /// A process of this machine trains it.
+    /// A process on this machine is training it.
     Running,
-    /// It has no result, and no process of this machine trains it.
+    /// The run has no result, and no process on this machine is training it.
     Unfinished,
-    /// It stopped before it wrote its recipe.
+    /// The run stopped before it wrote its recipe.
     NotBegun,
-    /// Its files cannot be read.
+    /// The files of the run cannot be read, for this reason.
     Unreadable(String),
 }
 
 impl RunState {
-    /// The name of the state, in tables and JSON.
+    /// Returns the name of the state for tables and JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -73,7 +73,7 @@ impl RunState {
     }
 }
 
-/// Lists the runs in a folder, sorted by name; `cpu-folder-2` comes before `cpu-folder-10`.
+/// Lists the runs in a folder in natural order: `cpu-folder-2` comes before `cpu-folder-10`.
 pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let entries = fs::read_dir(folder).map_err(|error| FileError::new(folder, error))?;
     let mut runs: Vec<PathBuf> =
@@ -87,12 +87,12 @@ pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(runs)
 }
 
-/// Returns whether a folder is that of a run.
+/// Returns whether a folder contains a run.
 pub fn is_run(folder: &Path) -> bool {
     folder.is_dir() && safe_open::exists(&Paths::new(folder).marker())
 }
 
-/// Reads the overview of a run. If it cannot be read, that is its state.
+/// Reads the overview of a run. A failure becomes its state.
 pub fn overview(folder: &Path) -> RunOverview {
     let nothing = RunOverview {
         folder: folder.to_owned(),
@@ -131,23 +131,24 @@ fn read_overview(folder: &Path) -> Result<RunOverview, FileError> {
     Ok(RunOverview { folder: folder.to_owned(), summary: Some(summary), step, metrics, state })
 }
 
-/// Reads the metrics of the latest evaluation, on test if any.
+/// Reads the metrics of the latest evaluation, on the test split if any.
 fn latest(folder: &Path) -> Result<Option<OverviewMetrics>, FileError> {
     if !safe_open::exists(&Paths::new(folder).events()) {
         return Ok(None);
     }
     let evaluated = |split| split != EvalSet::Labelled;
-    let events =
-        read::latest_evaluations(folder, |seen| seen.model == EvalModel::Ema && evaluated(seen.split))?;
-    let seen = events.iter().filter_map(|event| match event {
-        Event::Evaluation(seen) => Some(seen),
+    let events = read::latest_evaluations(folder, |evaluation| {
+        evaluation.model == EvalModel::Ema && evaluated(evaluation.split)
+    })?;
+    let evaluations = events.iter().filter_map(|event| match event {
+        Event::Evaluation(evaluation) => Some(evaluation),
         _ => None,
     });
-    Ok(seen.max_by_key(|seen| seen.split.precedence()).map(|seen| OverviewMetrics {
-        split: seen.split,
-        samples: seen.samples,
-        error: seen.metrics.error,
-        ece_15: seen.metrics.ece_15,
+    Ok(evaluations.max_by_key(|evaluation| evaluation.split.precedence()).map(|evaluation| OverviewMetrics {
+        split: evaluation.split,
+        samples: evaluation.samples,
+        error: evaluation.metrics.error,
+        ece_15: evaluation.metrics.ece_15,
     }))
 }
 

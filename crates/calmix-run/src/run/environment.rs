@@ -1,24 +1,24 @@
-//! What a run was made with, besides its recipe.
+//! The environment in which a run was made.
 
 use std::env::consts::{ARCH, OS};
 
 use serde::{Deserialize, Serialize};
 
-/// Versions, device and data of a run, as `environment.json` has them.
+/// The versions, device and data of a run, as stored in `environment.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEnvironment {
     /// The version of calmix.
     pub calmix: String,
-    /// The commit that it was compiled from, as in [`Build`].
+    /// The commit that the program was compiled from, as in [`Build`].
     #[serde(default = "unknown")]
     pub commit: String,
-    /// The optional features that were compiled in.
+    /// The optional features compiled in.
     #[serde(default)]
     pub features: Vec<String>,
     /// The version of the library that computes.
     pub engine: String,
-    /// The device.
+    /// The device that the run uses.
     pub device: String,
     /// The operating system and the processor's architecture.
     pub system: String,
@@ -29,12 +29,12 @@ pub struct RunEnvironment {
     pub split: String,
 }
 
-/// The source of a program. Only the program knows it: a library is compiled without asking git.
+/// The build of a program. Only the program knows it: a library is compiled without asking git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
-    /// The hash of its commit, with `-dirty` after it if files were changed since; `unknown` if it is not known.
+    /// The hash of its commit, followed by `-dirty` if files were modified; `unknown` if it could not be determined.
     pub commit: String,
-    /// The optional features that are compiled in.
+    /// The optional features compiled in.
     pub features: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
-//! The file of events: lines are added, and a resumed run continues it byte for byte.
+//! The file of events: append-only, and continued byte for byte by a resumed run.
 //!
-//! A checkpoint contains a [`Mark`]: how long the file was and the hash of what was in it. Resuming cuts the file
-//! there, which removes the lines of steps that will be run again and a line torn by a kill, so that the file of
-//! a run that was interrupted is the file of one that was not. If the bytes before the mark are not the ones the
-//! checkpoint recorded, another program changed the file, and the run refuses to cut it.
+//! A checkpoint contains a [`Mark`]: the length of the file and the hash of its content. Resuming truncates the file there,
+//! which removes the lines of steps that will be repeated and an incomplete line left by a kill, so an interrupted run ends
+//! with the same file as an uninterrupted one. If the bytes before the mark differ from those that the checkpoint recorded,
+//! another program changed the file, and the run refuses to truncate it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,24 +18,24 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_io::lock::Lock;
 use calmix_io::safe_open::open_to_write;
 
-/// A place in the file of events, and what is before it.
+/// A position in the file of events, with the hash of the bytes before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// Bytes before the place.
+    /// The position in bytes.
     pub length: u64,
-    /// The blake3 of those bytes, in hexadecimal digits.
+    /// The BLAKE3 of the bytes before it, in hexadecimal.
     pub blake3: String,
 }
 
 impl Mark {
-    /// The beginning of the file: where a run without a checkpoint resumes.
+    /// Returns the start of the file, where a run without a checkpoint resumes.
     pub fn start() -> Self {
         Self { length: 0, blake3: blake3::Hasher::new().finalize().to_hex().to_string() }
     }
 }
 
-/// The file of events of a run that this process may write to.
+/// The file of events of a run that this process may write.
 #[derive(Debug)]
 pub struct Journal {
     path: ConfinedPath,
@@ -43,9 +43,9 @@ pub struct Journal {
     length: u64,
     content: blake3::Hasher,
     torn: bool,
-    /// Lines that may not be on the disk yet: if it fails to synchronise, they are written again.
+    /// Lines that may not be on disk yet; they are written again if synchronising fails.
     unsynced: Vec<u8>,
-    /// Whether the disk may have lost them.
+    /// Whether the disk may have lost these lines.
     lost: bool,
     disk: Arc<dyn Disk>,
     _lock: Arc<Lock>,
@@ -58,10 +58,10 @@ impl Journal {
         disk: Arc<dyn Disk>,
         lock: Arc<Lock>,
     ) -> Result<Self, FileError> {
-        // Not in append mode, in which some systems refuse to cut a file.
+        // Not opened in append mode, in which some systems refuse to truncate.
         let file = open_to_write(&path)?;
         let content = read(&path, &file, mark)?;
-        // A checkpoint relies on the file, so its name must be as durable as its bytes.
+        // A checkpoint relies on the file, so its name must be as durable as its content.
         disk.sync_folder(&path.folder()).map_err(|error| FileError::new(path.folder(), error))?;
         let unsynced = Vec::new();
         let length = mark.length;
@@ -71,10 +71,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Adds a line, which comes without its end.
+    /// Appends a line, given without its line break.
     ///
     /// # Errors
-    /// If it has an end of line in it, or cannot be written. In the second case nothing of it stays.
+    /// If it contains a line break, or cannot be written. In the latter case, no part of it remains.
     pub fn append(&mut self, line: &str) -> Result<(), FileError> {
         if line.contains('\n') {
             let problem = FileProblem::Content("a line contains a line break".into());
@@ -93,7 +93,7 @@ impl Journal {
         self.repair()?;
         self.torn = true;
         self.disk.write(&mut self.file, bytes).map_err(|error| {
-            // If this fails too, the next line tries it again before it writes.
+            // If this also fails, the next line tries it again before it is written.
             let _ = self.repair();
             FileError::new(&self.path, error).hint("is the disk full?")
         })?;
@@ -101,7 +101,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns where the file ends, for a checkpoint, once everything before it is on the disk.
+    /// Returns the end of the file for a checkpoint, once everything before it is on disk.
     pub fn mark(&mut self) -> Result<Mark, FileError> {
         let disk = Arc::clone(&self.disk);
         retry_transient(&*disk, || self.sync())?;
@@ -109,7 +109,7 @@ impl Journal {
         Ok(Mark { length: self.length, blake3: self.content.finalize().to_hex().to_string() })
     }
 
-    /// Synchronises all lines. If that failed before, the disk may have dropped them, and they are written once more.
+    /// Synchronises all lines. If that failed before, the disk may have dropped them, so they are written again.
     fn sync(&mut self) -> Result<(), FileError> {
         self.repair()?;
         if self.lost {
@@ -127,7 +127,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes whatever is behind the last complete line.
+    /// Truncates the file after the last complete line.
     fn repair(&mut self) -> Result<(), FileError> {
         if self.torn {
             let cut = self.disk.truncate(&self.file, self.length);
@@ -139,7 +139,7 @@ impl Journal {
     }
 }
 
-/// Hashes the bytes before `mark`, which must be those that it recorded.
+/// Hashes the bytes before `mark`, and checks that they are the recorded ones.
 fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, FileError> {
     let cannot = |error: io::Error| FileError::new(path, error);
     let changed = |problem: String, place: u64| {

@@ -11,38 +11,38 @@ use calmix_io::error::{FileError, FileProblem};
 pub enum RunFile<'a> {
     /// The recipe with every default written out.
     Recipe,
-    /// The environment: versions, device, dataset.
+    /// The environment: versions, device and data.
     Environment,
     /// The summary of the run.
     Summary,
-    /// Which samples kept their labels.
+    /// The split: which samples keep their labels.
     Split,
     /// The weights of the resulting model.
     Model,
-    /// The description of the weights: their hash, network, classes, images.
+    /// The description of the weights: hash, network, classes, image format.
     ModelInfo,
-    /// [`ModelInfo`](Self::ModelInfo) as it was before its calibration was last fitted again.
+    /// The version of [`ModelInfo`](Self::ModelInfo) before its calibration was last refitted.
     PreviousModelInfo,
-    /// The result: which model, its temperature, its metrics.
+    /// The result: the selected model, its temperature and its metrics.
     Result,
-    /// The frozen backbone under the head that is the model, if any.
+    /// The frozen backbone under the head, if the model is a head.
     Backbone,
-    /// The same if the backbone is an ONNX encoder.
+    /// The frozen backbone, if it is an ONNX encoder.
     Encoder,
     /// The projection between the backbone and the head, if any.
     Projection,
-    /// The head with its projection and its temperature as one linear layer, for other programs.
+    /// The head with its projection and temperature as one linear layer, for other programs.
     FoldedHead,
-    /// The margins of the samples at the end.
+    /// The sample margins at the end.
     Margins,
     /// Thumbnails of the example predictions.
     Thumbnails,
-    /// The predictions of an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
+    /// The predictions of an evaluation, named with lower-case letters, digits, `.`, `-` and `_`.
     Predictions(&'a str),
 }
 
 impl RunFile<'_> {
-    /// Every file in the folder itself.
+    /// Every file at the top level of the folder.
     pub const ALL: [Self; 14] = [
         Self::Recipe,
         Self::Environment,
@@ -60,7 +60,7 @@ impl RunFile<'_> {
         Self::Thumbnails,
     ];
 
-    /// Its name in its folder.
+    /// Returns its file name.
     fn name(&self) -> &str {
         match self {
             Self::Recipe => "recipe.toml",
@@ -82,7 +82,7 @@ impl RunFile<'_> {
     }
 }
 
-/// The paths of the files of a run. Reading needs no lock.
+/// The paths of a run's files. Reading needs no lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     folder: PathBuf,
@@ -99,17 +99,17 @@ impl Paths {
     const FEATURES: &str = "features";
     const PREPARED: &str = "prepared";
 
-    /// The paths of the run in `folder`, which need not exist.
+    /// Returns the paths of the run in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The run's folder, which nothing below it leaves.
+    /// Returns the run's folder as the root of confined paths.
     pub fn root(&self) -> ConfinedPath {
         ConfinedPath::root(&self.folder)
     }
@@ -127,37 +127,37 @@ impl Paths {
         }
     }
 
-    /// The file of events.
+    /// Returns the path of the file of events.
     pub fn events(&self) -> ConfinedPath {
         self.root().join(Self::EVENTS)
     }
 
-    /// The file of the pace: the only one that depends on the clock.
+    /// Returns the path of the file of the pace, which depends on the clock.
     pub fn timing(&self) -> ConfinedPath {
         self.root().join(Self::TIMING)
     }
 
-    /// The folder of TensorBoard's files.
+    /// Returns the folder of TensorBoard files.
     pub fn tensorboard(&self) -> ConfinedPath {
         self.root().join(Self::TENSORBOARD)
     }
 
-    /// The prepared dataset, if the run prepared it itself.
+    /// Returns the folder of the prepared dataset, if the run prepared it itself.
     pub fn prepared(&self) -> ConfinedPath {
         self.root().join(Self::PREPARED)
     }
 
-    /// The cache of features, if the run has its own.
+    /// Returns the folder of cached features, if the run has its own cache.
     pub fn features(&self) -> ConfinedPath {
         self.root().join(Self::FEATURES)
     }
 
-    /// The folder of predictions.
+    /// Returns the folder of predictions.
     pub fn predictions(&self) -> ConfinedPath {
         self.root().join(Self::PREDICTIONS)
     }
 
-    /// The folder of checkpoints.
+    /// Returns the folder of checkpoints.
     pub fn checkpoints(&self) -> ConfinedPath {
         self.root().join(Self::CHECKPOINTS)
     }
@@ -170,14 +170,14 @@ impl Paths {
         self.root().join(Self::MARKER)
     }
 
-    /// Returns whether a file of this name is written atomically into the folder itself.
+    /// Returns whether a file with this name is written atomically at the top level of the folder.
     pub(super) fn is_run_file(name: &str) -> bool {
         name == Self::MARKER || RunFile::ALL.iter().any(|file| file.name() == name)
     }
 }
 
-/// Returns whether `name` is a plain file name, the same on every system: lower-case letters, digits, `.`, `-` and
-/// `_`, not more than 64 of them, no dot in front, which scratch names have.
+/// Returns whether `name` is a plain file name, valid on every system: at most 64 lower-case letters, digits, `.`, `-` and
+/// `_`, without a leading dot, which scratch names have.
 pub(crate) fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
     let plain = name.bytes().all(plain) && !name.starts_with('.');

@@ -1,11 +1,11 @@
-//! The progress of a run, on a terminal or in the log of a job.
+//! Shows the progress of a run on a terminal or in a log.
 //!
-//! On a terminal one line is redrawn: a bar, the rate, the time left and the most important metrics; a narrow terminal
-//! shows fewer of them. In a log there is one plain line per interval. An interval is the time between two calls of
-//! [`Sink::pace`]. Other work of a run, such as its last evaluation, has lines of the same form with a name and a count.
+//! A terminal has one line that is redrawn: a bar, the rate, the time left and the most important metrics; a narrow terminal
+//! shows fewer of them. A log gets one plain line per interval. An interval is the time between two calls of [`Sink::pace`].
+//! Other work of a run, such as its last evaluation, has similar lines with a name and a count.
 //!
-//! Written here and not taken from a crate of progress bars: those own the terminal, the clock and a thread, while
-//! this needs one line, a writer from outside and the same output in every test.
+//! Written by hand because progress bar crates own the terminal, the clock and a thread, while this needs one line, an
+//! external writer and the same output in every test.
 
 mod line;
 pub mod phrase;
@@ -31,21 +31,21 @@ const SINK_NAME: &str = "the terminal";
 const REDRAW: &str = "\r\x1b[K";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
-/// Seconds between two lines about the same work, on a terminal and in a log.
+/// The minimum number of seconds between two lines about the same work, on a terminal and in a log.
 const WORK_INTERVAL_TERMINAL: f64 = 0.5;
 const WORK_INTERVAL_LOG: f64 = 10.0;
 
-/// The form of the lines.
+/// The style of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyle {
-    /// For a terminal: one line, redrawn at every interval.
+    /// Output for a terminal: one line, redrawn at every interval.
     Terminal {
-        /// The width of the terminal, which the redrawn line does not exceed.
+        /// The width of the terminal, which limits the redrawn line.
         columns: usize,
         /// Whether warnings may be coloured.
         colour: bool,
     },
-    /// For a file or a pipe: a new line at every interval, no control characters.
+    /// Output for a file or a pipe: a new line at every interval, without control characters.
     Plain,
 }
 
@@ -56,15 +56,15 @@ pub struct Progress<W> {
     style: ProgressStyle,
     last_step: u64,
     step: Option<Step>,
-    /// The latest metrics of the EMA model, on validation if any.
+    /// The latest metrics of the EMA model, on the validation split if any.
     metrics: Option<(EvalSet, String)>,
-    /// Whether the terminal's current line holds the bar.
+    /// Whether the terminal's current line shows the bar.
     drawn: bool,
-    /// Whether the time left has been shown before the first interval.
+    /// Whether the time left was shown before the first interval.
     estimated: bool,
-    /// The word for one sample.
+    /// The noun for a sample.
     sample: &'static str,
-    /// The work that was shown last, and when, in seconds since its start.
+    /// The last shown work, and when it was shown, in seconds since its start.
     work: Option<(Work, f64)>,
 }
 
@@ -84,39 +84,39 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// Calls samples by another word than "image".
+    /// Sets the noun for a sample; the default is "image".
     #[must_use]
     pub fn with_sample_word(self, sample: &'static str) -> Self {
         Self { sample, ..self }
     }
 
-    /// Writes a line that is not redrawn, in one piece: the writer may be shared.
+    /// Writes a permanent line in a single write, because the writer may be shared.
     fn line(&mut self, line: &str) -> io::Result<()> {
         let clear = if std::mem::take(&mut self.drawn) { REDRAW } else { "" };
         self.to.write_all(format!("{clear}{line}\n").as_bytes())
     }
 
-    fn remember(&mut self, seen: &Evaluation) {
+    fn remember(&mut self, evaluation: &Evaluation) {
         let better = self
             .metrics
             .as_ref()
-            .is_none_or(|(split, _)| *split == seen.split || seen.split == EvalSet::Validation);
-        if seen.model == EvalModel::Ema && seen.split != EvalSet::Labelled && better {
-            let on = if seen.split == EvalSet::Validation { "val" } else { seen.split.word() };
+            .is_none_or(|(split, _)| *split == evaluation.split || evaluation.split == EvalSet::Validation);
+        if evaluation.model == EvalModel::Ema && evaluation.split != EvalSet::Labelled && better {
+            let on = if evaluation.split == EvalSet::Validation { "val" } else { evaluation.split.word() };
             let metrics = format!(
                 "{on} error {}  {}",
-                percent(seen.metrics.error),
-                if seen.samples >= MIN_SAMPLES_FOR_ECE {
-                    format!("ECE {}", percent(seen.metrics.ece_15))
+                percent(evaluation.metrics.error),
+                if evaluation.samples >= MIN_SAMPLES_FOR_ECE {
+                    format!("ECE {}", percent(evaluation.metrics.ece_15))
                 } else {
-                    format!("gap {:>+6.1}", 100.0 * seen.metrics.confidence_gap)
+                    format!("gap {:>+6.1}", 100.0 * evaluation.metrics.confidence_gap)
                 }
             );
-            self.metrics = Some((seen.split, metrics));
+            self.metrics = Some((evaluation.split, metrics));
         }
     }
 
-    /// The parts of a line, each as wide in one line as in the next.
+    /// Returns the segments of a status line, with the same widths in every line.
     fn status(&self, pace: &Pace) -> Vec<Segment> {
         let total = grouped(self.last_step);
         let step = format!("step {:>width$}/{total}", grouped(pace.step), width = total.len());
@@ -134,19 +134,19 @@ impl<W: Write> Progress<W> {
         parts.push((Priority::Waiting, format!("wait {:>3.0}%", 100.0 * pace.waiting)));
         let others = pace.processes.map(|processes| format!("others {:>3.0}%", 100.0 * processes.waiting));
         parts.extend(others.map(|others| (Priority::Waiting, others)));
-        // Evaluations follow the last step: they have lines of their own.
+        // Evaluations follow the last step and have their own lines.
         let left = pace.left_seconds.filter(|_| pace.step < self.last_step);
         let left = left.map(|seconds| format!("left {}", rough_time(seconds)));
         parts.extend(left.map(|left| (Priority::Always, left)));
         parts
     }
 
-    /// Shows a line with a bar of which `done` of `all` is filled: on a terminal in the place of the one before.
+    /// Shows a line with a bar filled to `done` of `all`, replacing the previous line on a terminal.
     fn show(&mut self, parts: Vec<Segment>, done: u64, all: u64) -> io::Result<()> {
         let ProgressStyle::Terminal { columns, .. } = self.style else {
             return self.line(&joined(&parts));
         };
-        // A full row would move the cursor to the next one, and the line could not be drawn over.
+        // A full row would move the cursor to the next one, and the line could not be redrawn.
         let room = columns.saturating_sub(1);
         let line = fitted(parts, (done, all), room);
         self.drawn = true;
@@ -154,7 +154,7 @@ impl<W: Write> Progress<W> {
         self.to.flush()
     }
 
-    /// Returns whether a line about this work is due: on a terminal as soon as it begins, in a log only if it takes long.
+    /// Returns whether a line about this work is due: immediately on a terminal, only for long work in a log.
     fn is_work_due(&self, progress: &WorkProgress) -> bool {
         let shown =
             self.work.filter(|(work, seconds)| *work == progress.work && *seconds <= progress.seconds);
@@ -177,12 +177,12 @@ impl<W: Write> Progress<W> {
         let Note { step, text, hint } = note;
         let text = shown_lines(text);
         let hint = shown_lines(hint);
-        // A note of step 0 is about the run as a whole, also of a run that is resumed later.
+        // A note of step 0 is about the run as a whole, even if the run is resumed later.
         let at = if *step == 0 { String::new() } else { format!(" at step {}", grouped(*step)) };
         self.line(&format!("{start}warning{at}: {text}{end}; {hint}"))
     }
 
-    /// Writes metrics that have intervals, as a line that is not redrawn: these are final results.
+    /// Writes metrics with intervals as a permanent line, because they are final results.
     fn result(&mut self, of: &Evaluation) -> io::Result<()> {
         let Some(intervals) = &of.intervals else { return Ok(()) };
         let gap = |metrics: &Metrics| format!("confidence gap {}", signed_gap(metrics, of.samples));
@@ -248,13 +248,13 @@ impl<W: Write> Sink for Progress<W> {
     }
 
     fn pace(&mut self, pace: &Pace) -> Result<(), RunError> {
-        // Also for a log, whose first estimate is early.
+        // The same for a log, whose first estimate comes early.
         self.estimated = true;
         let written = self.show(self.status(pace), pace.step, self.last_step);
         at(SINK_NAME, written)
     }
 
-    /// Redraws the line of a terminal; writes only one such line to a file, before the first interval.
+    /// Redraws the line on a terminal; a log gets only one such line, before the first interval.
     fn current_pace(&mut self, pace: &Pace) -> Result<(), RunError> {
         let again = std::mem::replace(&mut self.estimated, true);
         if again && self.style == ProgressStyle::Plain { Ok(()) } else { self.pace(pace) }

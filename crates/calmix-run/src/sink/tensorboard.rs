@@ -1,11 +1,10 @@
-//! Event files that TensorBoard reads.
+//! Writes event files for TensorBoard.
 //!
-//! The format is a stream of framed protocol-buffer messages, of which a scalar needs five fields: they are
-//! written by hand here. The crates for the format were last released in 2022 to 2024, and prost would bring five more.
+//! The format is a stream of framed protocol buffer messages, of which scalars need five fields; they are written by hand.
+//! The crates for the format were last released in 2022 to 2024, and prost would add five more.
 //!
-//! Every number of an event becomes a scalar, named by its path in the event's JSON, so that no field can be
-//! forgotten; only lists (reliability bins, accuracy by class) stay in the JSON, since a curve for each of a thousand
-//! classes would bury the others:
+//! Every number of an event becomes a scalar named by its path in the event's JSON, so that no field can be forgotten. Only
+//! lists (reliability bins, accuracy by class) are left out, since curves for a thousand classes would bury the others:
 //!
 //! | event | tags |
 //! |---|---|
@@ -14,8 +13,8 @@
 //! | finished | `selected/last/metrics/error`, `pseudo/error`, … |
 //! | pace | `pace/images_per_second`, … |
 //!
-//! A number that is not finite has no place in JSON, and none here. The settings of the run are the hyperparameters of
-//! TensorBoard's page HPARAMS, which shows runs side by side.
+//! Non-finite numbers are omitted, as in JSON. The settings of the run become hyperparameters on TensorBoard's HPARAMS page,
+//! which shows runs side by side.
 
 mod record;
 
@@ -33,10 +32,10 @@ use record::{EventRecord, HPARAMS_END, HPARAMS_START, hparams_end, hparams_start
 
 const SINK_NAME: &str = "the TensorBoard file";
 
-/// Writes one event file.
+/// A sink that writes one event file.
 ///
-/// The name of the file must contain `tfevents`; TensorBoard reads the files of a folder in the order of their
-/// names, so a later file needs a later name: `events.out.tfevents.<seconds since 1970, ten digits>.<anything>`.
+/// The name of the file must contain `tfevents`. TensorBoard reads the files of a folder in name order, so a later file
+/// needs a later name: `events.out.tfevents.<seconds since 1970, ten digits>.<anything>`.
 #[derive(Debug)]
 pub struct TensorBoard<W, C> {
     file: W,
@@ -44,10 +43,10 @@ pub struct TensorBoard<W, C> {
 }
 
 impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
-    /// Begins a file. `clock` returns the time since 1970, which TensorBoard can show on its axis.
+    /// Starts a file. `clock` returns the time since 1970, which TensorBoard can show on its axis.
     ///
-    /// A process that resumes after `resumed_after` updates begins a new file; TensorBoard then drops what
-    /// earlier files contain about later steps.
+    /// A process that resumes after `resumed_after` updates starts a new file; TensorBoard then drops later steps from
+    /// earlier files.
     pub fn new(file: W, clock: C, resumed_after: Option<u64>) -> Result<Self, RunError> {
         let mut sink = Self { file, clock };
         sink.write(0, EventRecord::version)?;
@@ -57,13 +56,13 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
         Ok(sink)
     }
 
-    /// Writes the settings of the run, for the page HPARAMS.
+    /// Writes the settings of the run for the HPARAMS page.
     pub fn hyperparameters(&mut self, settings: &[(String, Hyperparameter)]) -> Result<(), RunError> {
         let started = (self.clock)();
         self.write(0, |message| message.plugin(HPARAMS_START, &hparams_start(settings, started)))
     }
 
-    /// Writes the finite numbers as scalars; nothing if there are none.
+    /// Writes the finite numbers as scalars; writes nothing if there are none.
     fn scalars(
         &mut self,
         step: u64,
@@ -103,8 +102,8 @@ impl<W: Write, C: FnMut() -> Duration> Sink for TensorBoard<W, C> {
     }
 }
 
-/// Every number of an event except its step, named by its path in the event's JSON. What is
-/// not finite is NaN. Lists are left out.
+/// Lists every number of an event except its step, named by its path in the event's JSON. Non-finite numbers become NaN;
+/// lists are left out.
 pub fn numbers(event: &Event) -> Result<Vec<(String, f64)>, serde_json::Error> {
     let prefix = match event {
         Event::Step(_) => "train".to_owned(),
@@ -128,7 +127,7 @@ fn collect(name: String, value: &Value, into: &mut Vec<(String, f64)>) {
     let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}/{part}") };
     match value {
         Value::Number(number) => into.extend(number.as_f64().map(|number| (name, number))),
-        // What was not measured is absent: this was, and is not finite.
+        // Values that were not measured are absent, so this one was measured and is not finite.
         Value::Null => into.push((name, f64::NAN)),
         Value::Object(fields) => fields.iter().for_each(|(part, value)| collect(below(part), value, into)),
         Value::Array(_) | Value::Bool(_) | Value::String(_) => {}

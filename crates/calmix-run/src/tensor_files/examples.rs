@@ -1,7 +1,7 @@
-//! Example predictions with their images: `thumbnails.safetensors`.
+//! Example predictions with their images, in `thumbnails.safetensors`.
 //!
-//! The most confident mistakes show wrong labels and classes that look alike; the least confident hits show what the model
-//! finds hard. They are chosen by the network's own confidence, so that a calibrator fitted later does not change them.
+//! The most confident mistakes reveal wrong labels and similar classes; the least confident hits reveal what the model finds
+//! hard. They are selected by the uncalibrated confidence, so that a calibrator fitted later does not change them.
 
 use calmix_metrics::error::MetricsError;
 use calmix_metrics::measure::TopLabel;
@@ -15,10 +15,10 @@ use crate::tensor_files::tensors::{self, Tensors, tensor};
 /// The number of examples of each kind.
 pub const EXAMPLES: usize = 12;
 
-/// Pixels of a side of a small and of a large image.
+/// The sides of the small and the large thumbnails, in pixels.
 pub const SIDES: [usize; 2] = [48, 96];
 
-/// The rows of the example predictions.
+/// The row indices of the example predictions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExampleRows {
     /// The most confident mistakes, by descending confidence.
@@ -28,7 +28,7 @@ pub struct ExampleRows {
 }
 
 impl ExampleRows {
-    /// Selects the examples among these predictions; ties are broken by the id of the sample.
+    /// Selects the examples among these predictions, breaking ties by sample id.
     ///
     /// # Errors
     /// If labels and logits differ in number, or a logit is not finite.
@@ -48,20 +48,20 @@ impl ExampleRows {
         Ok(Self { mistakes: chosen(false), hits: chosen(true) })
     }
 
-    /// All rows, of both kinds.
+    /// Iterates over the rows of both kinds.
     pub fn all(&self) -> impl Iterator<Item = usize> {
         self.mistakes.iter().chain(&self.hits).copied()
     }
 }
 
-/// Images of samples, small and large: RGB, row by row.
+/// Small and large thumbnails of samples: RGB, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thumbnails {
     /// The ids of the samples.
     pub ids: Vec<u64>,
-    /// The names of their files.
+    /// The names of the samples' files.
     pub names: Vec<String>,
-    /// The images, one after the other, of the first and of the second of [`SIDES`].
+    /// The concatenated thumbnails, one entry per size in [`SIDES`].
     pub pixels: [Vec<u8>; 2],
 }
 
@@ -74,10 +74,10 @@ struct Named {
 const KEY: &str = "calmix";
 
 impl Thumbnails {
-    /// Bytes of the longest file that is read: names of 4 kB each.
+    /// The maximum size of a file to read, in bytes, with names of 4 kB each.
     pub const MAX_BYTES: u64 = (2 * EXAMPLES * (3 * (48 * 48 + 96 * 96) + 4096 + 64)) as u64;
 
-    /// The bytes of the file.
+    /// Encodes the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RunError> {
         let (n, [small, large]) = (self.ids.len(), SIDES);
         let tensors = vec![
@@ -90,7 +90,7 @@ impl Thumbnails {
         tensors::write(tensors, Some((KEY, named))).map_err(|error| no_thumbnails(&error))
     }
 
-    /// Reads the bytes of a file.
+    /// Decodes the file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RunError> {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| no_thumbnails(&error.into()))?;
         let named = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -114,7 +114,7 @@ impl Thumbnails {
         Ok(Self { ids: tensors.numbers("ids", &[n])?, names, pixels })
     }
 
-    /// The images of a sample, the small and the large one, with the name of its file.
+    /// Returns the file name of a sample, and its small and large thumbnails.
     pub fn get(&self, id: u64) -> Option<(&str, [&[u8]; 2])> {
         let at = self.ids.iter().position(|&other| other == id)?;
         let image = |which: usize| {
@@ -151,7 +151,7 @@ mod tests {
             groups: Vec::new(),
         };
         let rows = ExampleRows::of(&predictions).unwrap();
-        // Rows 1 and 4 are equally sure: the lower id, 5, comes first.
+        // Rows 1 and 4 have the same confidence, so the lower id, 5, comes first.
         assert_eq!((rows.mistakes, rows.hits), (vec![4, 1, 2], vec![3, 0]));
     }
 

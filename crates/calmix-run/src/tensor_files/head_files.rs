@@ -1,4 +1,4 @@
-//! The files of a head: its weights, and the projection of features to the vectors that it reads.
+//! The files of a head: its weights, and the projection from features to its inputs.
 
 use calmix_head::model::scaled_weights;
 use calmix_head::network::{Head, HeadShape};
@@ -11,10 +11,11 @@ use crate::tensor_files::tensors::{self, Tensors, tensor};
 
 const MEAN: &str = "features.mean";
 const ROTATION: &str = "features.rotation";
-/// Bytes that the header of a file may have.
+/// The space for the header of a file, in bytes.
 const HEADER: u64 = 64 << 10;
 
-/// The weights of a head as safetensors: `classifier.weight` and `classifier.bias`, and those of `hidden` if it has that layer.
+/// Encodes the weights of a head as safetensors: `classifier.weight` and `classifier.bias`, and the same for `hidden` if it
+/// has a hidden layer.
 pub fn head_bytes(head: &Head) -> Result<Vec<u8>, FileError> {
     let mut tensors = Vec::new();
     for parameter in head.shape().parameters() {
@@ -24,10 +25,10 @@ pub fn head_bytes(head: &Head) -> Result<Vec<u8>, FileError> {
     tensors::write(tensors, None).map_err(|error| FileError::new("model.safetensors", in_words(&error)))
 }
 
-/// Reads what [`head_bytes`] wrote.
+/// Decodes a head from [`head_bytes`].
 pub fn read_head(file: &[u8], shape: HeadShape) -> Result<Head, FileProblem> {
     let tensors = Tensors::read(file).map_err(|error| in_words(&error))?;
-    // Before memory is taken: the shape may come from an untrusted source.
+    // Checked before memory is allocated, because the shape may come from an untrusted source.
     if shape.numbers() > file.len() / size_of::<f32>() {
         return Err(FileProblem::Format(format!(
             "too short for the {} weights of the head",
@@ -43,12 +44,12 @@ pub fn read_head(file: &[u8], shape: HeadShape) -> Result<Head, FileProblem> {
     Head::new(shape, numbers).map_err(|error| in_words(&error))
 }
 
-/// Bytes of the longest file of such a head, without the metadata of a model.
+/// Returns the maximum size of a head's file in bytes, without the metadata of a model.
 pub fn max_head_bytes(shape: HeadShape) -> u64 {
     HEADER + (shape.numbers() * size_of::<f32>()) as u64
 }
 
-/// A projection as safetensors: `features.mean`, and `features.rotation` if it keeps fewer dimensions than there are.
+/// Encodes a projection as safetensors: `features.mean`, and `features.rotation` if it reduces the dimensions.
 pub fn projection_bytes(projection: &Projection) -> Result<Vec<u8>, FileError> {
     let width = projection.width();
     let mut tensors = vec![tensor(MEAN, &[width], projection.mean())];
@@ -58,7 +59,7 @@ pub fn projection_bytes(projection: &Projection) -> Result<Vec<u8>, FileError> {
     tensors::write(tensors, None).map_err(|error| FileError::new("projection.safetensors", in_words(&error)))
 }
 
-/// Reads what [`projection_bytes`] wrote.
+/// Decodes a projection from [`projection_bytes`].
 pub fn read_projection(file: &[u8], width: usize, dimensions: usize) -> Result<Projection, FileProblem> {
     let tensors = Tensors::read(file).map_err(|error| in_words(&error))?;
     let mean = tensors.numbers(MEAN, &[width]).map_err(|error| in_words(&error))?;
@@ -71,16 +72,15 @@ pub fn read_projection(file: &[u8], width: usize, dimensions: usize) -> Result<P
     Projection::new(mean, rotation).map_err(|error| in_words(&error))
 }
 
-/// Bytes of the longest file of a projection of that many features.
+/// Returns the maximum size of a projection's file in bytes, for this number of features.
 pub fn max_projection_bytes(width: usize) -> u64 {
     HEADER + ((width + 1) * width * size_of::<f32>()) as u64
 }
 
-/// A linear head with everything below it and its temperature as one safetensors file, for programs without calmix: `mean`,
-/// `weight` and `bias`, with `logits = weight·(x − mean)/max(‖x − mean‖, 1e-12) + bias`. The metadata `calmix` are JSON:
-/// `classes` and `temperature`, which is `null` if none is in the numbers: other
-/// calibrators than a temperature cannot be. `None` if the head has a hidden layer, or if classes × features are far more
-/// numbers than the model has.
+/// Encodes a linear head with its projection and temperature as one safetensors file for programs without calmix: `mean`,
+/// `weight` and `bias`, with `logits = weight·(x − mean)/max(‖x − mean‖, 1e-12) + bias`. The metadata `calmix` are JSON with
+/// `classes` and `temperature`, which is `null` if no temperature is folded in; other calibrators cannot be. Returns `None`
+/// if the head has a hidden layer, or if classes × features is far more numbers than the model has.
 pub fn folded_head_bytes(
     projection: &Projection,
     head: &Head,
@@ -162,7 +162,7 @@ mod tests {
         }
         assert!(read_projection(b"", 4, 2).is_err());
     }
-    /// The formula of the folded file gives the logits of the head, divided by the temperature.
+    /// The formula of the folded file gives the logits of the head divided by the temperature.
     #[test]
     fn folded_head_has_the_same_logits() {
         let mut stream = Seed(11).stream(Domain::Init, 0, 9);
@@ -198,7 +198,7 @@ mod tests {
             let wrong = Head::initial(HeadShape { width: 7, ..shape }, Seed(1));
             assert!(folded_head_bytes(&projection, &wrong, fitted, &names).is_err());
         }
-        // Few directions of many features would be 84 GB.
+        // A few directions of many features would take 84 GB.
         let wide = Projection::new(vec![0.5; 1 << 20], vec![1e-3; 1 << 20]).unwrap();
         let classes = HeadShape { width: 1, hidden: None, classes: 10_000 };
         assert!(folded_head_bytes(&wide, &Head::initial(classes, Seed(1)), None, &[]).unwrap().is_none());

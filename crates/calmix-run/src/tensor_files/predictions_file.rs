@@ -1,5 +1,6 @@
-//! The file of predictions: safetensors with `logits` (f32, samples × classes), `labels` (u32), `ids` (u64) and, if
-//! the samples have groups, `groups` (u32), and under the key `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without calmix.
+//! The file of predictions: safetensors with `logits` (f32, samples × classes), `labels` (u32), `ids` (u64) and, if the
+//! samples have groups, `groups` (u32); the remaining fields are JSON under the metadata key `calmix`. NumPy, PyTorch and
+//! JAX can read it without calmix.
 
 use calmix_io::class_names;
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RunError;
 use crate::tensor_files::tensors::{self, Tensors, tensor};
 
-/// The metadata. One key, since the order of several would not be fixed.
+/// The metadata. They have one key, since the order of several would not be fixed.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct About {
@@ -22,16 +23,16 @@ struct About {
 
 const KEY: &str = "calmix";
 
-/// The name of the file among the predictions of a run.
+/// Returns the name of a file in the predictions folder of a run.
 pub fn file_name(step: u64, split: EvalSet, model: EvalModel) -> String {
     format!("step-{step:09}-{}-{}.safetensors", split.word(), model.word())
 }
 
-/// Returns the most bytes that a file with these numbers of samples and classes can have.
+/// Returns the maximum size of a file with these numbers of samples and classes, in bytes.
 pub fn max_bytes(samples: u64, classes: usize) -> u64 {
-    /// Bytes of the names of tensors and the like.
+    /// Space for the names of tensors and similar fields.
     const HEADER: u64 = 64 << 10;
-    /// Bytes of the name of a class: escaped twice, a byte takes at most seven.
+    /// Space for a class name: escaped twice, a byte takes at most seven.
     const CLASS: u64 = 16 * class_names::MAX_NAME_BYTES as u64;
     let classes = classes as u64;
     let row = classes.saturating_mul(4).saturating_add(16);
@@ -39,7 +40,7 @@ pub fn max_bytes(samples: u64, classes: usize) -> u64 {
     samples.saturating_mul(row).saturating_add(header)
 }
 
-/// The bytes of the file: the same for the same predictions.
+/// Encodes the file; the same predictions always give the same bytes.
 pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
     check(predictions)?;
     let n = predictions.labels.len();
@@ -62,7 +63,7 @@ pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, RunError> {
     tensors::write(tensors, Some((KEY, about))).map_err(|error| no_predictions(&error))
 }
 
-/// Reads the bytes of a file.
+/// Decodes the file.
 pub fn from_bytes(bytes: &[u8]) -> Result<Predictions, RunError> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| no_predictions(&error.into()))?;
     let about = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -108,7 +109,7 @@ fn check(predictions: &Predictions) -> Result<(), RunError> {
     }
 }
 
-/// The error about a file that is not safetensors, or has other tensors.
+/// Returns the error for a file that is not safetensors, or has other tensors.
 fn no_predictions(error: &RunError) -> RunError {
     RunError::Format(format!(
         "this is not a file of predictions: {error}; it may be cut short: evaluate the checkpoint again"
@@ -121,7 +122,7 @@ fn unreadable_metadata(error: &serde_json::Error) -> RunError {
     ))
 }
 
-/// The error about parts that do not match, such as more ids than labels.
+/// Returns the error for inconsistent parts, such as more ids than labels.
 fn inconsistent(what: &str) -> RunError {
     RunError::Format(format!("these predictions are inconsistent: {what}"))
 }

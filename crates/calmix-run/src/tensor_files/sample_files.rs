@@ -1,4 +1,4 @@
-//! The state of samples as files of a checkpoint: one for the labelled samples, one for each micro-batch of the others.
+//! The sample state as files of a checkpoint: one for the labelled samples, and one per micro-batch of unlabelled samples.
 
 use calmix_core::error::CoreError;
 use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
@@ -7,22 +7,22 @@ use calmix_core::samples::UnlabelledSamples;
 use crate::error::RunError;
 use crate::tensor_files::tensors::{self, Tensors, tensor};
 
-/// Bytes of names and shapes in a file of samples, and some to spare.
+/// The space for names and shapes in a file of samples, with some to spare.
 const HEADER: u64 = 4 << 10;
 
-/// Bytes of the longest file that [`read_labelled`] can accept for `fresh`.
+/// Returns the maximum size of a file that [`read_labelled`] accepts for `fresh`, in bytes.
 pub fn max_labelled_bytes(fresh: Option<&LabelledMargins>) -> u64 {
     HEADER + 20 * fresh.map_or(0, |store| store.parts().ids.len() as u64)
 }
 
-/// Bytes of the longest file that [`read_unlabelled`] can accept for `fresh`.
+/// Returns the maximum size of a file that [`read_unlabelled`] accepts for `fresh`, in bytes.
 pub fn max_micro_batch_bytes(fresh: &UnlabelledSamples) -> u64 {
     let numbers = |store: &MarginStore| store.parts().visits.len() + store.parts().values.len();
     let margins = fresh.margins.as_ref().map_or(0, numbers);
     HEADER + 4 * (margins + fresh.selected.as_ref().map_or(0, Vec::len)) as u64
 }
 
-/// Writes the file of the labelled samples.
+/// Encodes the state of the labelled samples.
 pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, RunError> {
     let mut named = Vec::new();
     if let Some(LabelledParts { ids, averages, visits }) = store.map(LabelledMargins::parts) {
@@ -36,7 +36,7 @@ pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, RunErr
     tensors::write(named, None)
 }
 
-/// Reads the state of the labelled samples from a checkpoint; `fresh` is their state before the first step.
+/// Decodes the state of the labelled samples from a checkpoint; `fresh` is their state before the first step.
 pub fn read_labelled(
     bytes: &[u8],
     fresh: Option<LabelledMargins>,
@@ -56,7 +56,7 @@ pub fn read_labelled(
     fresh.map(read).transpose()
 }
 
-/// Writes the file of a micro-batch's unlabelled samples.
+/// Encodes the state of a micro-batch's unlabelled samples.
 pub fn write_unlabelled(samples: &UnlabelledSamples) -> Result<Vec<u8>, RunError> {
     let mut named = Vec::new();
     if let Some(store) = &samples.margins {
@@ -70,7 +70,7 @@ pub fn write_unlabelled(samples: &UnlabelledSamples) -> Result<Vec<u8>, RunError
     tensors::write(named, None)
 }
 
-/// Reads the state of a micro-batch from a checkpoint; `fresh` is its state before the first step.
+/// Decodes the state of a micro-batch from a checkpoint; `fresh` is its state before the first step.
 pub fn read_unlabelled(bytes: &[u8], fresh: UnlabelledSamples) -> Result<UnlabelledSamples, RunError> {
     let file = Tensors::read(bytes)?;
     let UnlabelledSamples { margins, selected } = fresh;
@@ -132,7 +132,8 @@ mod tests {
         assert_eq!(read_labelled(&write_labelled(None).unwrap(), None).unwrap(), None);
     }
 
-    /// A limit that is too low refuses a checkpoint of the run; one that is too high lets a forged one take memory.
+    /// With a limit that is too low, a run would refuse its own checkpoint; with one that is too high, a forged one could
+    /// exhaust memory.
     #[test]
     fn size_limits_fit_the_files() {
         let assert_fits = |longest: u64, file: &[u8]| {

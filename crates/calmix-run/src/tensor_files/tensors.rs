@@ -1,9 +1,9 @@
-//! Plain numbers as tensors in a safetensors file, and back: one way for everything that this crate stores.
+//! Encodes and decodes plain numbers as tensors in a safetensors file, for everything that this crate stores.
 //!
-//! Weights are not here: the engine hands them over as whole files.
+//! Weights are not included: the engine encodes them itself.
 //!
-//! Files are written by hand around the header of the crate `safetensors`, whose own writer wants all tensors as bytes first:
-//! the state of a hundred million samples would be in memory twice. A test compares the bytes with that writer's.
+//! Files are written by hand around the header of the crate `safetensors`, whose own writer needs all tensors as bytes
+//! first: the state of a hundred million samples would be in memory twice. A test compares the bytes with that writer's.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use safetensors::{Dtype, SafeTensors};
 
 use crate::error::RunError;
 
-/// Numbers by name, which are encoded when the file is: its bytes are the only copy.
+/// A named tensor that is encoded directly into the file, so that the file's bytes are the only copy.
 pub(crate) struct NamedTensor<'a> {
     name: &'static str,
     dtype: Dtype,
     shape: Vec<usize>,
-    /// Bytes of all numbers.
+    /// The size of all numbers, in bytes.
     length: usize,
     append: Append<'a>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct NamedTensor<'a> {
 /// Appends all numbers of a tensor to a file.
 type Append<'a> = Box<dyn Fn(&mut Vec<u8>) + 'a>;
 
-/// A kind of number that a file can hold, little-endian.
+/// An element type of a file, little-endian.
 pub(crate) trait TensorElement: Copy {
     const DTYPE: Dtype;
     fn append(self, to: &mut Vec<u8>);
@@ -63,7 +63,8 @@ pub(crate) fn tensor<'a, T: TensorElement>(
     NamedTensor { name, dtype: T::DTYPE, shape, length, append: Box::new(append) }
 }
 
-/// The bytes of a file: the same for the same tensors. At most one note, since the order of several is not fixed.
+/// Encodes a file; the same tensors always give the same bytes. At most one metadata entry, since the order of several is
+/// not fixed.
 pub(crate) fn write(
     mut tensors: Vec<NamedTensor<'_>>,
     note: Option<(&str, String)>,
@@ -99,7 +100,7 @@ impl<'a> Tensors<'a> {
         Ok(Self(SafeTensors::deserialize(bytes)?))
     }
 
-    /// Returns whether there is a tensor of this name.
+    /// Returns whether a tensor with this name exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.tensor(name).is_ok()
     }
@@ -109,12 +110,12 @@ impl<'a> Tensors<'a> {
         Ok(self.0.tensor(name)?.shape().first().copied().unwrap_or(0))
     }
 
-    /// The numbers of a tensor that must have this shape.
+    /// Reads a tensor, which must have this shape.
     pub(crate) fn numbers<T: TensorElement>(&self, name: &str, shape: &[usize]) -> Result<Vec<T>, RunError> {
         Ok(T::each(self.bytes::<T>(name, shape)?).collect())
     }
 
-    /// Reads the numbers of a tensor that must have this shape over others, without memory of its own.
+    /// Reads a tensor with this shape into existing memory.
     pub(crate) fn numbers_into<T: TensorElement>(
         &self,
         name: &str,
@@ -145,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers of every size, out of order: the bytes that the crate `safetensors` writes.
+    /// Numbers of every size, out of order, give the same bytes as the crate `safetensors`.
     #[test]
     fn the_file_is_the_one_of_the_crate() {
         let ids = [7_u64, 8];

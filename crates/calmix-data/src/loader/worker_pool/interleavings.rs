@@ -1,5 +1,5 @@
-//! The pool under shuttle, which runs its threads in thousands of orders. No wait times out there, so a notification that is
-//! missing is a deadlock, which shuttle reports with the order that leads to it.
+//! The pool under shuttle, which runs its threads in thousands of orders. Waits do not time out there, so a missing
+//! notification is a deadlock, which shuttle reports with the order that leads to it.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -9,15 +9,15 @@ use super::{Job, WorkerPool};
 use crate::error::DataError;
 use crate::loader::{Tally, Workers};
 
-/// Orders of each kind that are tried for each number of workers and slots.
+/// The number of orders of each kind to try for each number of workers and slots.
 const ORDERS: usize = 2_000;
 const STEPS: u64 = 3;
-/// More than a worker claims at a time: a batch is made by several.
+/// More than a worker claims at a time, so that several make a batch.
 const ROWS: usize = 12;
 
-/// Rows that are numbers.
+/// A job whose rows are numbers.
 struct Numbers {
-    /// A row that cannot be made.
+    /// The row that fails.
     bad: Option<(u64, usize)>,
 }
 
@@ -84,7 +84,7 @@ fn in_many_orders(bad: Option<(u64, usize)>, consume: fn(WorkerPool<Numbers>)) {
                 consume(WorkerPool::start(Numbers { bad }, workers, Tally::default()).unwrap());
             };
             shuttle::check_random(run, ORDERS);
-            // Few changes of the thread, at the least likely places.
+            // Few thread switches, at the least likely places.
             shuttle::check_pct(run, ORDERS, 3);
         }
     }

@@ -1,4 +1,4 @@
-//! The state that workers and consumer share, without threads or locks.
+//! The state shared by workers and consumer, without threads or locks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,12 +9,12 @@ use crate::error::DataError;
 /// The slots in step order, and the number of workers.
 pub(super) struct PoolState<B> {
     slots: VecDeque<Slot<B>>,
-    /// Steps that have no slot yet.
+    /// Steps without a slot so far.
     steps: Range<u64>,
     prefetch: usize,
     pub(super) stopped: bool,
     pub(super) stalled: bool,
-    /// Workers that have not ended.
+    /// Workers that are still running.
     pub(super) working: usize,
 }
 
@@ -25,11 +25,11 @@ struct Slot<B> {
     rows: usize,
     claimed: usize,
     stored: usize,
-    /// The first row that failed, and why.
+    /// The first row that failed, with its error.
     failure: Option<(usize, DataError)>,
 }
 
-/// Rows that one worker makes.
+/// A range of rows for one worker.
 pub(super) struct Task<B> {
     pub(super) step: u64,
     pub(super) rows: Range<usize>,
@@ -41,7 +41,7 @@ impl<B> PoolState<B> {
         Self { slots: VecDeque::new(), steps, prefetch, stopped: false, stalled: false, working: 0 }
     }
 
-    /// The step that comes after those that have slots.
+    /// Returns the step after the last one with a slot.
     pub(super) fn next_step(&self) -> u64 {
         self.steps.start
     }
@@ -65,12 +65,12 @@ impl<B> PoolState<B> {
         Some(Task { step: slot.step, rows, batch: Arc::clone(&slot.batch) })
     }
 
-    /// Rows are finished. After a failure no later step is begun; the steps before it are completed.
+    /// Records the outcome of rows. After a failure no later step starts, but earlier steps are completed.
     pub(super) fn report(&mut self, step: u64, rows: &Range<usize>, outcome: Result<(), (usize, DataError)>) {
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.step == step) else { return };
         slot.stored += rows.len();
         if let Err((row, error)) = outcome {
-            // The first row's error, so that the reported error does not depend on the timing of the workers.
+            // The error of the first row, so that it does not depend on the timing of the workers.
             if slot.failure.as_ref().is_none_or(|first| row < first.0) {
                 slot.failure = Some((row, error));
             }
@@ -78,7 +78,7 @@ impl<B> PoolState<B> {
         }
     }
 
-    /// The step that the consumer waits for, if any.
+    /// Returns the step that the consumer waits for, if any.
     pub(super) fn awaited(&self) -> Option<u64> {
         self.slots.front().map(|slot| slot.step).or_else(|| self.steps.clone().next())
     }
@@ -100,23 +100,23 @@ mod tests {
 
     const STEPS: u64 = 2;
     const ROWS: usize = 3;
-    /// Rows of a task, so that a step has two tasks.
+    /// Rows per task, so that a step has two tasks.
     const MAX_TASK_ROWS: usize = 2;
 
-    /// What a worker is about to do. Each action happens under one lock, so that whole actions interleave.
+    /// The next action of a worker. Each action happens under one lock, so that whole actions interleave.
     enum Worker {
         Claim,
         Store(Task<Vec<u32>>),
         Report(u64, Range<usize>),
     }
 
-    /// The pool's threads in one thread: a worker or, as the last, the consumer acts whenever it is chosen.
+    /// All threads of the pool in one: each action is chosen among the workers and, as the last, the consumer.
     struct Model {
         state: PoolState<Vec<u32>>,
         workers: Vec<Worker>,
-        /// Places whose rows cannot be made.
+        /// The steps and rows that fail.
         failing: Vec<(u64, usize)>,
-        /// Whether rows were reported since the consumer looked.
+        /// Whether rows were reported since the consumer last checked.
         is_notified: bool,
         delivered: Vec<Result<Vec<u32>, DataError>>,
     }
@@ -132,7 +132,7 @@ mod tests {
             }
         }
 
-        /// Who would not wait.
+        /// Lists the threads that can act without waiting.
         fn ready(&self) -> Vec<usize> {
             let Self { state, workers, delivered, .. } = self;
             if delivered.last().is_some_and(Result::is_err) {
@@ -148,11 +148,11 @@ mod tests {
             ready
         }
 
-        fn act(&mut self, who: usize) {
+        fn act(&mut self, thread: usize) {
             let Self { state, workers, failing, is_notified, delivered } = self;
-            let Some(worker) = workers.get_mut(who) else {
+            let Some(worker) = workers.get_mut(thread) else {
                 let found = state.complete();
-                // It looks again after a batch, and waits if there is none.
+                // The consumer checks again after a batch, and waits if there is none.
                 *is_notified = found.is_some();
                 delivered.extend(found);
                 return;
@@ -184,9 +184,9 @@ mod tests {
         }
     }
 
-    /// Runs a model in every order of actions, and returns how many there are.
+    /// Runs a model in every order of actions, and returns the number of orders.
     fn every_order(model: impl Fn() -> Model, check: impl Fn(&Model)) -> u64 {
-        // The action that was chosen at each place, and how many there were.
+        // The chosen action at each point, and the number of possible actions.
         let mut chosen: Vec<(usize, usize)> = Vec::new();
         let mut orders = 0;
         loop {
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Which row failed first in time does not matter: the first row of the first step does.
+    /// The first row of the first step determines the error, not the row that failed first in time.
     #[test]
     fn failure_is_the_same_in_every_order() {
         for failing in [&[(0, 2)][..], &[(0, 1), (1, 0)], &[(1, 0), (1, 2)], &[(1, 2)]] {

@@ -1,4 +1,4 @@
-//! Threads and locks of the pool: those of the standard library, or of shuttle in the tests that run them in many orders.
+//! Threads and locks of the pool: the standard library's, or shuttle's in tests that explore thread orders.
 
 #[cfg(not(all(test, shuttle)))]
 pub(super) use std::{

@@ -1,4 +1,4 @@
-//! Storage that fails while a folder is scanned.
+//! Tests with storage that fails while a folder is scanned.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ fn grey_png(side: u32, grey: u8) -> Vec<u8> {
     png(Pixels::Grey, [side, side], |_| grey)
 }
 
-/// Scans three images and a file that is not one, reading them by `read_bytes`.
+/// Scans three images and one other file, reading them with `read_bytes`.
 fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataError> {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("photos");
@@ -52,7 +52,7 @@ fn shrunk_images_keep_order_under_memory_limit() {
     fs::create_dir(&root).unwrap();
     let names: Vec<String> = (0..20).map(|n| format!("{n}.png")).collect();
     for (name, grey) in names.iter().zip(0..) {
-        // Every third image is small enough to stay as it is.
+        // Every third image is small enough not to be shrunk.
         fs::write(root.join(name), grey_png(if grey % 3 == 0 { 2 } else { 9 }, grey)).unwrap();
     }
     let inspection = Inspection { shrink: 4, threads: 3, ..Inspection::default() };

@@ -1,4 +1,4 @@
-//! Folders that can be read in two ways: an error that lists the readings, or a warning with the one that is used.
+//! Folders with two possible readings: an error that lists the readings, or a warning with the chosen one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::data_warning::DataWarning;
 use crate::error::DataError;
 
 impl ClassFolders {
-    /// Whether the folders of the root are splits.
+    /// Returns whether the folders of the root are splits.
     pub(super) fn has_splits(&mut self, root: &Path, top: &Contents) -> Result<bool, DataError> {
         let ask = |what: String, readings: [String; 2]| {
             let problem = FormatProblem::Ambiguous { what, readings: readings.into() };
@@ -80,7 +80,7 @@ impl ClassFolders {
         Ok(false)
     }
 
-    /// Asks about a single class that contains only folders: the folder level above may be superfluous.
+    /// Refuses a single class that contains only folders: its folder level may be superfluous.
     pub(super) fn check_single_class(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let classes = self.classes();
         let [class] = classes.as_slice() else { return Ok(()) };
@@ -111,8 +111,8 @@ impl ClassFolders {
         Err(DataError::new(root, FormatProblem::Ambiguous { what, readings }))
     }
 
-    /// Asks about several classes that contain only folders, all with different names: they may be groups of classes. A group
-    /// may have one class, but if each contains a single folder, that is more likely where the images of the class are.
+    /// Refuses several classes that contain only folders with different names, because they may be groups of classes. A
+    /// group may have one class, but if each contains a single folder, that is more likely the folder of the class's images.
     pub(super) fn check_class_groups(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let mut groups = Vec::new();
         let mut names = BTreeSet::new();
@@ -139,14 +139,14 @@ impl ClassFolders {
     }
 }
 
-/// The folders in a folder that directly contains no images; `None` if it contains images, or no folders.
+/// Lists the folders in a folder without images of its own; `None` if it contains images, or no folders.
 fn inner_folders(root: &Path, folder: &str) -> Result<Option<Vec<String>>, DataError> {
     let inside = contents(root, folder)?;
     let is_image = |file: &String| has_image_extension(file);
     Ok(Some(inside.folders).filter(|folders| !folders.is_empty() && !inside.files.iter().any(is_image)))
 }
 
-/// Whether a name resembles a split without being a recognised one: `train_images`, `Testset`.
+/// Returns whether a name resembles that of a split without being recognised: `train_images`, `Testset`.
 fn looks_like_split(name: &str) -> bool {
     const WORDS: [&str; 5] = ["eval", "evaluation", "holdout", "dev", "unlabelled"];
     const ENDINGS: [&str; 6] = ["set", "sets", "data", "images", "imgs", "split"];
@@ -158,7 +158,7 @@ fn looks_like_split(name: &str) -> bool {
     name.split(|c: char| !c.is_alphanumeric()).any(is_split)
 }
 
-/// How many names a message lists.
+/// The maximum number of names in a message.
 const MAX_LISTED: usize = 6;
 
 fn listed(names: &[&String]) -> String {

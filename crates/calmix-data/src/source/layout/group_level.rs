@@ -1,12 +1,11 @@
-//! Which level of folders names the groups of images.
+//! The level of folders that names the groups of images.
 
 use std::path::Path;
 
 use super::class_folder::{ClassFolder, FolderLayout};
 use crate::error::DataError;
 
-/// A level of folders, counted from 1 below the root. The folders of splits are not counted; `unlabelled` is at the level of a
-/// class.
+/// A level of folders, counted from 1 below the root without split folders; `unlabelled` has the level of a class.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::source) struct GroupLevel {
     level: usize,
@@ -15,7 +14,7 @@ pub(in crate::source) struct GroupLevel {
 }
 
 impl GroupLevel {
-    /// The level `level`; `None` for 0.
+    /// Makes the level `level`; `None` for 0.
     ///
     /// # Errors
     /// If it is the level of the classes.
@@ -39,10 +38,10 @@ impl GroupLevel {
         Err(DataError::content(root, problem).hint(hint))
     }
 
-    /// The folder that names the group of a file in a class folder, by its path below the root; `None` if the file is not that
+    /// Returns the folder that names the group of a file, given by its path below the root; `None` if the file is not that
     /// deep.
     pub(in crate::source) fn group<'a>(self, file: &'a str, folder: &ClassFolder) -> Option<&'a str> {
-        // `unlabelled` is where a class would be, also where classes are one level further down.
+        // `unlabelled` has the level of an ordinary class, even if classes are one level deeper.
         let own_level = if folder.class.is_some() { self.class } else { 1 };
         if folder.class.is_none() && self.level == own_level {
             return None;
@@ -52,12 +51,12 @@ impl GroupLevel {
         folders.split('/').nth(splits + self.level - 1)
     }
 
-    /// Whether the folders are below those of the classes.
+    /// Returns whether the group folders are below the class folders.
     pub(super) fn is_inside_classes(self) -> bool {
         self.level > self.class
     }
 
-    /// The error if no image is in a folder at this level.
+    /// Returns the error for a level at which no image has a folder.
     pub(in crate::source) fn without_groups(self, root: &Path) -> DataError {
         let problem = format!("no image is in a folder at level {}, which names the groups", self.level);
         let hint = "count levels from the dataset folder, without train, val and test: in CLASS/GROUP/image.jpg the groups \

@@ -1,20 +1,20 @@
-//! What is conspicuous about the numbers of vectors.
+//! Statistics of vectors that indicate probable mistakes.
 
 use crate::data_warning::DataWarning;
 use calmix_formats::vectors::VectorSource;
 
-/// Vectors of zeros, and columns that never change.
+/// Counts of all-zero vectors and constant columns.
 #[derive(Debug, Default)]
 pub(super) struct ColumnStats {
     zeros: u64,
     first_zero: Option<u64>,
     first_row: Vec<f32>,
-    /// Whether a column has another number than in the first row.
+    /// Whether each column has a value that differs from the first row.
     varies: Vec<bool>,
 }
 
 impl ColumnStats {
-    /// Takes in the rows from `first` on, of `numbers` numbers each.
+    /// Updates with consecutive rows of `numbers` values each; `first` is the number of the first row.
     pub(super) fn add(&mut self, first: u64, vectors: &[f32], numbers: usize) {
         if self.first_row.is_empty() {
             self.first_row = vectors.iter().take(numbers).copied().collect();
@@ -31,7 +31,7 @@ impl ColumnStats {
         }
     }
 
-    /// What the user should know. In a single row, all columns are constant.
+    /// Returns the warnings for the user. In a single row, all columns are constant, so no warning is due.
     pub(super) fn warnings(&self, source: &VectorSource, numbers: usize) -> Vec<DataWarning> {
         let mut warnings = Vec::new();
         if let Some(first) = self.first_zero {

@@ -1,5 +1,5 @@
-//! The records of a CSV of labels, and the empty lines between them: each is the line of a row without a label. Lines that are
-//! matched to rows in order must be exactly one per row.
+//! Reads the records of a CSV of labels and the empty lines between them, which stand for unlabelled rows. If lines are
+//! matched to rows by order, there must be exactly one line per row.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::error::DataError;
 
-/// The lines of a text, in order.
+/// An iterator over the lines of a text.
 pub(super) struct LabelLines<'a> {
     path: PathBuf,
     text: &'a [u8],
@@ -19,18 +19,18 @@ pub(super) struct LabelLines<'a> {
     lines: LineCount<'a>,
 }
 
-/// What follows a record.
+/// The lines that follow a record.
 pub(super) struct NextLines {
-    /// Empty lines before the next record, or before the end of the text.
+    /// The number of empty lines before the next record or the end of the text.
     pub(super) blank: u64,
-    /// The line of the next record, counted from 1; after the last one, that of the end.
+    /// The line of the next record, counted from 1; after the last record, the line of the end.
     pub(super) number: u64,
     /// Whether there is a next record.
     pub(super) has_record: bool,
 }
 
 impl<'a> LabelLines<'a> {
-    /// Reads from the start of a text without a byte order mark.
+    /// Starts reading a text without a byte order mark.
     pub(super) fn new(path: &Path, text: &'a [u8]) -> Self {
         let reader = ReaderBuilder::new().has_headers(false).from_reader(text);
         Self { path: path.to_owned(), text, reader, lines: LineCount::new(text) }
@@ -57,24 +57,24 @@ pub(super) struct Line {
     pub(super) label: Option<String>,
     /// An index into the subsets.
     pub(super) subset: u8,
-    /// The name of its group, if it has one.
+    /// The name of its group, if any.
     pub(super) group: Option<String>,
 }
 
-/// The lines after the header.
+/// The lines after the header, matched to rows by order.
 pub(super) struct LinesInOrder {
     lines: Vec<Line>,
     rows: u64,
-    /// All lines, also those that no row has.
+    /// The number of lines, including surplus ones.
     count: u64,
-    /// The first line that no row has.
+    /// The first surplus line.
     surplus: Option<u64>,
-    /// Empty lines at the end, so far.
+    /// The number of trailing empty lines so far.
     last_blank: u64,
     header_line: u64,
-    /// The header, if it does not have a usual name: it may be the first label.
+    /// The header if it is not a usual name, since it may be the first label.
     unusual_header: Option<String>,
-    /// The first line whose label is the unusual header.
+    /// The first line whose label equals the unusual header.
     header_again: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl LinesInOrder {
     /// Adds the empty lines before a record.
     pub(super) fn add_blank(&mut self, next: &NextLines) {
         let blank = next.blank;
-        // A file of line ends would otherwise take forty bytes of memory for each of its own.
+        // Without the limit, a file of line ends would take forty bytes of memory per byte.
         for number in (next.number.saturating_sub(blank)..next.number).take(self.missing()) {
             self.lines.push(Line { number, label: None, subset: 0, group: None });
         }
@@ -123,13 +123,13 @@ impl LinesInOrder {
         usize::try_from(self.rows).unwrap_or(usize::MAX).saturating_sub(self.lines.len())
     }
 
-    /// The lines, if they are as many as the rows: with one more or less, labels would belong to other rows.
+    /// Returns the lines if there is one per row: otherwise labels would belong to other rows.
     pub(super) fn finish(self) -> Result<Vec<Line>, FormatProblem> {
         let Self { count, rows, last_blank, header_line, .. } = self;
         let header = self.unusual_header.as_deref().map(shown).unwrap_or_default();
         if count == rows {
-            // Without a header and with an empty line too many, the number of lines is right and every label is in the line of
-            // the row before its own.
+            // Without a header and with one empty line too many, the number of lines is right but every label is one line
+            // too early.
             if let Some(again) = self.header_again.filter(|_| last_blank > 0) {
                 return Err(FormatProblem::Ambiguous {
                     what: format!(

@@ -1,8 +1,8 @@
-//! A file of labels for vectors: a CSV, or a one-dimensional `.npy`.
+//! A file of labels for vectors: a CSV or a one-dimensional `.npy`.
 //!
-//! A CSV has a column of labels, possibly one of ids, one of splits and one of groups. Lines are matched to rows by their ids; to
-//! the numbers of rows, from 0, if the vectors have no ids; and one by one in order if the CSV has no ids. In order, an empty
-//! line is that of a row without a label; by id, it is skipped.
+//! A CSV has a column of labels, and optionally columns of ids, splits and groups. Lines are matched to rows by id; by row
+//! number from 0 if the vectors have no ids; and by order if the CSV has no ids. By order, an empty line is an unlabelled
+//! row; by id, it is skipped.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::super::layout::{TRAIN, UNLABELLED, split};
 use super::label_lines::{LabelLines, Line, LinesInOrder};
 use crate::error::DataError;
 
-/// Bytes of the longest list: ten million rows.
+/// The maximum size of a list, in bytes: ten million rows.
 const MAX_LIST_BYTES: u64 = 1 << 30;
 
 /// The subsets, in the order of their ids.
@@ -38,11 +38,11 @@ pub(super) struct LabelList {
 
 #[derive(Debug)]
 enum Lines {
-    /// A label per row, in order.
+    /// One label per row, in order.
     Npy(NpyLabels),
-    /// A line per row, in order.
+    /// One line per row, in order.
     InOrder(std::vec::IntoIter<Line>),
-    /// Lines by id, and whether a row took them.
+    /// Lines by id, each with whether a row has taken it.
     ById(HashMap<String, (Line, bool)>),
 }
 
@@ -54,7 +54,7 @@ impl std::fmt::Debug for NpyLabels {
     }
 }
 
-/// What a list says about a row.
+/// The entry of a row in a list.
 #[derive(Debug, Default)]
 pub(super) struct ListedRow {
     pub(super) label: Option<String>,
@@ -64,7 +64,7 @@ pub(super) struct ListedRow {
 }
 
 impl ListedRow {
-    /// A row that the list does not name.
+    /// The entry of a row that the list does not name.
     const UNLISTED: Self = Self { label: None, subset: 1, group: None };
 }
 
@@ -112,7 +112,7 @@ impl LabelList {
         }
     }
 
-    /// Refuses a list with lines for rows that are not there.
+    /// Refuses a list with lines for nonexistent rows.
     pub(super) fn finish(self) -> Result<(), DataError> {
         let Lines::ById(lines) = self.lines else { return Ok(()) };
         let all = lines.len();
@@ -134,7 +134,7 @@ impl From<Line> for ListedRow {
     }
 }
 
-/// The lines of a CSV, and whether it has a column of groups.
+/// Reads the lines of a CSV, and whether it has a column of groups.
 fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Result<(Lines, bool), DataError> {
     let mut lines = LabelLines::new(path, text);
     let mut record = StringRecord::new();
@@ -149,7 +149,7 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
     let id = id_column(&record, columns).map_err(in_header)?;
     let label = label_column(&record, columns).map_err(in_header)?;
     let splits = record.iter().position(|name| simplified(name) == "split");
-    // A list of one column is a list of labels, whatever its header says.
+    // A list with a single column holds labels, whatever its header says.
     let unusual_header = record.get(0).filter(|_| record.len() == 1 && label.is_none()).map(str::to_owned);
     let Some(label) = label.or(unusual_header.as_ref().map(|_| 0)) else {
         let all = record.iter().collect::<Vec<_>>().join(", ");
@@ -163,7 +163,7 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
         return Err(in_header(problem).into());
     };
     let id = id.filter(|&id| id != label);
-    // The user may have named it as one of the other columns.
+    // The user may have assigned this column another role.
     let group = group_column(&record).map_err(in_header)?;
     let group = group.filter(|&group| group != label && Some(group) != id);
     let mut in_order = LinesInOrder::new(first.number, unusual_header, rows);
@@ -202,7 +202,7 @@ fn read_csv(path: &Path, text: &[u8], columns: &LabelColumns, rows: u64) -> Resu
     Ok((Lines::InOrder(lines.into_iter()), group.is_some()))
 }
 
-/// The subset that a word of the column `split` means, as an index.
+/// Returns the index of the subset that a word in the column `split` means.
 fn subset_of(word: &str) -> Result<u8, FormatProblem> {
     if word.is_empty() {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! The label, the subset and the group of every row.
+//! The label, subset and group of every row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,16 +9,16 @@ use crate::error::DataError;
 use crate::groups::NO_GROUP;
 use crate::manifest::NO_LABEL;
 
-/// The most labels: a class for each of them is held in memory.
+/// The maximum number of labels: a class for each is held in memory.
 const MAX_CLASSES: usize = calmix_io::class_names::MAX_CLASSES;
 
-/// Labels and subsets, five bytes per row, and groups, four more if there are any.
+/// Labels and subsets at five bytes per row, and groups, if any, at four more.
 #[derive(Debug)]
 pub(super) struct RowLabels {
     list: Option<LabelList>,
-    /// The number of each label, in the order in which they are met.
+    /// The number of each label, in order of occurrence.
     numbers: BTreeMap<String, u32>,
-    /// The class of each row; its number until all are known.
+    /// The class of each row; the number of its label until all labels are known.
     classes: Vec<u32>,
     subsets: Vec<u8>,
     counts: [u64; SUBSETS.len()],
@@ -30,12 +30,12 @@ pub(super) struct RowLabels {
 struct RowGroups {
     /// The number of each group.
     numbers: HashMap<String, u32>,
-    /// The number of the group of each row, up to the last that has one.
+    /// The group number of each row, up to the last row with a group.
     rows: Vec<u32>,
 }
 
 impl RowLabels {
-    /// Labels from a list, or from the blocks of vectors themselves.
+    /// Uses the labels of a list, or of the blocks of vectors.
     pub(super) fn new(list: Option<LabelList>) -> Self {
         let counts = [0; SUBSETS.len()];
         Self {
@@ -48,7 +48,7 @@ impl RowLabels {
         }
     }
 
-    /// Takes in the labels and groups of a block of rows. Groups of the list, if it has any, replace those of the vectors' own file.
+    /// Adds the labels and groups of a block of rows. Groups of the list, if any, replace those of the vectors' own file.
     pub(super) fn add(
         &mut self,
         source: &VectorSource,
@@ -91,13 +91,13 @@ impl RowLabels {
     }
 
     fn push(&mut self, number: u32, subset: u8) {
-        // A row of the subset `unlabelled` has no label, whatever the list says.
+        // Rows of the subset `unlabelled` have no label, whatever the list says.
         self.classes.push(if subset == 1 { NO_LABEL } else { number });
         self.subsets.push(subset);
         self.counts[usize::from(subset)] += 1;
     }
 
-    /// Ends with the last row: checks that the list was used up, and returns the classes in order.
+    /// Finishes after the last row: checks that the whole list was used, and returns the classes in order.
     pub(super) fn finish(&mut self) -> Result<Vec<String>, DataError> {
         if let Some(list) = self.list.take() {
             list.finish()?;
@@ -121,28 +121,26 @@ impl RowLabels {
         Ok(labels.into_iter().map(|(label, _)| label).collect())
     }
 
-    /// Whether a subset has rows.
+    /// Returns whether a subset has rows.
     pub(super) fn has(&self, subset: usize) -> bool {
         self.counts.get(subset).is_some_and(|&count| count > 0)
     }
 
-    /// The subset of a row.
     pub(super) fn subset(&self, row: u64) -> usize {
         self.subsets.get(row as usize).copied().unwrap_or_default().into()
     }
 
-    /// The rows of a class.
+    /// Returns the number of rows of a class.
     pub(super) fn count_of(&self, class: u32) -> u64 {
         self.classes.iter().filter(|&&other| other == class).count() as u64
     }
 
-    /// The group of a row, by a text that only this group has.
+    /// Returns the group of a row, as a text that is unique to the group.
     pub(super) fn group(&self, row: u64) -> Option<String> {
         let number = self.groups.rows.get(row as usize).copied().filter(|&number| number != NO_GROUP);
         number.map(|number| number.to_string())
     }
 
-    /// The class of a row.
     pub(super) fn class(&self, row: u64) -> Option<u32> {
         self.classes.get(row as usize).copied().filter(|&class| class != NO_LABEL)
     }
@@ -158,7 +156,7 @@ impl RowGroups {
     }
 }
 
-/// A label as a whole number: only in the usual spelling, so that `7` and `07` stay two labels.
+/// Parses a label as an integer, only in canonical spelling, so that `7` and `07` remain two labels.
 fn whole(label: &str) -> Option<i128> {
     label.parse::<i128>().ok().filter(|number| number.to_string() == label)
 }

@@ -1,8 +1,8 @@
-//! Scans of shards that are kept on disk, so that a preparation continues after a kill, and memory holds few of them.
+//! Stores scans of shards on disk, so that a killed preparation can continue and memory holds few scans.
 //!
-//! A safetensors file for each shard, with a number for each sample: `offsets` (u64), `lengths`, `checksums` and `labels` (u32),
-//! and `contents` (u8, samples × 32), their BLAKE3. It is used for a shard of the same name, length and time of the last
-//! change, and only if it belongs to this user.
+//! Each shard has a safetensors file with a value per sample: `offsets` (u64), `lengths`, `checksums` and `labels` (u32),
+//! and `contents` (u8, samples × 32), their BLAKE3. It is only used for a shard with the same name, length and modification
+//! time, and only if it belongs to this user.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,25 +18,25 @@ use super::shard_scan::{FoundLabels, ScannedSample, ShardScan, TarShard, Webdata
 use crate::manifest::{NO_LABEL, SampleDigest};
 use crate::source::Check;
 
-/// Bytes of the longest file: of a shard of a hundred million images.
+/// The maximum size of a file, in bytes: a shard of a hundred million images.
 const MAX_SCAN_BYTES: u64 = 6 << 30;
-/// The format of these files; another one is not used.
+/// The format of these files; files in another format are ignored.
 const FORMAT: u32 = 1;
 /// Keys of the metadata.
 const STAMP: &str = "stamp";
 const HIGHEST: &str = "highest";
 const HASH: &str = "blake3";
 
-/// The folder of the scans of a source; `None` if nothing is kept.
+/// The folder of a source's scans; `None` if none are stored.
 #[derive(Debug)]
 pub(super) struct KeptScans<'a> {
     folder: Option<&'a Path>,
-    /// What a scan depends on besides its shard.
+    /// The options that a scan depends on, as JSON.
     options: String,
 }
 
 impl<'a> KeptScans<'a> {
-    /// Those in `folder`, which is made if it does not exist. Without one, or if it cannot be used, none are kept.
+    /// Uses `folder`, which is created if necessary. Without a folder, or if it cannot be used, no scans are stored.
     pub(super) fn new(folder: Option<&'a Path>, options: &WebdatasetOptions) -> Self {
         let own = |folder: &&Path| {
             safe_open::create_folder_if_missing(*folder).is_ok()
@@ -54,15 +54,15 @@ impl<'a> KeptScans<'a> {
         Self { folder: folder.filter(own), options: options.to_string() }
     }
 
-    /// Keeps a scan, and returns whether that was possible. One with images that are left out is not kept: their errors are
-    /// not stored.
+    /// Stores a scan, and returns whether that was possible. A scan with unreadable images is not stored, because their
+    /// errors are not.
     pub(super) fn keep(&self, shard: &TarShard, scan: &ShardScan) -> bool {
         let Some(path) = self.path(shard).filter(|_| scan.unreadable.is_empty()) else { return false };
         let bytes = self.stamp(shard, scan.length).and_then(|stamp| to_bytes(scan, stamp));
         bytes.is_some_and(|bytes| write(&path, &bytes).is_ok())
     }
 
-    /// The scan of a shard that was kept, if the shard is still the same.
+    /// Reads the stored scan of a shard, if the shard is unchanged.
     pub(super) fn read(&self, shard: &TarShard) -> Option<ShardScan> {
         let bytes = safe_open::read_owned(&*self.path(shard)?, MAX_SCAN_BYTES).ok()?;
         let (length, _) = shard.version()?;
@@ -75,7 +75,7 @@ impl<'a> KeptScans<'a> {
         Some(self.folder?.join(format!("{name}.safetensors")))
     }
 
-    /// What a kept scan is of; `None` if the shard does not have this length any more.
+    /// Identifies the shard and the options of a scan; `None` if the shard no longer has this length.
     fn stamp(&self, shard: &TarShard, length: u64) -> Option<String> {
         let (_, changed) = shard.version().filter(|(found, _)| *found == length)?;
         let stamp = json!({
@@ -89,8 +89,8 @@ impl<'a> KeptScans<'a> {
     }
 }
 
-/// Writes a file that appears when it is whole. It is not synchronised, which would take longer than to read a shard: a file
-/// that a power failure damaged has another hash, and its shard is read again.
+/// Writes a file that appears only when complete. It is not synchronised, which would take longer than reading the shard
+/// again: after a power failure, a damaged file fails its hash.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;

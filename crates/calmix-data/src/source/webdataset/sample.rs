@@ -1,4 +1,4 @@
-//! Samples of a shard: adjacent members that share a key.
+//! The samples of a shard: adjacent members with the same key.
 
 use std::collections::HashSet;
 use std::io::{Read, Seek};
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::error::DataError;
 
-/// A label is a few digits, and metadata a few kilobytes.
+/// Enough for a label of a few digits and metadata of a few kilobytes.
 const MAX_LABEL_BYTES: u64 = 1 << 20;
 
-/// A class as a shard gives it.
+/// A class as written in a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Label {
     Number(u64),
@@ -32,9 +32,9 @@ pub(super) struct Sample {
 pub(super) struct TarSamples<R> {
     path: PathBuf,
     members: TarMembers<R>,
-    /// The first member of the next sample, by key and extension.
+    /// The first member of the next sample, with its key and extension.
     waiting: Option<(String, String, TarMember)>,
-    /// Hashes of the keys so far, used for membership tests only; 64 bits are enough for a shard.
+    /// Hashes of the keys so far, for detecting duplicates; 64 bits are enough for a shard.
     seen: HashSet<u64>,
 }
 
@@ -48,7 +48,7 @@ impl<R: Read + Seek> TarSamples<R> {
         self.members.read(member).map_err(|error| DataError::new(&self.path, error).at(member.name.clone()))
     }
 
-    /// The next sample that has an image or a class.
+    /// Returns the next sample that has an image or a class.
     pub(super) fn next(&mut self) -> Result<Option<Sample>, DataError> {
         loop {
             let Some((key, extension, member)) = self.next_member()? else { return Ok(None) };
@@ -132,7 +132,7 @@ fn refused(path: &Path, TarProblem { at, refusal }: TarProblem) -> DataError {
     DataError::new(path, problem).at(format!("byte {at}")).hint(hint)
 }
 
-/// Key and extension of a member, as webdataset's `base_plus_ext` splits them; `None` for members that it skips.
+/// Splits a member's name into key and extension, as webdataset's `base_plus_ext` does; `None` for members that it skips.
 fn split_name(name: &str) -> Option<(&str, &str)> {
     let name = name.trim_start_matches("./");
     let base = name.rfind('/').map_or(0, |slash| slash + 1);

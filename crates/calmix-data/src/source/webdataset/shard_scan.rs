@@ -1,4 +1,4 @@
-//! Everything that a table keeps of a shard, found in one pass over it and without the other shards.
+//! The scan of a shard: everything that the table needs from it, found in one pass and independent of other shards.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,12 +17,12 @@ use crate::source::image_files::check_image;
 use crate::source::layout::UNLABELLED;
 use crate::source::{Check, Inspection};
 
-/// How shards are read.
+/// Options for tar shards.
 #[derive(Debug, Clone, Default)]
 pub struct WebdatasetOptions {
-    /// How images are checked; by default only by their header, because shards usually hold many images.
+    /// The checks of images; by default only of the header, because shards usually hold many images.
     pub inspection: Inspection,
-    /// The classes in the order of their numbers; `None` for as many as occur, named by their numbers.
+    /// The classes in the order of their numbers; `None` for as many as occur, named by number.
     pub classes: Option<Vec<String>>,
     /// Whether an image without a class is an unlabelled one; otherwise it is an error.
     pub unlabelled: bool,
@@ -35,35 +35,35 @@ pub(super) struct TarShard {
     pub(super) name: String,
     /// Its path or URL.
     pub(super) path: PathBuf,
-    /// Where it is fetched from; `None` if it is a local file.
+    /// The remote folder of the shard; `None` if it is a local file.
     pub(super) remote: Option<Arc<RemoteFolder>>,
 }
 
-/// A sample that goes into the table.
+/// A sample for the table.
 #[derive(Debug)]
 pub(super) struct ScannedSample {
-    /// Where its image begins in the shard.
+    /// The offset of its image in the shard.
     pub(super) offset: u64,
     pub(super) digest: SampleDigest,
     pub(super) label: Option<u32>,
 }
 
-/// What was found in a shard.
+/// The content of a shard.
 #[derive(Debug, Default)]
 pub(super) struct ShardScan {
-    /// Bytes of the whole shard.
+    /// The length of the shard, in bytes.
     pub(super) length: u64,
     pub(super) samples: Vec<ScannedSample>,
-    /// Images that are left out.
+    /// Unreadable images, which are left out.
     pub(super) unreadable: Vec<DataError>,
     pub(super) labels: FoundLabels,
 }
 
-/// The labels of a shard, also of images that are left out.
+/// The labels of a shard, including those of unreadable images.
 #[derive(Debug, Default)]
 pub(super) struct FoundLabels {
     pub(super) numbers: BTreeSet<u32>,
-    /// The key of the first sample with the highest of them.
+    /// The key of the first sample with the highest label.
     pub(super) highest_key: String,
 }
 
@@ -77,8 +77,8 @@ impl FoundLabels {
 }
 
 impl TarShard {
-    /// Its length, and what tells this version of it from others: the time of its last change, or the version that the store
-    /// states. `None` if it cannot be found.
+    /// Returns the length, and the modification time or the version that a store reports. `None` if the shard cannot be
+    /// found.
     pub(super) fn version(&self) -> Option<(u64, String)> {
         if let Some(remote) = &self.remote {
             let object = remote.object(&self.name)?;
@@ -96,14 +96,14 @@ impl TarShard {
         }
     }
 
-    /// Reads the shard. `count` is called for each sample.
+    /// Reads the shard, and calls `count` for each sample.
     ///
     /// # Errors
     /// If it is not a sound archive, or members of a sample are missing, doubled or contradict each other.
     pub(super) fn scan(&self, options: &WebdatasetOptions, count: &dyn Fn()) -> Result<ShardScan, DataError> {
         let check = options.inspection.check.unwrap_or(Check::Header);
         let limits = &options.inspection.limits;
-        // Not buffered: a header is 512 bytes, and a buffer would be discarded by the step to the next one.
+        // Unbuffered: a header has 512 bytes, and skipping to the next one would discard the buffer.
         let file = self.open()?;
         let length = file.metadata().map_err(|error| DataError::new(&self.path, error))?.len();
         let mut samples = TarSamples::new(file, &self.path)?;
@@ -143,7 +143,7 @@ impl TarShard {
         Ok(scan)
     }
 
-    /// The number of a label: among `classes`, or as it stands if there are none.
+    /// Returns the number of a label: its index in `classes`, or the label itself if there are none.
     fn number(&self, label: Option<Label>, classes: Option<&[String]>) -> Result<Option<u32>, DataError> {
         let error = |problem: FormatProblem| DataError::new(&self.path, problem);
         let stray =

@@ -1,4 +1,4 @@
-//! The rows of Parquet files, row group by row group.
+//! Reads the rows of Parquet files, row group by row group.
 
 use parquet::errors::{ParquetError, Result};
 
@@ -10,19 +10,19 @@ use crate::error::{FormatError, FormatProblem};
 use crate::labels::text::{parse_group, parse_label};
 use crate::parquet_file::{Leaf, ParquetFile, TextColumn, catch_panics, changed_type};
 
-/// Rows from some row group on.
+/// A reader that starts at some row group.
 pub(super) struct ParquetStream<'a> {
     shape: VectorShape,
-    /// The files that are not read to their end; the first is being read.
+    /// The files that remain; the first is being read.
     parts: &'a [TablePart],
-    /// The row group to open next.
+    /// The next row group to open.
     next_group: usize,
     group: Option<RowGroup>,
-    /// Rows of the first file that were read.
+    /// The number of rows of the first file that were read.
     row: u64,
 }
 
-/// A row group that is being read.
+/// An open row group.
 struct RowGroup {
     rows_left: u64,
     vector: Option<VectorColumn>,
@@ -32,7 +32,7 @@ struct RowGroup {
 }
 
 impl<'a> ParquetStream<'a> {
-    /// Begins at the row group that holds row `first`. Returns how many rows come before it in that group.
+    /// Starts at the row group that contains row `first`. Returns the number of rows before it in that group.
     pub(super) fn near(parts: &'a [TablePart], shape: VectorShape, first: u64) -> (Self, u64) {
         let mut stream = Self { shape, parts, next_group: 0, group: None, row: 0 };
         let mut skipped = first;
@@ -54,7 +54,7 @@ impl<'a> ParquetStream<'a> {
         (stream, skipped)
     }
 
-    /// The row group that is being read; `None` after the last row.
+    /// Returns the current row group; `None` after the last row.
     fn opened(&mut self) -> std::result::Result<Option<&mut RowGroup>, FormatError> {
         while self.group.as_ref().is_none_or(|group| group.rows_left == 0) {
             let [part, rest @ ..] = self.parts else { return Ok(None) };
@@ -101,7 +101,7 @@ impl RowStream for ParquetStream<'_> {
 }
 
 impl RowGroup {
-    /// Opens a row group whose vectors have `numbers` numbers each.
+    /// Opens a row group whose vectors have `numbers` values each.
     fn open(TablePart { file, columns }: &TablePart, index: usize, numbers: u64) -> Result<Self> {
         let rows_left = file.metadata.row_group(index).num_rows().unsigned_abs();
         let vector = match &columns.vector {
@@ -157,11 +157,11 @@ impl RowGroup {
     }
 }
 
-/// Views and width of the first row of a file.
+/// Returns the views and width of the first row of a file.
 pub(super) fn first_vector(part: &TablePart) -> std::result::Result<(u64, u64), FormatError> {
     let file = &part.file;
     let index = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0).unwrap_or_default();
-    // Until the length of a vector is known, a file may have as many numbers as its bytes can plausibly expand to.
+    // While the length of a vector is unknown, a file may have as many values as its bytes can plausibly expand to.
     let rows = file.metadata.row_group(index).num_rows().unsigned_abs().max(1);
     let numbers = file.length().saturating_mul(250) / rows;
     let mut group = catch_panics(|| RowGroup::open(part, index, numbers))

@@ -1,4 +1,4 @@
-//! The files of a table, and which of their columns hold vectors, ids, labels and groups.
+//! The files of a table, and their columns of vectors, ids, labels and groups.
 
 use std::path::Path;
 
@@ -21,26 +21,26 @@ pub(super) struct TablePart {
     pub(super) columns: Columns,
 }
 
-/// The names of the parts of a folder, in order.
+/// Returns the names of the parts of a folder, in order.
 pub(in super::super) fn parts(place: &VectorPlace) -> Result<Vec<String>, FormatError> {
     let mut files = contents(&place.folder, "")?.files;
     files.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "parquet"));
     Ok(files)
 }
 
-/// The columns that are read.
+/// The columns to read.
 #[derive(Debug, Clone)]
 pub(super) struct Columns {
     pub(super) vector: Option<Leaf>,
     pub(super) id: Option<Leaf>,
     pub(super) label: Option<Leaf>,
     pub(super) group: Option<Leaf>,
-    /// The names of the columns that can hold labels, without those of the ids and groups.
+    /// The columns that can hold labels, except those of the ids and groups.
     pub(super) can_label: Vec<String>,
 }
 
 impl Columns {
-    /// Vectors, ids, labels and groups.
+    /// Finds the columns of vectors, ids, labels and groups.
     pub(super) fn with_vectors(
         metadata: &ParquetMetaData,
         options: &VectorOptions,
@@ -53,7 +53,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Ids, labels and groups alone.
+    /// Finds the columns of ids, labels and groups only.
     pub(super) fn without_vectors(
         metadata: &ParquetMetaData,
         options: &VectorOptions,
@@ -64,14 +64,14 @@ impl Columns {
         let id = id_column(&header, &options.columns)?;
         let label = label_column(&header, &options.columns)?;
         let take = |column: Option<usize>| column.and_then(|column| texts.get(column).cloned());
-        // The user may have named it as one of the other columns.
+        // The user may have assigned this column another role.
         let group = group_column(&header)?.filter(|&column| ![id, label].contains(&Some(column)));
         let others = (0..header.len()).filter(|&column| ![id, group].contains(&Some(column)));
         let can_label = others.map(|column| header[column].to_owned()).collect();
         Ok(Self { vector: None, id: take(id), label: take(label), group: take(group), can_label })
     }
 
-    /// The columns, by their indices.
+    /// Returns the columns as indices.
     pub(super) fn leaves(&self) -> Vec<usize> {
         [&self.vector, &self.id, &self.label, &self.group]
             .into_iter()
@@ -80,13 +80,13 @@ impl Columns {
             .collect()
     }
 
-    /// Whether there are ids, labels and groups.
+    /// Returns whether there are ids, labels and groups.
     pub(super) fn roles(&self) -> [bool; 3] {
         [self.id.is_some(), self.label.is_some(), self.group.is_some()]
     }
 }
 
-/// A column of texts, by its name.
+/// Finds a text column by name.
 pub(super) fn text_leaf(metadata: &ParquetMetaData, name: &str) -> Result<Leaf, FormatProblem> {
     let mut texts = Leaf::all(metadata).filter(|leaf| can_hold_text(&leaf.description));
     texts.find(|leaf| leaf.description.name() == name).ok_or_else(|| {
@@ -96,7 +96,7 @@ pub(super) fn text_leaf(metadata: &ParquetMetaData, name: &str) -> Result<Leaf, 
     })
 }
 
-/// Whether a column is a list of floating-point numbers, or a list of such lists.
+/// Returns whether a column is a list of floating-point numbers, or a list of such lists.
 fn is_vector(description: &ColumnDescriptor) -> bool {
     let is_float = match description.physical_type() {
         Type::FLOAT | Type::DOUBLE => true,

@@ -1,4 +1,4 @@
-//! One column of texts of a Parquet file, or of a folder of parts, without anything else that is in it.
+//! Reads one text column of a Parquet file, or of a folder of parts.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::schema::{parts, text_leaf};
 use crate::error::FormatError;
 use crate::parquet_file::{Leaf, ParquetFile, catch_panics};
 
-/// Texts that are read at once.
+/// The number of texts to read at once.
 const CHUNK_ROWS: u64 = 4096;
 
 #[derive(Debug)]
@@ -37,15 +37,15 @@ impl ParquetTextColumn {
         Ok(Self { files })
     }
 
-    /// The files in their order, each with the number of its rows.
+    /// Iterates over the files in order, each with its number of rows.
     pub fn files(&self) -> impl Iterator<Item = (&Path, u64)> {
         self.files.iter().map(|(file, _)| (file.path.as_path(), file.rows))
     }
 
-    /// Calls `visit` with every text and its row, counted over all files; `None` where a row has no text.
+    /// Calls `visit` with every text and its row, counted over all files; `None` for a null.
     ///
     /// # Errors
-    /// If a file is damaged, and those of `visit`.
+    /// If a file is damaged, and the errors of `visit`.
     pub fn visit<E: From<FormatError>>(
         &self,
         mut visit: impl FnMut(u64, Option<String>) -> Result<(), E>,

@@ -7,12 +7,12 @@ use parquet::errors::ParquetError;
 use crate::element_type::ElementType;
 use crate::error::FormatProblem;
 
-/// The column of one row group.
+/// The column in one row group.
 pub(super) struct VectorColumn {
     values: Values,
-    /// The definition level of a number that is there.
+    /// The definition level of a present value.
     present: i16,
-    /// The repetition level of a number that is not the first of its list.
+    /// The repetition level of a value that continues its list.
     inside: i16,
     levels: Levels,
 }
@@ -23,7 +23,7 @@ enum Values {
     F64(ColumnReaderImpl<DoubleType>),
 }
 
-/// Numbers as the file nests them.
+/// The levels that encode the nesting in the file.
 #[derive(Default)]
 struct Levels {
     definition: Vec<i16>,
@@ -32,11 +32,11 @@ struct Levels {
 
 /// Why rows of vectors cannot be read.
 pub(super) enum VectorColumnProblem {
-    /// What the crate says.
+    /// An error of the crate.
     Parquet(ParquetError),
-    /// What is wrong with the vector or the id of a row, counted from the first that was asked for.
+    /// A problem with the vector or id of a row, counted from the first requested row.
     Row(u64, FormatProblem),
-    /// What is wrong with the label or the group of a row.
+    /// A problem with the label or group of a row.
     Label(u64, FormatProblem),
 }
 
@@ -47,7 +47,7 @@ impl From<ParquetError> for VectorColumnProblem {
 }
 
 impl VectorColumn {
-    /// `None` if the column has another type.
+    /// Makes a column; `None` if it has another type.
     pub(super) fn new(reader: ColumnReader, present: i16, inside: i16) -> Option<Self> {
         let values = match reader {
             ColumnReader::FixedLenByteArrayColumnReader(reader) => Values::F16(reader),
@@ -58,7 +58,7 @@ impl VectorColumn {
         Some(Self { values, present, inside, levels: Levels::default() })
     }
 
-    /// Appends the numbers of the next rows, each of `views` × `width`.
+    /// Appends the values of the next rows, each of `views` × `width`.
     pub(super) fn read(
         &mut self,
         rows: usize,
@@ -96,7 +96,7 @@ impl VectorColumn {
         Ok(())
     }
 
-    /// Views and width of the next row, which is read.
+    /// Reads the next row, and returns its views and width.
     pub(super) fn first(&mut self) -> Result<(usize, usize), VectorColumnProblem> {
         self.read_levels(1, &mut Vec::new())?;
         let wrong = |problem: String| VectorColumnProblem::Row(0, FormatProblem::Content(problem));
@@ -108,7 +108,7 @@ impl VectorColumn {
         self.size(&self.levels.repetition).map_err(wrong)
     }
 
-    /// Views and width of a row with these repetition levels.
+    /// Returns the views and width of a row with these repetition levels.
     fn size(&self, levels: &[i16]) -> Result<(usize, usize), String> {
         let views = 1 + levels.iter().skip(1).filter(|&&level| level < self.inside).count();
         let width = levels.len() / views;

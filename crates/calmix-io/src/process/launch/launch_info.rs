@@ -1,23 +1,23 @@
-//! What a launcher says of a process, and the variables of the environment that say it.
+//! The rank and job of a process, and the environment variables that hold them.
 
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// The variables of a launcher: the rank of this process, and how it reaches its job.
+/// The settings from a launcher: the rank of this process, and how it reaches its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchInfo {
     /// The rank of this process, from 0.
     pub rank: usize,
     /// The number of processes.
     pub world: usize,
-    /// The rank of this process on its host; it uses the GPU of the same number.
+    /// The rank of this process on its host, which is also the number of its GPU.
     pub local_rank: usize,
     /// The number of processes on this host.
     pub local_world: usize,
-    /// The host and port of the store.
+    /// The host and port of the rendezvous store.
     pub master: (String, u16),
-    /// The launcher's name of the job. It separates the processes of two jobs on the same port.
+    /// The launcher's name for the job. It separates the processes of two jobs on the same port.
     pub job: String,
     /// Which process hosts the store.
     pub store_host: StoreHost,
@@ -25,7 +25,7 @@ pub struct LaunchInfo {
     pub launcher: Launcher,
 }
 
-/// Which process hosts the store at which processes meet.
+/// The process that hosts the rendezvous store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreHost {
     /// Rank 0.
@@ -34,7 +34,7 @@ pub enum StoreHost {
 }
 
 impl StoreHost {
-    /// The rank that hosts the store; `None` if the launcher does.
+    /// Returns the rank that hosts the store; `None` if the launcher hosts it.
     pub fn rank(self) -> Option<usize> {
         (self == Self::FirstRank).then_some(0)
     }
@@ -52,7 +52,7 @@ pub enum Launcher {
 }
 
 impl LaunchInfo {
-    /// The variables that pass this to a process, as torchrun sets them.
+    /// Returns the environment variables that pass these settings to a process, as torchrun sets them.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         vec![
             ("RANK", self.rank.to_string()),
@@ -64,7 +64,7 @@ impl LaunchInfo {
         ]
     }
 
-    /// Refuses numbers that contradict each other.
+    /// Refuses inconsistent numbers.
     pub(super) fn checked(self) -> Result<Self, LaunchError> {
         let (rank_name, world_name, local_name) = match self.launcher {
             Launcher::Slurm => ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
@@ -88,7 +88,7 @@ impl LaunchInfo {
     }
 }
 
-/// What is wrong with the variables of a launcher.
+/// A problem with the variables of a launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LaunchError {
     /// A variable is missing although another one is set.
@@ -122,7 +122,7 @@ impl fmt::Display for LaunchError {
 
 impl Error for LaunchError {}
 
-/// The variables of the environment, as texts and as numbers.
+/// Reads environment variables as texts and numbers.
 pub(super) struct LaunchVariables<'a> {
     pub(super) lookup: &'a dyn Fn(&str) -> Option<String>,
 }

@@ -1,11 +1,11 @@
-//! The variables that Slurm's `srun` gives to every task of a step.
+//! Reads the variables that Slurm's `srun` sets for every task of a step.
 //!
-//! Its lists of hosts (`node[01-04,7]`) are read by hand: the crate for them was last released in 2020.
+//! Its host lists (`node[01-04,7]`) are parsed by hand: the last release of the crate for them was in 2020.
 
 use super::launch_info::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 
-/// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but
-/// is not a step.
+/// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` also has `SLURM_PROCID`, but is
+/// not a step.
 pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchInfo>, LaunchError> {
     let Some(step) = variables.text("SLURM_STEP_ID").or_else(|| variables.text("SLURM_STEPID")) else {
         return Ok(None);
@@ -39,7 +39,7 @@ pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchIn
     launch.checked().map(Some)
 }
 
-/// A port that differs between neighbouring jobs and steps, below the ephemeral ports of the system.
+/// Returns a port that differs between neighbouring jobs and steps, below the system's ephemeral ports.
 fn port(job: u64, step: &str) -> u16 {
     let step = step.parse().unwrap_or(0_u64);
     20_000 + (job.wrapping_add(step.wrapping_mul(7919)) % 12_000) as u16
@@ -54,7 +54,7 @@ fn first_host(variables: &LaunchVariables) -> Result<String, LaunchError> {
     first_host_in(&list).ok_or_else(|| LaunchError::Value { name, value: list, why: why.into() })
 }
 
-/// The first host of a list: `node[03-05,9]` → `node03`, `a1,b[1-2]` → `a1`, `r[1-2]n[3-4]` → `r1n3`.
+/// Returns the first host of a list: `node[03-05,9]` → `node03`, `a1,b[1-2]` → `a1`, `r[1-2]n[3-4]` → `r1n3`.
 fn first_host_in(list: &str) -> Option<String> {
     let (mut host, mut rest) = (String::new(), list.trim());
     loop {
@@ -69,7 +69,7 @@ fn first_host_in(list: &str) -> Option<String> {
     Some(host).filter(|host| !host.is_empty() && !host.contains([']', ' ']))
 }
 
-/// The number of tasks on this node: entry `SLURM_NODEID` of a list such as `4(x2),3`.
+/// Returns the number of tasks on this node: entry `SLURM_NODEID` of a list such as `4(x2),3`.
 fn local_tasks(variables: &LaunchVariables) -> Result<Option<usize>, LaunchError> {
     let names = ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"];
     let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {

@@ -59,7 +59,7 @@ fn torchrun_variables_are_read() {
         launcher: Launcher::Torchrun,
     };
     assert_eq!(read(TORCHRUN).unwrap(), Some(launch.clone()));
-    // Inside a step of Slurm too.
+    // The same inside a Slurm step.
     assert_eq!(read(&[TORCHRUN, SLURM].concat()).unwrap(), Some(launch));
     let static_store = read(&with(TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE", "False"));
     assert_eq!(static_store.expect("valid").expect("launched").store_host.rank(), Some(0));

@@ -1,20 +1,20 @@
-//! Fits the progress line into the width of a terminal: the least important parts are left out first.
+//! Fits the progress line into the width of a terminal by leaving out the least important parts.
 
 const MAX_BAR_CELLS: usize = 20;
-/// The fewest cells of the bar; a shorter one shows too little.
+/// The minimum number of cells in the bar; a shorter one is not useful.
 const MIN_BAR_CELLS: usize = 5;
 const GAP: &str = "  ";
 
-/// The importance of a part, the least first.
+/// The importance of a part, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// Time spent waiting for data or other processes: seldom large, and then the rate drops too.
+    /// Time spent waiting for data or other processes: seldom large, and a large value also shows in the rate.
     Waiting,
-    /// The share of pseudo-labels that are used.
+    /// The share of pseudo-labels in use.
     Used,
     /// The loss, which matters less than the metrics.
     Loss,
-    /// Images per second; the time left contains the same information.
+    /// Images per second, which the time left already implies.
     Rate,
     /// Error and ECE.
     Metrics,
@@ -24,12 +24,12 @@ pub(super) enum Priority {
 
 pub(super) type Segment = (Priority, String);
 
-/// Joins all parts, however long the line becomes.
+/// Joins all parts, whatever the length of the line.
 pub(super) fn joined(parts: &[Segment]) -> String {
     parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(GAP)
 }
 
-/// Joins the parts that fit into `room` columns, after a bar if there is room for one; `done` of `all` of it is filled.
+/// Joins the parts that fit into `room` columns, after a bar filled to `done` of `all` if there is room for it.
 pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usize) -> String {
     let needs = |parts: &[Segment]| joined(parts).chars().count();
     let bar = MIN_BAR_CELLS + GAP.len();
@@ -45,7 +45,7 @@ pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usi
     }
     let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(MAX_BAR_CELLS);
     let line = joined(&parts);
-    // What is not counted has no bar.
+    // Work without a count has no bar.
     if cells < MIN_BAR_CELLS || all == 0 {
         return line.chars().take(room).collect();
     }
@@ -62,7 +62,7 @@ mod tests {
         of.iter().map(|(priority, text)| (*priority, (*text).to_owned())).collect()
     }
 
-    /// The longest of everything: a month on the paper's number of steps.
+    /// Returns the longest possible parts: a month, and the paper's number of steps.
     fn longest() -> Vec<Segment> {
         parts(&[
             (Priority::Always, "step 1,048,575/1,048,576"),
@@ -106,21 +106,21 @@ mod tests {
     #[test]
     fn least_important_parts_go_first() {
         let all = joined(&longest()).chars().count();
-        let seen = |room| {
+        let visible = |room| {
             let line = fitted(longest(), (1, 2), room);
             assert!(line.chars().count() <= room, "{room}: {line}");
             ["step", "left", "ECE", "img/s", "loss", "used", "wait"].map(|word| line.contains(word))
         };
-        assert_eq!(seen(all + 22), [true; 7]);
+        assert_eq!(visible(all + 22), [true; 7]);
         let mut before = 7;
         for room in (0..all + 22).rev() {
-            let there = seen(room);
-            // Once a part is gone, all less important ones are gone.
+            let there = visible(room);
+            // If a part is left out, all less important ones are too.
             let count = there.iter().take_while(|&&is_there| is_there).count();
             assert!(there.iter().skip(count).all(|is_there| !is_there), "{room}: {there:?}");
             assert!(count <= before, "{room}");
             before = count;
         }
-        assert!(seen(42)[..2].iter().all(|&is_there| is_there));
+        assert!(visible(42)[..2].iter().all(|&is_there| is_there));
     }
 }

@@ -1,16 +1,16 @@
-//! Numbers and metrics as text for terminals and reports.
+//! Formats numbers and metrics for terminals and reports.
 
 use calmix_io::text::counted;
 use calmix_metrics::metrics::{ExactIntervals, Interval, LEVEL, MIN_SAMPLES_FOR_ECE, Metrics};
 
 use calmix_metrics::pseudo_labels::PseudoLabelMetrics;
 
-/// Formats a share as per cent, five columns wide.
+/// Formats a share in per cent, five columns wide.
 pub(super) fn percent(share: f64) -> String {
     format!("{:>4.1}%", 100.0 * share)
 }
 
-/// Formats a share as per cent, with its interval if given.
+/// Formats a share in per cent, with its interval if given.
 pub fn measured(share: f64, interval: Option<Interval>) -> String {
     let interval =
         interval.map(|interval| format!(" ({:.1} to {:.1})", 100.0 * interval.low, 100.0 * interval.high));
@@ -21,7 +21,7 @@ pub fn measured(share: f64, interval: Option<Interval>) -> String {
 pub fn over_or_under(gap: f64) -> String {
     let points = 100.0 * gap;
     match points {
-        // Shown with one digit, these are zero.
+        // Rounded to one digit, these are zero.
         -0.05..0.05 => "neither over- nor under-confident".to_owned(),
         _ if points > 0.0 => format!("over-confident by {points:.1} points"),
         _ => format!("under-confident by {:.1} points", -points),
@@ -31,7 +31,7 @@ pub fn over_or_under(gap: f64) -> String {
 /// Formats the confidence gap (mean confidence − accuracy) in percentage points, with its interval.
 pub fn signed_gap(metrics: &Metrics, samples: u64) -> String {
     let points = |gap: f64| {
-        // Shown with one digit, these are zero.
+        // Rounded to one digit, these are zero.
         let zero = (100.0 * gap).abs() < 0.05;
         if zero { "0.0".to_owned() } else { format!("{:+.1}", 100.0 * gap) }
     };
@@ -40,7 +40,7 @@ pub fn signed_gap(metrics: &Metrics, samples: u64) -> String {
     format!("{}{}", points(metrics.confidence_gap), interval.unwrap_or_default())
 }
 
-/// Formats the ECE in brackets; empty with fewer than [`MIN_SAMPLES_FOR_ECE`] images.
+/// Formats the ECE in parentheses; empty with fewer than [`MIN_SAMPLES_FOR_ECE`] images.
 pub fn ece_in_words(ece: f64, samples: u64) -> String {
     if samples >= MIN_SAMPLES_FOR_ECE {
         format!(" (ECE {}, 15 bins)", measured(ece, None))
@@ -71,7 +71,7 @@ pub fn pseudo_in_words(pseudo: &PseudoLabelMetrics) -> String {
     )
 }
 
-/// Formats a duration by its largest units.
+/// Formats a duration in its largest units.
 pub fn rough_time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let minutes = seconds / 60;

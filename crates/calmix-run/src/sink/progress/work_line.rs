@@ -1,4 +1,4 @@
-//! The line about work besides the training steps: its name, its count, its rate and the time left.
+//! The line about work other than training steps: name, count, rate and time left.
 
 use calmix_io::text::grouped;
 
@@ -6,7 +6,7 @@ use super::line::{Priority, Segment};
 use super::phrase::rough_time;
 use crate::sink::{Work, WorkProgress};
 
-/// The parts of the line. Nothing can be estimated before something is done, so the first line has no rate and no time left.
+/// Returns the parts of the line. The first line has no rate and no time left, because nothing is done yet.
 pub(super) fn work_line(progress: &WorkProgress, sample: &str) -> Vec<Segment> {
     let &WorkProgress { work, done, total, seconds } = progress;
     let (name, units) = match work {
@@ -24,7 +24,7 @@ pub(super) fn work_line(progress: &WorkProgress, sample: &str) -> Vec<Segment> {
     };
     let mut parts = vec![(Priority::Always, count)];
     if done == 0 {
-        // The line moves, though nothing is done yet.
+        // The elapsed time shows that the work goes on, although nothing is done yet.
         if seconds >= 1.0 {
             parts.push((Priority::Always, format!("{} so far", rough_time(seconds))));
         }
@@ -39,7 +39,7 @@ pub(super) fn work_line(progress: &WorkProgress, sample: &str) -> Vec<Segment> {
     parts
 }
 
-/// A rate, with one decimal if it is low; `None` if it is so low that it would look like a standstill.
+/// Formats a rate, with one decimal if it is low; `None` if it would be shown as zero.
 fn rate_in_words(rate: f64) -> Option<String> {
     match rate {
         ..0.1 => None,

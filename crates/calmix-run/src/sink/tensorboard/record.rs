@@ -1,41 +1,41 @@
-//! The messages of an event file: protocol buffers inside TFRecords. Those of the page HPARAMS are of
+//! The messages of an event file: protocol buffers in TFRecord frames. Those of the HPARAMS page are defined in
 //! `tensorboard/plugins/hparams/plugin_data.proto`.
 //!
-//! The fields are those of `tensorboard/compat/proto/event.proto` and `summary.proto`. The frame around a message is its
-//! length, and two checksums.
+//! The other fields are defined in `tensorboard/compat/proto/event.proto` and `summary.proto`. A frame consists of the
+//! length of the message and two checksums.
 
 use std::time::Duration;
 
 use calmix_io::protobuf::Message;
 
-/// The version that a file announces. From 2 on, the start of a session makes a reader drop later steps.
+/// The version that a file declares. From 2 on, the start of a session makes a reader drop later steps.
 const VERSION: &str = "brain.Event:2";
 
-/// An `Event` of TensorBoard being written.
+/// A TensorBoard `Event` that is being written.
 pub(super) struct EventRecord(Message);
 
 impl EventRecord {
     pub(super) fn new(time: Duration, step: u64) -> Self {
         let mut event = Message::default();
         event.double(1, time.as_secs_f64());
-        // Zero is what an absent field means.
+        // An absent field means zero.
         if step > 0 {
             event.integer(2, step.cast_signed());
         }
         Self(event)
     }
 
-    /// `file_version`, the first message of a file.
+    /// Writes `file_version`, the first message of a file.
     pub(super) fn version(&mut self) {
         self.0.text(3, VERSION);
     }
 
-    /// `session_log` with status `START`: readers drop this step and later ones of earlier files.
+    /// Writes `session_log` with the status `START`: readers then drop this step and later ones from earlier files.
     pub(super) fn session_start(&mut self) {
         self.0.nested(7, |log| log.integer(1, 1));
     }
 
-    /// `summary` with a `value` for each scalar: `tag` and `simple_value`.
+    /// Writes `summary` with a `value` per scalar: `tag` and `simple_value`.
     pub(super) fn scalars(&mut self, scalars: &[(String, f64)]) {
         self.0.nested(5, |summary| {
             for (tag, number) in scalars {
@@ -47,11 +47,11 @@ impl EventRecord {
         });
     }
 
-    /// `summary` with a `value` for a plugin: `tag`, an empty `tensor`, and `metadata` that names it and has its content.
+    /// Writes `summary` with a `value` for a plugin: `tag`, an empty `tensor`, and `metadata` with its name and content.
     pub(super) fn plugin(&mut self, (plugin, tag): (&str, &str), content: &Message) {
         let mut value = Message::default();
         value.text(1, tag);
-        // One float, zero: readers drop a value that has no tensor.
+        // A single zero: readers drop a value without a tensor.
         value.nested(8, |tensor| {
             tensor.integer(1, 1);
             tensor.nested(2, |shape| shape.nested(2, |dimension| dimension.integer(1, 1)));
@@ -73,32 +73,32 @@ impl EventRecord {
     }
 }
 
-/// CRC-32C, turned and shifted, so that the checksum of data that holds checksums is not weak.
+/// Computes CRC-32C with a rotation and an offset, so that checksums of data with embedded checksums are not weak.
 fn masked_crc(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
 
-/// The plugin, and the tags of its two messages.
+/// The name of the plugin, and the tags of its two messages.
 pub(super) const HPARAMS_START: (&str, &str) = ("hparams", "_hparams_/session_start_info");
 pub(super) const HPARAMS_END: (&str, &str) = ("hparams", "_hparams_/session_end_info");
 
-/// The value of a setting.
+/// The value of a hyperparameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Hyperparameter {
     /// A number.
     Number(f64),
     /// A word or a list.
     Text(String),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
-/// `HParamsPluginData` with a `session_start_info`: the settings, and when it began.
+/// Builds `HParamsPluginData` with a `session_start_info`: the settings and the start time.
 pub(super) fn hparams_start(settings: &[(String, Hyperparameter)], started: Duration) -> Message {
     let mut data = Message::default();
     data.nested(3, |info| {
         for (name, setting) in settings {
-            // An entry of a map; its value is a `google.protobuf.Value`.
+            // A map entry; its value is a `google.protobuf.Value`.
             info.nested(1, |entry| {
                 entry.text(1, name);
                 entry.nested(2, |value| match setting {
@@ -113,7 +113,7 @@ pub(super) fn hparams_start(settings: &[(String, Hyperparameter)], started: Dura
     data
 }
 
-/// `HParamsPluginData` with a `session_end_info`: success, and when.
+/// Builds `HParamsPluginData` with a `session_end_info`: success and the end time.
 pub(super) fn hparams_end(ended: Duration) -> Message {
     let mut data = Message::default();
     data.nested(4, |info| {
@@ -132,7 +132,7 @@ mod tests {
         digits.map(|two| u8::from_str_radix(two, 16).unwrap()).collect()
     }
 
-    // The bytes that tensorboard 2.21.0 writes for the same messages (`RecordWriter` on `SerializeToString`).
+    // Compares with the bytes that tensorboard 2.21.0 writes (`RecordWriter` on `SerializeToString`).
     #[test]
     fn the_bytes_are_tensorboards() {
         let mut version = EventRecord::new(Duration::from_millis(1500), 0);
