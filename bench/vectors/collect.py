@@ -44,7 +44,7 @@ def main():
             for draw, (found, kept) in sorted(runs.items()):
                 for classifier, head in [("calmix", kept), ("calmix, labels alone", "logistic-regression")]:
                     error, _, _, nll, ece = found[head]
-                    row = [name, per_class, draw, classifier, f"{error / 100:.4f}", f"{nll:.4f}", f"{ece / 100:.4f}"]
+                    row = [name, per_class, draw, classifier, *(f"{number:.4f}" for number in (error, nll, ece))]
                     run = folder / f"{name}-{per_class}-{draw}"
                     of_test = guarantees(run, test) if classifier == "calmix" else [None] * 4
                     out.writerow(row + ["" if value is None else f"{value:.4f}" for value in of_test])

@@ -20,10 +20,6 @@ from PIL import Image
 
 OUT = Path(__file__).parent
 ROOT = OUT.parent.parent
-sys.path.insert(0, str(ROOT / "results/vectors"))
-
-import tables  # noqa: E402
-
 NAMES = ["t-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"]
 LABELS, TRAIN, TEST = 10, 3000, 1000
 RUN = "fashion"
@@ -174,11 +170,24 @@ def draw_predictions(work, four, measured, scheme):
 
 # ---- beside scikit-learn
 
-SERIES = ["calmix", "logistic regression", "self-training"]
+SERIES = {"calmix": "calmix", "logistic regression": "LogisticRegression", "self-training": "SelfTrainingClassifier"}
+LABEL_COUNTS = [4, 10, 25]
+DRAWS = 10
+# The two-sided 95% quantile of Student's t for ten draws.
+QUANTILE = 2.262
+
+
+def interval(rows, classifier, labels, metric):
+    """Mean and the half of a 95% interval over draws, in per cent."""
+    of_draws = [row for row in rows if row["classifier"] == classifier and int(row["labels"]) == labels]
+    values = np.array([100 * float(row[metric]) for row in of_draws])
+    assert len(values) == DRAWS, f"{classifier}, {labels} labels: {len(values)} draws"
+    return values.mean(), QUANTILE * values.std(ddof=1) / np.sqrt(DRAWS)
 
 
 def comparison(_):
-    rows = tables.read()
+    with (ROOT / "results/vectors/runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
     for scheme in COLOURS:
         title = "Error and calibration error of calmix and scikit-learn with 4, 10 and 25 labels per class"
         image = Drawing(600, 404, scheme, title)
@@ -188,7 +197,7 @@ def comparison(_):
             colour = image.colours["series"][place]
             left = [2, 100, 330][place]
             draw_mark(image, place, left + 8, 20, colour)
-            image.text(left + 22, 26, tables.NAMES[name], 18, colour, weight="600")
+            image.text(left + 22, 26, SERIES[name], 18, colour, weight="600")
         image.text(1, 397, "CIFAR-10, ResNet-50 vectors; means of ten draws, 95% intervals", 16.5, "muted")
         image.write(f"comparison-{scheme}.svg")
 
@@ -205,8 +214,8 @@ def draw_mark(image, place, x, y, colour):
 def draw_panel(image, rows, metric, name, left):
     points = {}
     for place, classifier in enumerate(SERIES):
-        for column, labels in enumerate(tables.LABELS):
-            points[place, column] = tables.interval(100 * tables.values(rows, classifier, labels, metric))
+        for column, labels in enumerate(LABEL_COUNTS):
+            points[place, column] = interval(rows, classifier, labels, metric)
     top, bottom, width = 76, 322, 254
     high = 10 * np.ceil(max(mean + half for mean, half in points.values()) / 10)
     y = lambda value: bottom - value / high * (bottom - top)
@@ -215,7 +224,7 @@ def draw_panel(image, rows, metric, name, left):
         line = image.colours["line"]
         image.shape(f'<path d="M{left} {y(tick):.1f}h{width}" stroke="{line}"/>')
         image.text(left - 7, y(tick) + 5, f"{tick:.0f}", 16, "muted", "end")
-    for column, labels in enumerate(tables.LABELS):
+    for column, labels in enumerate(LABEL_COUNTS):
         middle = left + width * (column + 0.5) / 3
         image.text(middle, bottom + 22, f"{labels} labels", 16, "muted", "middle")
     image.text(left + width / 2, bottom + 43, "per class", 16, "muted", "middle")
