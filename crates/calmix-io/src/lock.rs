@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         // Killed on this machine: before it was started again, in another container, in a version without a second line.
         for text in
-            [machine("here", "0").text(), machine("other", "1").text(), "process 1 on remote\n".to_owned()]
+            [machine("local", "0").text(), machine("other", "1").text(), "process 1 on remote\n".to_owned()]
         {
             fs::write(&path, &text).unwrap();
             drop(take(&local, false).unwrap_or_else(|error| panic!("{text}: {error}")));
