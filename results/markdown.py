@@ -164,28 +164,6 @@ def scale(found, experiment, name):
     return table([name, "n", "error, %", "difference (95%)", "NLL", "difference", "ECE, %", "difference"], body)
 
 
-# The rows of the table in the README of the project: their names, base, arm, and whether the temperature is applied.
-OVERVIEW = [
-    ("SoftMatch", "softmatch", "none", ""),
-    ("SoftMatch at T", "softmatch", "none", "_at_t"),
-    ("SoftMatch + CalibrateMix at T, as in the paper", "softmatch", "guided hard", "_at_t"),
-    ("SoftMatch + preset `calibrated` at T", "softmatch", "calibrated", "_at_t"),
-    ("SoftMatch + random pairs, soft targets", "softmatch", "random soft", ""),
-    ("logistic regression on the labels at T", "logistic-regression", "clean", "_at_t"),
-    ("EM with balanced classes, one vector per image", "balanced-em", "clean", ""),
-]
-
-
-def overview(arms, counts=(4, 10, 25)):
-    """Error, ECE and NLL of the main arms on CIFAR-10."""
-    found = {(row["labels"], row["base"], row["arm"]): row for row in arms if (row["data"], row["head"]) == ("cifar10", "linear")}
-    body = []
-    for name, base, arm, after in OVERVIEW:
-        of = [found[labels, base, calibrated(labels) if arm == "calibrated" else arm] for labels in counts]
-        body.append([name, *(f"{percent(row['error'])}, {percent(row['ece' + after])}, {row['nll' + after]:.3f}" for row in of)])
-    return table(["head", *(f"{labels} labels per class" for labels in counts)], body)
-
-
 # What follows shows numbers of `recorded`: measured before runs were kept, so that they are rows already.
 
 

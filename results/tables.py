@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 
+import beside
 import markdown
 import scaling
 import study
@@ -25,6 +26,7 @@ DOCUMENTS = {
     ],
     "docs/study/heads.md": ["default", "heads", "choice", "guarantees of heads", "temperature", "vectors"],
     "docs/study/scale.md": ["blocks", "groups", "rounds"],
+    "docs/study/vectors.md": ["classifiers", "guarantees of vectors"],
     "README.md": ["overview"],
 }
 # A document that may have none of its tables.
@@ -103,7 +105,9 @@ def texts():
         "blocks": markdown.scale(data["scale"], "blocks", "shards, order"),
         "groups": markdown.scale(data["scale"], "groups", "groups, learning rate"),
         "rounds": markdown.scale(data["scale"], "rounds", "unlabelled rows"),
-        "overview": markdown.overview(data["arms"]),
+        "classifiers": beside.classifiers(),
+        "guarantees of vectors": beside.guarantees(),
+        "overview": beside.overview(),
     }
     found = {f"results/tables/{name}.csv": csv_text(table) for name, table in data.items()}
     for cell in heads.cells():

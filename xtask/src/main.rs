@@ -1,4 +1,5 @@
-//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `man`, `weights` and `bench`.
+//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `wheels`, `man`, `weights`,
+//! `images` and `bench`.
 //!
 //! CI runs the same commands as a developer: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -9,6 +10,7 @@ mod bench;
 mod cache;
 mod check;
 mod human_time;
+mod images;
 mod man;
 mod setup;
 mod weights;
@@ -33,6 +35,8 @@ usage: cargo xtask COMMAND
                     install the wheels in FOLDER into new environments and run them
   man FOLDER        write the manual pages of calmix
   weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
+  images [NAME...]  draw the images of the documentation from real runs: all, or only predictions,
+                    comparison or report
   bench NAME [--json] [--repeat N]
                     measure calmix and a peer side by side; `cargo xtask bench` lists the names
 
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         ["wheels", rest @ ..] => wheels::run(rest),
         ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
+        ["images", names @ ..] => images::run(names),
         ["bench", rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

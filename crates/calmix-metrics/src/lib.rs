@@ -17,6 +17,28 @@
 //! | how good were the pseudo-labels of a run? | [`pseudo_labels`] |
 //! | where is the minimum of a smooth convex function? | [`lbfgs`] |
 //! | which inputs are invalid? | [`error`] |
+//!
+//! Measures a confidence and calibrates it; `cargo run -p calmix-metrics --example calibrate_logits FILE` does so with your own
+//! logits:
+//!
+//! ```
+//! use calmix_core::matrix::Matrix;
+//! use calmix_metrics::calibrator::temperature::Temperature;
+//! use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
+//!
+//! // Four predictions over two classes: three are right, all are very confident.
+//! let logits = [4.0, -4.0, -4.0, 4.0, 4.0, -4.0, 4.0, -4.0];
+//! let labels = [0, 1, 0, 1];
+//! let logits = Matrix::new(&logits, 4, 2)?;
+//! let predictions = TopLabel::from_logits(logits, &labels, 1.0)?;
+//! let raw = ece(&reliability_bins(&predictions, Binning::default()));
+//!
+//! let fitted = Temperature::fit(logits, &labels)?;
+//! let predictions = TopLabel::from_logits(logits, &labels, fitted.value())?;
+//! let calibrated = ece(&reliability_bins(&predictions, Binning::default()));
+//! assert!(raw > 0.24 && calibrated < 0.001);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -37,8 +59,3 @@ pub mod metrics;
 pub mod predictions;
 pub mod pseudo_labels;
 pub mod stats;
-
-/// Runs the README's examples as doctests of this crate.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

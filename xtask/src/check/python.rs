@@ -123,7 +123,7 @@ fn torch() -> Result<PathBuf> {
 }
 
 /// The folder that cargo builds into.
-pub(super) fn target_folder() -> Result<PathBuf> {
+pub(crate) fn target_folder() -> Result<PathBuf> {
     let metadata = workspace::metadata()?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
     Ok(folder.context("cargo metadata names no target folder")?.into())

@@ -22,7 +22,8 @@ const fn avoid(word: &'static str, instead: &'static str) -> Avoided {
 
 const AVOIDED: &[Avoided] = &[
     avoid("figures", "metrics; a plot is a plot"),
-    avoid("picture", "image"),
+    // `<picture>` is an element of HTML.
+    Avoided { word: "picture", instead: "image", after: &["<", "/"] },
     avoid("Picture", "Image"),
     avoid("judge", "evaluate"),
     avoid("promise", "guarantee"),

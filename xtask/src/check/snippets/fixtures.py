@@ -77,11 +77,11 @@ def more_photos(scene):
 
 
 def fish(scene):
-    """The photos of README's first example, and those to predict."""
+    """The photos that README trains on, and those that it predicts."""
     for name in ["goldfish", "bullfrog", "penguin", "retriever"]:
         write_images(f"photos/{name}", SHADES[name], range(10))
         write_images(f"photos/unlabelled/{name}", SHADES[name], range(100, 104))
-        write_images(f"test/{name}", SHADES[name], range(200, 203))
+        write_images(f"new-photos/{name}", SHADES[name], range(200, 203))
 
 
 def photo_files(scene):

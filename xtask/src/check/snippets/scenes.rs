@@ -15,13 +15,7 @@ const fn scene(document: &'static str, heading: &'static str, fixtures: &'static
 }
 
 pub(super) static SCENES: &[Scene] = &[
-    scene("README.md", "", &["short", "small_images", "fish", "backbone", "added_backbone"]),
-    scene("README.md", "Install", &[]),
-    scene(
-        "README.md",
-        "Quickstart",
-        &["short", "photos", "more_photos", "vectors", "arrays", "fashion_mnist"],
-    ),
+    scene("README.md", "", &["short", "small_images", "fish", "backbone", "added_backbone", "arrays"]),
     scene("bindings/python/README.md", "", &["arrays"]),
     scene(
         "bindings/python/python/calmix/model.py",
