@@ -88,6 +88,8 @@ pub fn debiased_squared_error(bins: &[ReliabilityBin]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
     use calmix_core::rng::{Domain, Seed};
 
     use super::*;

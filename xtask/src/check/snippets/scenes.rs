@@ -28,6 +28,7 @@ pub(super) static SCENES: &[Scene] = &[
         "",
         &["short", "small_images", "photos", "backbone", "added_backbone"],
     ),
+    scene("docs/get-started/photos.md", "A published dataset", &["short", "fashion_mnist"]),
     scene("docs/get-started/python.md", "", &[]),
     scene("docs/get-started/vectors.md", "", &["vectors"]),
     scene("docs/guides/embeddings.md", "", &["vectors"]),
