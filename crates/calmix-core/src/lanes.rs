@@ -5,7 +5,7 @@
 
 use crate::matrix::Scalar;
 
-/// The number of partial results if the width of one vector unit is enough.
+/// The number of partial results of a reduction that needs no more than the width of one vector unit.
 const LANES: usize = 8;
 
 /// The number of partial sums of a product: enough to hide the latency of an addition.
@@ -23,7 +23,7 @@ pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
         *lane += x * y;
     }
-    // Halves onto halves: as many steps as a tree is high, not as there are lanes.
+    // Fold the upper half onto the lower one: log₂(DOT_LANES) dependent additions instead of DOT_LANES.
     let mut width = DOT_LANES / 2;
     while width > 0 {
         let (left, right) = lanes.split_at_mut(width);

@@ -136,14 +136,14 @@ pub trait SettingType {
 }
 
 impl Field {
-    /// Returns the description: the first paragraph of the documentation, in one line.
+    /// Returns the first paragraph of the documentation, in one line.
     pub fn description(&self) -> String {
         first_paragraph(self.doc)
     }
 }
 
 impl Word {
-    /// Returns the description: the first paragraph of the documentation, in one line.
+    /// Returns the first paragraph of the documentation, in one line.
     pub fn description(&self) -> String {
         first_paragraph(self.doc)
     }
