@@ -1,4 +1,4 @@
-//! The heads of a run on vectors, side by side, and whether samples without labels helped.
+//! The heads of a run side by side, and whether unlabelled samples helped.
 
 use calmix_io::text::wrapped;
 use calmix_metrics::evaluate::Evaluation;
@@ -10,10 +10,10 @@ use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::output::format::{grouped, percent};
 
-/// The width of the column of names, unless one of them is longer.
+/// The width of the name column, unless a name is longer.
 const NAME_WIDTH: usize = 26;
 
-/// Shows the heads after calibration, which of them is the model, and why.
+/// Shows the calibrated metrics of the heads, and which head is the model and why.
 pub fn heads(choice: &HeadChoice) -> String {
     let HeadChoice { chosen_on, candidates, .. } = choice;
     let tested = [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold]
@@ -35,7 +35,7 @@ pub fn heads(choice: &HeadChoice) -> String {
     text + "  " + &wrapped(&kept_in_words(choice), 2, 2) + "\n"
 }
 
-/// Says in one sentence which head is the model, and why.
+/// Explains in one sentence which head is the model, and why.
 pub fn kept_in_words(choice: &HeadChoice) -> String {
     let kept = choice.kept().unwrap_or(HeadName::Recipe);
     let model = format!("{} is the model", capitalised(kept.in_words()));
@@ -56,8 +56,8 @@ pub fn kept_in_words(choice: &HeadChoice) -> String {
     format!("{model}: {}.", one_of_two_in_words(own, alone, difference, &on))
 }
 
-/// Why the head of the recipe is the model, or the one that was trained on the labels alone: that one has to be better by more
-/// than a standard error, or by more than two if there are many samples without labels.
+/// Explains why the model is the configured head or the one on the labels alone, which has to be better by more than a standard
+/// error, or by more than two if there are many unlabelled samples.
 fn one_of_two_in_words(
     own: &HeadCandidate,
     alone: &HeadCandidate,
@@ -66,7 +66,7 @@ fn one_of_two_in_words(
 ) -> String {
     let own_nll = nll_in_words(own.nll);
     let alone_nll = nll_in_words(alone.nll);
-    // Of the numbers that are shown, so that they add up.
+    // Subtract the rounded numbers, so that the sentence adds up.
     let shown = shown_difference(own.nll, alone.nll);
     let error = standard_error(difference);
     let errors = difference.estimate.abs() / error;
@@ -78,7 +78,7 @@ fn one_of_two_in_words(
             "its NLL {on} is {own_nll}, not above the {alone_nll} of the head trained on the labels alone"
         )
     } else {
-        // The rule that was applied: with two, the labels alone would have been kept between one and two.
+        // Reconstruct the limit that was applied: had it been one, the labels alone would have been selected between one and two.
         let needed = if errors > 1.0 { "2 with so many unlabelled samples" } else { "more than 1" };
         format!(
             "its NLL {on} is {own_nll}, higher than the {alone_nll} of the head trained on the labels alone, but only by {by} \
@@ -87,7 +87,7 @@ fn one_of_two_in_words(
     }
 }
 
-/// Why a head for one vector per sample is the model, and whether samples without labels helped.
+/// Explains which head for one vector per sample is the model, and whether unlabelled samples helped.
 fn lowest_in_words(
     choice: &HeadChoice,
     kept: &HeadCandidate,
@@ -126,13 +126,13 @@ fn nll_in_words(nll: Option<f64>) -> String {
     nll.map_or("unknown".to_owned(), |nll| format!("{nll:.3}"))
 }
 
-/// The absolute difference of two numbers as they are shown, with three digits.
+/// Returns the absolute difference of two numbers after rounding to the three digits that are shown.
 fn shown_difference(first: Option<f64>, second: Option<f64>) -> f64 {
     let thousandths = |number: Option<f64>| (1_000.0 * number.unwrap_or_default()).round();
     (thousandths(first) - thousandths(second)).abs() / 1_000.0
 }
 
-/// The standard error of a mean difference, by its interval.
+/// Recovers the standard error of a mean difference from its interval.
 fn standard_error(difference: &Estimate) -> f64 {
     let &Estimate { n, low, high, level, .. } = difference;
     let quantile = upper_quantile(0.5 * (1.0 - level), n.saturating_sub(1) as f64);

@@ -1,4 +1,4 @@
-//! A run: what it is, progress, environment and result.
+//! A run: summary, progress, environment and result.
 
 use std::path::Path;
 
@@ -121,7 +121,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
     Ok(Output { text, json })
 }
 
-/// How far a run is, of so many steps; 0 if its heads are trained at once.
+/// Describes the progress of a run of `steps` steps; 0 steps mean that its heads are trained at once.
 fn state(is_finished: bool, step: Option<u64>, steps: u64) -> String {
     match (is_finished, step) {
         (true, _) if steps == 0 => "finished".to_owned(),
@@ -132,7 +132,7 @@ fn state(is_finished: bool, step: Option<u64>, steps: u64) -> String {
     }
 }
 
-/// Where a run resumes after a step.
+/// Describes where a run resumes after a step.
 fn resumes(step: Option<u64>, steps: u64) -> String {
     match step {
         Some(step) => format!("resumes   after step {}, with step {}\n", grouped(step), grouped(step + 1)),
@@ -150,14 +150,14 @@ fn calibrated_again(map: &FittedCalibrator, kind: InputKind) -> String {
     )
 }
 
-/// The rest of a result: its heads, other selection rules, pseudo-labels; each followed by an empty line.
+/// Formats the rest of a result: heads, other selection rules, pseudo-labels; each followed by an empty line.
 fn after_table(result: &RunResult) -> String {
     let heads = result.heads.as_ref().map(heads).unwrap_or_default();
     let parts = [heads, metric_table::by_rule(result), metric_table::pseudo_labels(result)];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 
-/// The first letters of a commit's hash, and whether the tree was dirty.
+/// Abbreviates the hash of a commit, and keeps the mark of a dirty tree.
 fn short_commit(commit: &str) -> String {
     match commit.strip_suffix("-dirty") {
         Some(hash) => short_hash(hash) + "-dirty",
@@ -165,7 +165,7 @@ fn short_commit(commit: &str) -> String {
     }
 }
 
-/// The base algorithm, its threshold if any, the mixup pairing, and which head is the model.
+/// Describes the base algorithm, its threshold if any, the mixup pairing, and which head is the model.
 fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let word = |key: &str| recipe.value(key).and_then(|value| value.as_str()).unwrap_or_default();
     let base = word("method.base");
@@ -180,10 +180,10 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
 }
 
-/// The keys of the run that differ from its recipe, one per line.
+/// Lists the keys of the run that differ from its recipe, one per line.
 fn changed(changes: Option<&[Difference]>) -> String {
     let has_encoder = changes.unwrap_or_default().iter().any(|change| change.path == "network.output");
-    // An encoder has no architecture of calmix's, so this key says nothing.
+    // With an encoder, `network.name` has no effect.
     let is_used = |change: &&Difference| !(has_encoder && change.path == "network.name");
     let lines = changes.unwrap_or_default().iter().filter(is_used).enumerate().map(|(n, change)| {
         let title = if n == 0 { "changed" } else { "" };
