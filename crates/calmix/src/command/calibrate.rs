@@ -120,8 +120,8 @@ fn refit(
     print(&format!("{}\n{written}\n{next}", metric_table::calibration_table(&map, kind)))
 }
 
-/// Replaces model.json, and keeps the original as the previous version. If there is a refitted calibration already, from this
-/// command or a killed process, the version before it is kept.
+/// Replaces model.json, and keeps the previous version. If the file already has this calibration, written by the same command
+/// or by a process that was killed afterwards, nothing is written, so that the version before it stays.
 fn write(run: &Path, info: &ModelInfo) -> Result<()> {
     let mut bytes = serde_json::to_vec_pretty(info)?;
     bytes.push(b'\n');

@@ -73,8 +73,8 @@ pub(super) fn run(args: &ResumeArgs, trainers: &Trainers<'_>) -> Result<Exit> {
     show_outcome(outcome, &args.run, stop, |recipe| next_resume(&args.run, recipe, launch))
 }
 
-/// Warns that features will be computed again: a run's recipe must not decide where calmix writes, so its cache is not used
-/// unless the user names it.
+/// Warns that features will be computed again in the run's folder, not in the cache that its recipe names: only the user decides
+/// where calmix writes.
 fn warn_of_cache(run: &Path, begun: &Recipe, recipe: &Recipe) -> Result<()> {
     let is_other = begun.network.cache != recipe.network.cache;
     if recipe.has_head() && is_other && recipe.network.cache.is_empty() && read::result(run)?.is_none() {

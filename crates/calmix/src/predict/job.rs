@@ -111,8 +111,8 @@ impl<'a> PredictJob<'a> {
         }
     }
 
-    /// Starts the output, or continues it after its last row. `rows` are those of the source, if this process predicts a range of
-    /// rows.
+    /// Starts the output, or continues it after its last row. `rows` is the number of rows of the source, if it decides which of
+    /// them are predicted.
     ///
     /// # Errors
     /// If it cannot be written, or was written with other options.

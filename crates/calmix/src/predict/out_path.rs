@@ -41,7 +41,7 @@ pub(super) fn row_kind(args: &PredictArgs) -> Result<RowKind, CliError> {
     }
 }
 
-/// Refuses an output that must be a mistake: `/dev/stdout`, or a file in a folder that does not exist.
+/// Refuses an output that must be a mistake: `-` for standard output, or a file in a folder that does not exist.
 pub(super) fn check_place(out: &Path) -> Result<(), CliError> {
     if CloudUrl::is_url(out) {
         return Ok(());

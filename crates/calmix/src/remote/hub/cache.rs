@@ -47,7 +47,7 @@ impl HubCache {
 
     /// Returns the cached file of a commit, if it has the right size.
     pub(super) fn file(&self, commit: &str, file: &HubFile) -> Option<PathBuf> {
-        // Follow the link into `blobs`: the content is compared with its hash later, or was checked by the client.
+        // Follow the link into `blobs`. A copy of the file is compared with its hash, if that is known.
         let found = self.snapshot(commit).join(&file.path).canonicalize().ok()?;
         let metadata = fs::metadata(&found).ok()?;
         (metadata.is_file() && metadata.len() == file.bytes).then_some(found)
