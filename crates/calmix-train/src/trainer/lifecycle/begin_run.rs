@@ -1,4 +1,4 @@
-//! Sets up an opened run for its first step: data, network, state, events.
+//! The setup of an opened run for its first step: data, network, state, events.
 
 use calmix_engine::device::{self, set_threads};
 use calmix_engine::engine::Engine;
@@ -23,7 +23,7 @@ use crate::trainer::step::engine_setup::{MemoryNeed, check_network, settings};
 use crate::trainer::step::stepper::Stepper;
 
 impl<'a> Trainer<'a> {
-    /// Makes the training loop of an opened run, at its first step or at the one after its checkpoint.
+    /// Creates the training loop of an opened run, at its first step or after its checkpoint.
     pub(crate) fn begin(self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
         let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
         if run.is_some() {
@@ -87,7 +87,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Gives an engine the backbone of a file.
+/// Loads the backbone of a file into an engine.
 fn start_from(engine: &mut Engine, file: &BackboneFile) -> Result<(), TrainError> {
     engine.start_from(file.bytes()).map_err(|error| match error {
         EngineError::Weights(_) => file.refused(&error).into(),
