@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let bench = bench.with_context(|| format!("there is no bench `{}`; {}", request.name, names()))?;
     let (mut lines, mut tables) = (Vec::new(), Vec::new());
     for case in bench.cases {
-        if let Some(reason) = obstacle(case) {
+        if let Some(reason) = reason_to_skip(case) {
             eprintln!("bench: skipped, because {reason}: {}", case.name);
             continue;
         }
@@ -102,7 +102,7 @@ fn names() -> String {
 }
 
 /// Returns the reason why the case cannot be measured here, if any.
-fn obstacle(case: &Case) -> Option<String> {
+fn reason_to_skip(case: &Case) -> Option<String> {
     let is_missing = |program: &&&str| Command::new(program).arg("--version").output().is_err();
     let program = case.extra.as_ref().and_then(|extra| extra.programs.iter().find(is_missing));
     if let Some(program) = program {

@@ -103,13 +103,13 @@ fn packages(names: &[&str]) -> Vec<&'static str> {
 
 /// Builds the wheel of the program for images alone; PyTorch is a dependency.
 fn torch(build: &Build, dist: &Path) -> Result<PathBuf> {
-    let distribution = started(build, "calmix-torch", "torch")?;
+    let distribution = new_distribution(build, "calmix-torch", "torch")?;
     finished(&distribution, "torch", dist)
 }
 
 /// Builds the wheel of the program for images with the CPU part of libtorch.
 fn cpu(build: &Build, dist: &Path) -> Result<PathBuf> {
-    let distribution = started(build, "calmix-cpu", "cpu")?;
+    let distribution = new_distribution(build, "calmix-cpu", "cpu")?;
     for library in LIBRARIES {
         // Two folders below site-packages, as in PyTorch's package, so that they find NVIDIA's libraries.
         let place = format!("calmix_cpu/lib/{library}");
@@ -164,7 +164,7 @@ fn complete_library(distribution: &Distribution) -> Result<()> {
 }
 
 /// Creates a distribution with the common files of both programs for images.
-fn started(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
+fn new_distribution(build: &Build, name: &str, folder: &str) -> Result<Distribution> {
     let program = build.product("calmix-torch");
     let distribution = Distribution::new(&build.stage, name, &build.version)?;
     let package = distribution.module();

@@ -70,7 +70,7 @@ impl Liveness {
         let state = Arc::new(LivenessState::default());
         let (thread_store, shared) = (store.connect_again()?, Arc::clone(&state));
         let spawned = std::thread::Builder::new().name("calmix-liveness".into()).spawn(move || {
-            if let Some(report) = answer(&thread_store, member, &shared) {
+            if let Some(report) = respond_to_failure(&thread_store, member, &shared) {
                 shared.update(|progress| progress.report = Some(report.clone()));
                 if let LivenessReport::Missing { ranks, .. } = &report {
                     let others = member.size - ranks.len();
@@ -160,7 +160,7 @@ fn alive_key(rank: usize) -> String {
 
 /// Runs in the thread: waits for a failure, responds, and checks which other ranks did. `None` if the process leaves without a
 /// failure.
-fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
+fn respond_to_failure(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
     let waited = loop {
         let waited = store.wait(FAILURE, POLL_INTERVAL);
         if state.left.load(Ordering::Acquire) {

@@ -90,6 +90,7 @@ pub fn fit(
     samples.check(rows)?;
     // A fold has fewer labels, but its head must mix if the head that it evaluates does.
     let settings = &settings.for_labels(rows.labelled.len(), samples.classes.len());
+    // Too few validation labels for a calibrator are not used; the labels are then divided into folds.
     let is_enough = |validation: &ValidationSamples<'_>| {
         group_count(validation.groups, validation.labels.len()) >= min_labels()
     };
@@ -143,9 +144,9 @@ pub fn fit(
 
 /// Returns the number of folds. With many labels, five folds are as good as ten and take half the time.
 fn fold_count(labels: usize, configured: usize) -> usize {
-    const MANY: usize = 10_000;
-    const MAX_OF_MANY: usize = 5;
-    if labels >= MANY { configured.min(MAX_OF_MANY) } else { configured }
+    const MANY_LABELS: usize = 10_000;
+    const MAX_FOLDS_WITH_MANY_LABELS: usize = 5;
+    if labels >= MANY_LABELS { configured.min(MAX_FOLDS_WITH_MANY_LABELS) } else { configured }
 }
 
 /// Returns all trainings: for each candidate, one per fold and one on all rows.
@@ -240,8 +241,8 @@ fn lowest(numbers: &[Option<f64>]) -> Option<usize> {
 /// Returns the number of standard errors by which the head on labels alone must win to replace the configured head.
 fn needed_standard_errors(rows: &TrainingRows) -> f64 {
     /// Unlabelled samples per label from which the method is favoured.
-    const MANY: usize = 10;
-    if rows.unlabelled.len() >= MANY * rows.labelled.len() { 2.0 } else { 1.0 }
+    const MIN_UNLABELLED_PER_LABEL: usize = 10;
+    if rows.unlabelled.len() >= MIN_UNLABELLED_PER_LABEL * rows.labelled.len() { 2.0 } else { 1.0 }
 }
 
 /// Chooses the result, and compares the best head that uses unlabelled samples with the one on labels alone.

@@ -226,6 +226,7 @@ impl<'a> MixtureData<'a> {
         let moments: Vec<f64> =
             labelled.iter().zip(unlabelled).map(|(a, b)| (a + weight * b) / all).collect();
         let mut means = sums.vectors.clone();
+        // The covariance within classes: all second moments minus those of the class means.
         let mut covariance = moments.clone();
         for (mean, &count) in means.chunks_exact_mut(dimensions).zip(&sums.counts) {
             self.progress.check_stop()?;
@@ -242,6 +243,7 @@ impl<'a> MixtureData<'a> {
         };
         let min_variance = MIN_VARIANCE * diagonal(&moments) + 1e-30;
         let variance = diagonal(&covariance).max(min_variance);
+        // Shrink towards a diagonal with the mean variance, so that few labels give an invertible matrix.
         for number in &mut covariance {
             *number *= 1.0 - SHRINKAGE;
         }

@@ -226,7 +226,7 @@ impl Problem {
 }
 
 /// The number of classes up to which packing the factors of a product takes longer than multiplying them.
-const FEW: usize = 32;
+const MAX_UNPACKED_CLASSES: usize = 32;
 
 /// Computes the logits of a block, class after class, so that rows are computed side by side in vector units, however few classes
 /// there are.
@@ -234,7 +234,7 @@ fn logits(vectors: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
     let classes = bias.len().max(1);
     let rows = into.len() / classes;
     let width = weight.len() / classes;
-    if classes <= FEW {
+    if classes <= MAX_UNPACKED_CLASSES {
         for (row, vector) in vectors.chunks_exact(width.max(1)).enumerate() {
             for (class, (weight, bias)) in weight.chunks_exact(width.max(1)).zip(bias).enumerate() {
                 into[class * rows + row] = lanes::dot(vector, weight) + bias;
@@ -255,7 +255,7 @@ fn by_weight(by_logits: &[f32], vectors: &[f32], classes: usize, into: &mut [f32
     const ROWS: usize = 4;
     let rows = by_logits.len() / classes.max(1);
     let width = into.len() / classes.max(1);
-    if classes > FEW {
+    if classes > MAX_UNPACKED_CLASSES {
         let by_logits = Operand::new(by_logits, classes, rows);
         multiply(by_logits, Operand::new(vectors, rows, width), 0.0, into);
         return;

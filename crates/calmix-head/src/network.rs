@@ -9,7 +9,7 @@ use crate::error::HeadError;
 use crate::product::{Operand, multiply};
 
 /// The number of outputs up to which packing the factors of a product takes longer than multiplying them.
-const FEW: usize = 32;
+const MAX_UNPACKED_OUTPUTS: usize = 32;
 
 /// The sizes of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +202,7 @@ fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
     let width = weight.len() / to.max(1);
     let rows = vectors.len() / width.max(1);
     let mut outputs = Vec::with_capacity(rows * to);
-    if to <= FEW {
+    if to <= MAX_UNPACKED_OUTPUTS {
         for vector in vectors.chunks_exact(width) {
             let each = weight.chunks_exact(width).zip(bias);
             outputs.extend(each.map(|(weight, bias)| dot(vector, weight) + bias));
@@ -218,7 +218,7 @@ fn affine(vectors: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
 /// Computes `byᵀ·vectors`, the gradient with respect to a weight matrix, from the gradient with respect to its outputs.
 pub(crate) fn by_weight(by_outputs: &[f32], vectors: &[f32], to: usize, into: &mut [f32]) {
     let width = into.len() / to.max(1);
-    if to > FEW {
+    if to > MAX_UNPACKED_OUTPUTS {
         let rows = by_outputs.len() / to;
         let by_outputs = Operand::new(by_outputs, rows, to).transposed();
         multiply(by_outputs, Operand::new(vectors, rows, width), 0.0, into);

@@ -83,7 +83,7 @@ impl From<LifecycleError> for HeadsError {
 }
 
 /// Converts errors of lower crates that every kind of run can have, by way of [`LifecycleError`].
-macro_rules! of_every_run {
+macro_rules! from_lower_errors {
     ($($error:ty),*) => {
         $(impl From<$error> for HeadsError {
             fn from(error: $error) -> Self {
@@ -93,7 +93,7 @@ macro_rules! of_every_run {
     };
 }
 
-of_every_run!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
+from_lower_errors!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
 
 impl HeadsError {
     /// Returns the kind of the error. If it is not a mistake, trying again may help: a resumed run trains its heads again.

@@ -117,7 +117,7 @@ impl HeadRun<'_> {
         let (rows, skipped) = vectors.training_rows(data, corrupt)?;
         let notes = [
             skipped_note(&skipped, vectors.training.ids.len()),
-            no_mixing_note(recipe, rows.labelled.len(), data.classes.len()),
+            mixup_off_note(recipe, rows.labelled.len(), data.classes.len()),
             self.copies.note(),
         ];
         for note in notes.into_iter().flatten() {
@@ -126,6 +126,7 @@ impl HeadRun<'_> {
         let ids = &vectors.training.ids;
         let labels = ids.iter().map(|&id| data.class_of(id)).collect::<Result<Vec<_>, _>>()?;
         let mut groups = data.dataset.group_numbers(ids)?;
+        // Groups of the user take precedence over near-duplicates.
         if !data.dataset.has_groups() {
             groups = self.copies.groups_of(ids);
         }
@@ -155,6 +156,7 @@ impl HeadRun<'_> {
         let fitted = thread::scope(|scope| {
             let fit_thread = scope.spawn(|| {
                 let fitted = fit(samples, &rows, Some(validation), &settings, threads, &progress);
+                // End the wait immediately: a fit may take less than the interval between two reports.
                 this_thread.unpark();
                 fitted
             });
@@ -279,7 +281,7 @@ fn out_of_fold(head: &FittedHead) -> Option<&Predictions> {
 }
 
 /// Notes that mixing is off because there are too many labels.
-fn no_mixing_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
+fn mixup_off_note(recipe: &Recipe, labels: usize, classes: usize) -> Option<Note> {
     let mixup = recipe.method.mixup().filter(|_| !recipe.has_one_vector())?;
     let max = mixup.max_labels_per_class;
     let text = format!(

@@ -81,6 +81,7 @@ impl VectorClassifier {
         let rows = rows_by_id(labels);
         let training = training_ids(labels, recipe);
         let width = vectors.width() / views.max(1);
+        // Check every view, including those that are not projected until later.
         for (row, vector) in vectors.iter().enumerate() {
             if let Some(problem) = vector.chunks_exact(width.max(1)).find_map(too_long) {
                 return Err(HeadsError::unsupported(format!("row {row}: {problem}")));
@@ -98,6 +99,7 @@ impl VectorClassifier {
         let fitted_on = training.ids.iter().step_by(fitted_stride(training.ids.len()));
         let fitted_on: Vec<f32> = fitted_on.flat_map(clean).copied().collect();
         let projection = fit_projection(&fitted_on, width, recipe.network.dimensions as usize, stop)?;
+        // Free the copy before the projected vectors are allocated.
         drop(fitted_on);
         let mut copies = LabelCopies::default();
         if LabelCopies::are_searched(recipe, !groups.is_empty()) {

@@ -116,7 +116,7 @@ impl<'a> Trainer<'a> {
     /// If the recipe cannot be trained, the folder is in use, the dataset cannot be used, or the training fails.
     pub fn start(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
         let claimed = self.leads().then(|| self.begin_new(recipe, folder));
-        self.go(claimed, Some(recipe), folder)
+        self.open_and_train(claimed, Some(recipe), folder)
     }
 
     /// Starts a run that [`prepare_run`](calmix_lifecycle::start::prepare_run) has prepared, or resumes it if it has begun.
@@ -135,7 +135,7 @@ impl<'a> Trainer<'a> {
                 .and_then(|()| self.begun(folder.path())),
         };
         // `folder` must live until here: dropping it removes the folder of a run that has not begun.
-        self.go(Some(claimed), Some(&resolved), folder.path())
+        self.open_and_train(Some(claimed), Some(&resolved), folder.path())
     }
 
     /// Resumes a run from its newest checkpoint, or from its beginning if it has none, with its own recipe or with one that
@@ -146,7 +146,7 @@ impl<'a> Trainer<'a> {
     /// fails.
     pub fn resume(self, folder: &Path, recipe: Option<&Resolved>) -> Result<Outcome, TrainError> {
         let claimed = self.leads().then(|| self.begun(folder));
-        self.go(claimed, recipe, folder)
+        self.open_and_train(claimed, recipe, folder)
     }
 
     /// Starts a run, or resumes it if it has begun. For launchers, which start the same command again.
@@ -157,7 +157,7 @@ impl<'a> Trainer<'a> {
         let claimed = self.leads().then(|| {
             if read::has_begun(folder) { self.begun(folder) } else { self.begin_new(recipe, folder) }
         });
-        self.go(claimed, Some(recipe), folder)
+        self.open_and_train(claimed, Some(recipe), folder)
     }
 
     /// Creates the folder of a run that several processes of this machine will resume from its beginning.
@@ -188,7 +188,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Trains a run. Every rank calls it: rank 0 opens the run that it has claimed, and the others follow.
-    fn go(
+    fn open_and_train(
         self,
         claimed: Option<Result<Claimed, TrainError>>,
         recipe: Option<&Resolved>,

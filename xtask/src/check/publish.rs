@@ -13,7 +13,7 @@ use crate::workspace;
 /// Packages and compiles the crates in one command, because they depend on each other and are not on crates.io yet.
 pub(crate) fn check() -> Result<()> {
     let target = workspace::root().join("target/publish");
-    forget_earlier_packages(&target)?;
+    remove_earlier_packages(&target)?;
     let mut command = workspace::cargo();
     command.args(["publish", "--dry-run", "--locked"]).env("CARGO_TARGET_DIR", &target);
     for name in workspace::WITHOUT_LIBTORCH {
@@ -26,7 +26,7 @@ pub(crate) fn check() -> Result<()> {
 
 /// Deletes the packages of an earlier check. Cargo assumes that a package of the same version is unchanged, and would compile the
 /// sources of that check again.
-fn forget_earlier_packages(target: &Path) -> Result<()> {
+fn remove_earlier_packages(target: &Path) -> Result<()> {
     if target.exists() {
         fs::remove_dir_all(target).with_context(|| format!("cannot remove {}", target.display()))?;
     }

@@ -78,6 +78,7 @@ impl FrozenFeatures {
         };
         let runtime = runtime(recipe)?;
         let width = backbone.width(run_on)?;
+        // Runs share features only if everything that these depend on is the same.
         let identity = FeatureIdentity {
             format: features::FORMAT,
             dataset: dataset.to_owned(),

@@ -94,11 +94,11 @@ pub(super) fn choose(
         return Ok(None);
     }
     let candidates: Vec<Candidate<'_>> = weights.iter().map(Candidate::from).collect();
-    Ok(rule(&candidates, views(recipe, dataset, split)?))
+    Ok(choose_by_views(&candidates, views(recipe, dataset, split)?))
 }
 
 /// Applies the rule at the top of this file.
-fn rule(candidates: &[Candidate<'_>], views: u64) -> Option<BackboneChoice> {
+fn choose_by_views(candidates: &[Candidate<'_>], views: u64) -> Option<BackboneChoice> {
     // Ties are broken by name.
     let best = candidates.iter().min_by_key(|one| (Reverse((one.is_lite, one.parameters)), one.name))?;
     let smallest = candidates.iter().min_by_key(|one| (!one.is_lite, one.parameters, one.name))?;
@@ -123,7 +123,7 @@ mod tests {
     const TINY: Candidate<'_> = Candidate { name: "tiny", is_lite: false, parameters: 1 };
 
     fn chosen(candidates: &[Candidate<'_>], views: u64) -> Option<(String, u32)> {
-        rule(candidates, views).map(|choice| (choice.weights, choice.size))
+        choose_by_views(candidates, views).map(|choice| (choice.weights, choice.size))
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::start_context::StartContext;
 /// The origin of settings that follow from the contents of the dataset folder.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";
 /// The origin of settings that follow from a list of unlabelled samples.
-const LISTED: &str = "list of unlabelled samples";
+const UNLABELLED_LIST: &str = "list of unlabelled samples";
 /// The origin of settings that follow from the available weights and the number of views.
 const VIEW_COUNT: &str = "fixed rule of the number of views";
 /// The origin of the numbers of views that a method on a head needs to have an effect.
@@ -65,7 +65,7 @@ impl Draft {
         layers = layers.clone().decided(FOLDER_CONTENTS, reading_of_folder(&layers));
         if layers.word("labels.unlabelled_file").is_some_and(|list| !list.is_empty()) {
             // The limit of the recipe is meant for folders of any size. A user who lists samples wants all of them.
-            layers = layers.decided(LISTED, [("labels.unlabelled_count", Value::Integer(0))]);
+            layers = layers.decided(UNLABELLED_LIST, [("labels.unlabelled_count", Value::Integer(0))]);
         }
         layers = layers.clone().decided(METHOD_VIEWS_ORIGIN, views_of_method(&layers));
         let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");

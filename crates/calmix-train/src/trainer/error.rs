@@ -141,7 +141,7 @@ impl From<HeadsError> for TrainError {
 }
 
 /// Converts errors of lower crates that every kind of run can have, by way of [`LifecycleError`].
-macro_rules! of_every_run {
+macro_rules! from_lower_errors {
     ($($error:ty),*) => {
         $(impl From<$error> for TrainError {
             fn from(error: $error) -> Self {
@@ -151,7 +151,7 @@ macro_rules! of_every_run {
     };
 }
 
-of_every_run!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
+from_lower_errors!(CoreError, DataError, FileError, MetricsError, RecipeError, RunError);
 
 impl TrainError {
     /// Returns the kind of the error. A mistake recurs until the user corrects it, so a launcher should not repeat the command.

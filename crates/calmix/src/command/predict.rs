@@ -68,7 +68,7 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
     // A list or a shard may be empty, for example in a job that divides few images among many tasks.
     let may_be_empty = args.list.is_some() || job.shard.is_some();
     if total == Some(0) && !may_be_empty {
-        return Err(nothing_found(args).into());
+        return Err(no_images_error(args).into());
     }
     let format = job.format(model.classes());
     let (output, written) = job.open(model.rule(), &format, None)?;
@@ -90,7 +90,7 @@ fn predict_images(args: &PredictArgs) -> Result<Exit> {
     let tally = job.write(model.rule(), batches, output, &mut rate, threads)?;
     let is_stopped = stop.flag().load(Ordering::Relaxed);
     if !is_stopped && tally.rows + written.rows == 0 && !may_be_empty {
-        return Err(nothing_found(args).into());
+        return Err(no_images_error(args).into());
     }
     job.conclude(tally, written.rows, total, &rate, stop)
 }
@@ -102,7 +102,7 @@ fn is_vector_file(path: &Path) -> bool {
 }
 
 /// Returns the error for files and folders without any image.
-fn nothing_found(args: &PredictArgs) -> CliError {
+fn no_images_error(args: &PredictArgs) -> CliError {
     let places = args.paths.iter().map(|path| shown(path.display()));
     let places = places.collect::<Vec<_>>().join(", ");
     CliError::failed(format!("{places}: no image found"))

@@ -55,7 +55,7 @@ impl ReportArgs {
                 "{} is up to date; watching the runs (Ctrl-C ends)",
                 shown(paths.page.display())
             ));
-            if !waits(stop) {
+            if !wait_for_refresh(stop) {
                 // The last page must not reload itself.
                 paths.write(&report, false)?;
                 break;
@@ -76,7 +76,7 @@ impl ReportArgs {
 }
 
 /// Waits until the runs should be read again; returns false if the user stops the command.
-fn waits(stop: &Stop) -> bool {
+fn wait_for_refresh(stop: &Stop) -> bool {
     let polls = REFRESH_INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
     for _ in 0..polls {
         if stop.flag().load(Ordering::Relaxed) {

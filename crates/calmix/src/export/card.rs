@@ -181,7 +181,7 @@ impl Card<'_> {
             test.samples,
             (100.0 * LEVEL).round()
         );
-        for (name, value, Interval { low, high }) in measured(test) {
+        for (name, value, Interval { low, high }) in metrics_with_intervals(test) {
             let [value, low, high] = [value, low, high].map(four_digits);
             let _ = writeln!(text, "| {name} | {value} | {low} to {high} |");
         }
@@ -201,7 +201,7 @@ fn calibrated_metrics(test: &Evaluation) -> &Metrics {
 }
 
 /// Returns the metrics that have an interval, which are those that a card shows.
-fn measured(test: &Evaluation) -> Vec<MeasuredMetric> {
+fn metrics_with_intervals(test: &Evaluation) -> Vec<MeasuredMetric> {
     let metrics = calibrated_metrics(test);
     let intervals = test.calibrated.as_ref().map_or(&test.intervals, |calibrated| &calibrated.intervals);
     let mut measured = Vec::new();

@@ -28,7 +28,7 @@ pub fn heads(choice: &HeadChoice) -> String {
     let title = format!("{count} heads, same labels");
     let mut text = line(&title, width, &format!("{} NLL", chosen_on.word()), &heading);
     for (head, name) in candidates.iter().zip(&names) {
-        let nll = nll_in_words(head.nll);
+        let nll = nll_text(head.nll);
         let evaluation = tested.and_then(|split| of(head, split));
         text += &line(name, width, &nll, &evaluation.map_or([String::new(), String::new()], error_and_ece));
     }
@@ -50,22 +50,22 @@ pub fn kept_in_words(choice: &HeadChoice) -> String {
     let groups_of = if is_grouped { "groups of " } else { "" };
     let on = format!("on {} {groups_of}{labels} labels", grouped(difference.n as u64));
     if choice.has_one_vector() {
-        return format!("{model}: {}.", lowest_in_words(choice, kept, alone, difference, &on));
+        return format!("{model}: {}.", explain_lowest_nll(choice, kept, alone, difference, &on));
     }
     let own = choice.candidates.iter().find(|head| head.name == HeadName::Recipe).unwrap_or(kept);
-    format!("{model}: {}.", one_of_two_in_words(own, alone, difference, &on))
+    format!("{model}: {}.", explain_choice_of_two(own, alone, difference, &on))
 }
 
 /// Explains why the model is the configured head or the one on the labels alone, which has to be better by more than a standard
 /// error, or by more than two if there are many unlabelled samples.
-fn one_of_two_in_words(
+fn explain_choice_of_two(
     own: &HeadCandidate,
     alone: &HeadCandidate,
     difference: &Estimate,
     on: &str,
 ) -> String {
-    let own_nll = nll_in_words(own.nll);
-    let alone_nll = nll_in_words(alone.nll);
+    let own_nll = nll_text(own.nll);
+    let alone_nll = nll_text(alone.nll);
     // Subtract the rounded numbers, so that the sentence adds up.
     let shown = shown_difference(own.nll, alone.nll);
     let error = standard_error(difference);
@@ -88,20 +88,20 @@ fn one_of_two_in_words(
 }
 
 /// Explains which head for one vector per sample is the model, and whether unlabelled samples helped.
-fn lowest_in_words(
+fn explain_lowest_nll(
     choice: &HeadChoice,
     kept: &HeadCandidate,
     alone: &HeadCandidate,
     difference: &Estimate,
     on: &str,
 ) -> String {
-    let kept_nll = nll_in_words(kept.nll);
+    let kept_nll = nll_text(kept.nll);
     let nll = |head: &&HeadCandidate| head.nll.unwrap_or(f64::MAX);
     let lowest = choice.candidates.iter().min_by(|a, b| nll(a).total_cmp(&nll(b))).unwrap_or(kept);
     // The labels alone have to be better by more than a standard error.
     let why = if lowest.nll < kept.nll {
         let other = lowest.name.in_words();
-        let nll = nll_in_words(lowest.nll);
+        let nll = nll_text(lowest.nll);
         format!("its NLL {on} is {kept_nll}, not clearly above the lowest, {nll} of {other}")
     } else {
         format!("its NLL {on} is the lowest, {kept_nll}")
@@ -109,11 +109,11 @@ fn lowest_in_words(
     let others = choice.candidates.iter().filter(|head| !head.name.is_labels_alone() && head.nll.is_some());
     let best = others.min_by(|a, b| a.nll.unwrap_or(f64::MAX).total_cmp(&b.nll.unwrap_or(f64::MAX)));
     if alone.kept {
-        let other = best.map(|head| format!(" ({} with unlabelled data)", nll_in_words(head.nll)));
+        let other = best.map(|head| format!(" ({} with unlabelled data)", nll_text(head.nll)));
         return format!("{why}{}; unlabelled data did not help", other.unwrap_or_default());
     }
     let helped = if difference.high < 0.0 { "helped" } else { "did not clearly help" };
-    let alone = nll_in_words(alone.nll);
+    let alone = nll_text(alone.nll);
     let Estimate { low, high, level, .. } = difference;
     format!(
         "{why}; unlabelled data {helped}: the labels alone have {alone} ({:.0}% CI of the difference {low:+.3} to \
@@ -122,7 +122,7 @@ fn lowest_in_words(
     )
 }
 
-fn nll_in_words(nll: Option<f64>) -> String {
+fn nll_text(nll: Option<f64>) -> String {
     nll.map_or("unknown".to_owned(), |nll| format!("{nll:.3}"))
 }
 

@@ -69,7 +69,7 @@ pub fn warn_again(prepared: &Path) {
 /// Warns if classes have fewer labels than the recipe requests, or far fewer than others although the method assumes
 /// equally frequent classes.
 pub fn warn_about_labels(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<()> {
-    let uneven = uneven_labels(recipe, split, dataset)?;
+    let uneven = imbalance_warning(recipe, split, dataset)?;
     for sentence in short_labels(&recipe.labels, split, dataset).into_iter().chain(uneven) {
         warn(&sentence);
     }
@@ -77,7 +77,7 @@ pub fn warn_about_labels(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit)
 }
 
 /// Returns the warning about imbalanced labels, if the method assumes equally frequent classes.
-fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<Option<String>> {
+fn imbalance_warning(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<Option<String>> {
     let Base::SoftMatch(SoftMatch { target: AlignmentTarget::Uniform, .. }) = recipe.method.base else {
         return Ok(None);
     };

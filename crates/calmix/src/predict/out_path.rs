@@ -83,7 +83,7 @@ const SIDECAR_KEYS: [(&str, &[&str]); 2] = [
 pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
     for (ending, keys) in SIDECAR_KEYS {
         let file = beside(path, ending);
-        if safe_open::exists(&file) && !is_ours(&file, keys) {
+        if safe_open::exists(&file) && !is_from_calmix(&file, keys) {
             let message = format!("{} exists, and `calmix predict` did not write it", shown(file.display()));
             return Err(CliError::invalid(message).hint("name another file with `--out`").into());
         }
@@ -92,7 +92,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
 }
 
 /// Returns whether a file is empty, or its first JSON document has these keys.
-fn is_ours(file: &Path, keys: &[&str]) -> bool {
+fn is_from_calmix(file: &Path, keys: &[&str]) -> bool {
     let Ok((file, length)) = safe_open::open(file) else { return false };
     let documents = serde_json::Deserializer::from_reader(BufReader::new(file.take(MAX_PROBED_BYTES)));
     let first = documents.into_iter::<Value>().next();

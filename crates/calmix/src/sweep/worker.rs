@@ -94,7 +94,7 @@ impl SweepWorker<'_> {
         let mut pace = WorkerPace::default();
         loop {
             let before = pace.runs;
-            let with_others = self.pass(&stop, &mut pace)?;
+            let with_others = self.train_unclaimed_runs(&stop, &mut pace)?;
             if stop.flag().load(Ordering::Relaxed) {
                 break;
             }
@@ -133,7 +133,7 @@ impl SweepWorker<'_> {
     }
 
     /// Trains every run that no other worker has claimed; returns the number of runs that others have claimed.
-    fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
+    fn train_unclaimed_runs(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
         let mut with_others = 0;
         for number in self.order()? {
             let Some(planned) = self.cells.get(number) else { continue };

@@ -33,16 +33,19 @@ impl<'a> Trainer<'a> {
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
         let mut settings = settings(recipe, data.samples.classes.len())?;
+        // Each process of a machine gets its own GPU.
         if self.processes.size() > 1 {
             settings.device = settings.device.of_local_rank(self.local.rank, device::visible_gpus());
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
         let samples = data.samples_per_micro_batch(recipe, &layout).iter().sum();
+        // Refuse before memory is allocated: a process that runs out of it cannot report that.
         MemoryNeed::new(&recipe.method, &settings, samples).check(self.local.processes)?;
         if let Some(found) = &found {
             check_network(&found.checkpoint, &settings)?;
         }
         let mut stepper = Stepper::new(recipe.clone(), settings, data, layout, self.watch)?;
+        // A checkpoint already contains weights that were trained from the backbone.
         if found.is_none()
             && let Some(file) = BackboneFile::read(&recipe.network)?
         {

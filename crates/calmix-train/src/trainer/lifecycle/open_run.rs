@@ -106,7 +106,7 @@ impl Trainer<'_> {
             return Ok(RankZeroRun::Finished(finished));
         }
         let mut notes = prepare_missing(&recipe.recipe, run.paths())?;
-        notes.extend(other_bits(&before, &recipe));
+        notes.extend(summation_order_note(&before, &recipe));
         let inputs = match &found {
             Some(found) => RunInputs::from(&found.checkpoint.manifest().identity),
             None => RunInputs::of(folder)?,
@@ -189,7 +189,7 @@ fn micro_batch_note(recipe: &Recipe) -> Option<Note> {
 }
 
 /// Warns if a changed setting is allowed to change but affects the order of summation, and so the last bits.
-fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+fn summation_order_note(before: &Resolved, now: &Resolved) -> Option<Note> {
     let (was, is) = (&before.recipe.train, &now.recipe.train);
     let changed = (was.device, was.threads) != (is.device, is.threads);
     changed.then(|| Note {

@@ -69,6 +69,7 @@ impl CheckpointSaver {
             Ok((writer, _)) => Ok(writer.parts().folder().to_path_buf()),
             Err(error) => Err(error.as_text()),
         };
+        // Broadcast rank 0's error too, so that no rank waits for a checkpoint that was not begun.
         let folder = broadcast_result(processes, begun.as_ref().map(folder));
         let begun = begun.transpose()?;
         let folder = folder?;
@@ -91,6 +92,7 @@ impl CheckpointSaver {
         };
         let written = write();
         stepper.watch.enter(StepPhase::Save, step);
+        // Gather the results before returning an error: the other ranks would wait for one that left early.
         let written = all_gather_results(processes, written)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));

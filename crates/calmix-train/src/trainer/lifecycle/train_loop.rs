@@ -45,6 +45,7 @@ impl TrainLoop<'_> {
         let mut timer = Timer::new(&self.stepper.layout, self.step, total);
         let mut evaluates = self.lacks_evaluation();
         while self.step < total {
+            // The checkpoint of this step is already saved, so a run that stops here resumes with the evaluation.
             if std::mem::take(&mut evaluates) {
                 match self.evaluate() {
                     Err(error) if error.is_stopped() => return self.stopped(),
@@ -68,6 +69,7 @@ impl TrainLoop<'_> {
             {
                 self.log.events.notify_sinks_only(straggler)?;
             }
+            // Another process has no batch, so no process has taken the step.
             if let StepResult::NoBatch = report.result {
                 return self.end_without_batch(None);
             }

@@ -69,6 +69,7 @@ pub(crate) fn gather<'a>(
             groups: groups().map(|group| GroupRows::borrowed(&seen, visits, group)).collect(),
         });
     }
+    // With one group, its rows are in the same message, which saves a collective.
     let one_group = layout.groups() == 1;
     let mut message = Encoder::default();
     message.add(&heartbeat.bytes());

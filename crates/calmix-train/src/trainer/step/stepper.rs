@@ -135,6 +135,7 @@ impl Stepper {
         check_divergence(&gathered.heartbeats)?;
         let heartbeats = gathered.heartbeats.clone();
         let report = |result| Ok(StepReport { heartbeats, result });
+        // All processes see the same heartbeats, so all of them undo the step.
         if gathered.heartbeats.iter().any(|beat| beat.no_batch) {
             self.state.samples.undo();
             return report(StepResult::NoBatch);
@@ -144,12 +145,14 @@ impl Stepper {
         if status.not_finite {
             return report(self.undo(step, status, not_finite)?);
         }
+        // Every process stores AUM of all labelled samples, so it needs the margins of all groups.
         self.state.labelled.visit(&gathered.labelled_ids, &gathered.margins)?;
         let (plans, mut state) = self.plan(&gathered, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
         let truth = |id| self.data.samples.evaluated_class(id);
         let tallies = tallies(&self.layout, &method, &visits, (&plans, &gathered.groups), classes, &truth)?;
         plan.micro_batches.iter_mut().zip(tallies).for_each(|(plan, tally)| plan.tally = tally);
+        // It borrows from `observed`, which the second pass changes.
         drop(gathered);
         let again = method.base_loss == BaseLoss::Twice && plans.iter().any(|plan| !plan.mixes.is_empty());
         if again && !self.label_again(&mut observed, &mut plan, &mut state)? {

@@ -65,7 +65,7 @@ impl DataArgs {
 
 /// Returns the path if it is an existing folder.
 pub fn existing_folder(path: &Path) -> Result<&Path> {
-    if path.is_dir() { Ok(path) } else { Err(unusable(path, Path::is_dir)) }
+    if path.is_dir() { Ok(path) } else { Err(unusable_path(path, Path::is_dir)) }
 }
 
 /// Returns the path if it is an existing folder, or a URL without secrets. Whether the URL exists is left to the first request.
@@ -91,7 +91,7 @@ pub fn existing_dataset(path: &Path) -> Result<&Path> {
     if path.is_file() || path.is_dir() {
         return Ok(path);
     }
-    Err(unusable(path, |entry| entry.is_file() || entry.is_dir()))
+    Err(unusable_path(path, |entry| entry.is_file() || entry.is_dir()))
 }
 
 /// Returns the path of labelled samples if they exist; images must be in a folder.
@@ -104,11 +104,11 @@ pub fn existing_labelled(path: &Path, kind: InputKind) -> Result<&Path> {
 
 /// Returns the path if it exists.
 pub fn existing(path: &Path) -> Result<&Path> {
-    if path.exists() { Ok(path) } else { Err(unusable(path, Path::exists)) }
+    if path.exists() { Ok(path) } else { Err(unusable_path(path, Path::exists)) }
 }
 
 /// Returns the error for a path that cannot be used. It suggests the usable path that the user most likely meant.
-fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
+fn unusable_path(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
     let what = match path.metadata().map(|metadata| metadata.file_type()) {
         Err(_) => "does not exist",
         Ok(kind) if is_pipe(kind) => {
@@ -120,7 +120,7 @@ fn unusable(path: &Path, is_usable: impl Fn(&Path) -> bool) -> Error {
     };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let message = format!("{}: {what}", shown(path.display()));
-    let hint = match similar(path, parent, is_usable) {
+    let hint = match similar_entry(path, parent, is_usable) {
         Some(closest) => format!("did you mean {}?", shell_quoted(&closest)),
         None => format!("`ls {}`", shell_quoted(parent)),
     };
@@ -144,21 +144,23 @@ pub fn on_file_system(path: Option<&Path>, what: &str) -> Result<()> {
 }
 
 /// Returns the usable entry of a folder with a similar name: equal but for case, spaces and punctuation, or else a typo away.
-fn similar(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+fn similar_entry(path: &Path, parent: &Path, is_usable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     let wanted = path.file_name()?.to_str()?;
     let entries = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| is_usable(&entry.path()));
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| name != wanted);
     // Sort, so that the result does not depend on the order in which the system lists a folder.
     names.sort_unstable();
-    let same_letters = |name: &&String| !letters(wanted).is_empty() && letters(name) == letters(wanted);
+    let same_letters = |name: &&String| {
+        !normalised_name(wanted).is_empty() && normalised_name(name) == normalised_name(wanted)
+    };
     let closest = names.iter().find(same_letters).map(String::as_str);
     let closest = closest.or_else(|| nearest(wanted, names.iter().map(String::as_str)))?;
     Some(path.with_file_name(closest))
 }
 
 /// Returns a name without case, spaces and punctuation.
-fn letters(name: &str) -> String {
+fn normalised_name(name: &str) -> String {
     name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 

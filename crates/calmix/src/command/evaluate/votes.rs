@@ -91,7 +91,7 @@ impl Votes {
             }
             of_sample.insert(id, counts);
         }
-        rows.are_all(place, table.rows)?;
+        rows.check_row_count(place, table.rows)?;
         Ok(Self { of_sample })
     }
 
@@ -135,7 +135,7 @@ impl Votes {
             }
             of_sample.insert(id, counts);
         }
-        rows.are_all(place, count)?;
+        rows.check_row_count(place, count)?;
         Ok(Self { of_sample })
     }
 
@@ -211,7 +211,7 @@ impl VotedSamples {
     }
 
     /// Refuses rows without names if there are not as many as images: each could then belong to another image.
-    fn are_all(&self, place: &str, rows: usize) -> Result<()> {
+    fn check_row_count(&self, place: &str, rows: usize) -> Result<()> {
         match self {
             Self::InOrder { samples, kind, .. } if *samples != rows as u64 => {
                 let word = kind.word();

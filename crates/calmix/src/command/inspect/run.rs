@@ -30,11 +30,12 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
     }
     let Inspected { recipe, summary, changes, environment, step, skipped, result } =
         inspect::inspect(folder)?;
+    // A finished run shows the evaluations of its result, which need not be the last ones.
     let of_result = |step| result.as_ref().is_none_or(|result| result.step == step);
     let events = latest_evaluations(folder, |evaluation| of_result(evaluation.step))?;
     let steps = recipe.recipe.steps();
     let state = state(result.is_some(), step, steps);
-    let goes_on = if result.is_some() { String::new() } else { resumes(step, steps) };
+    let goes_on = if result.is_some() { String::new() } else { resume_line(step, steps) };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
     let about = format!(
         "run {}: {state}\n\
@@ -50,7 +51,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
         name.unwrap_or_default(),
         shown(&recipe.recipe.description),
         short_hash(&recipe.hash()),
-        changed(changes.as_deref()),
+        list_changes(changes.as_deref()),
         method(&recipe, result.as_ref()),
         shown(summary.network_in_words()),
         shown(&recipe.recipe.dataset.path),
@@ -81,7 +82,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Output> {
     let kind = if recipe.recipe.has_vectors() { InputKind::Vector } else { InputKind::Image };
     let metrics =
         evaluations.first().zip(metric_table::table(&evaluations, map, kind)).map(|(first, table)| {
-            let more = result.as_ref().map(after_table).unwrap_or_default();
+            let more = result.as_ref().map(further_results).unwrap_or_default();
             format!("{}\n\n{table}\n{more}", metric_table::model_title(first.step))
         });
     // Only `calmix calibrate` changes a finished run, and only its model.json.
@@ -133,7 +134,7 @@ fn state(is_finished: bool, step: Option<u64>, steps: u64) -> String {
 }
 
 /// Describes where a run resumes after a step.
-fn resumes(step: Option<u64>, steps: u64) -> String {
+fn resume_line(step: Option<u64>, steps: u64) -> String {
     match step {
         Some(step) => format!("resumes   after step {}, with step {}\n", grouped(step), grouped(step + 1)),
         None if steps == 0 => "resumes   from the beginning\n".to_owned(),
@@ -151,7 +152,7 @@ fn calibrated_again(map: &FittedCalibrator, kind: InputKind) -> String {
 }
 
 /// Formats the rest of a result: heads, other selection rules, pseudo-labels; each followed by an empty line.
-fn after_table(result: &RunResult) -> String {
+fn further_results(result: &RunResult) -> String {
     let heads = result.heads.as_ref().map(heads).unwrap_or_default();
     let parts = [heads, metric_table::by_rule(result), metric_table::pseudo_labels(result)];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
@@ -181,7 +182,7 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
 }
 
 /// Lists the keys of the run that differ from its recipe, one per line.
-fn changed(changes: Option<&[Difference]>) -> String {
+fn list_changes(changes: Option<&[Difference]>) -> String {
     let has_encoder = changes.unwrap_or_default().iter().any(|change| change.path == "network.output");
     // With an encoder, `network.name` has no effect.
     let is_used = |change: &&Difference| !(has_encoder && change.path == "network.name");

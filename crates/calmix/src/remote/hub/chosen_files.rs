@@ -68,7 +68,9 @@ impl ChosenFiles {
     ) -> Result<Self, CliError> {
         let (kind, model) = match requested {
             Some(path) => requested_model(repository, listing, path)?,
-            None => usable_model(listing, config).ok_or_else(|| no_model(repository, listing, config))?,
+            None => {
+                usable_model(listing, config).ok_or_else(|| no_model_error(repository, listing, config))?
+            }
         };
         let stored = match kind {
             ModelKind::Safetensors => SAFETENSORS,
@@ -180,7 +182,7 @@ fn usable_model<'a>(listing: &'a Listing, config: Option<&[u8]>) -> Option<(Mode
 }
 
 /// Explains why a repository has no model for calmix, with a hint.
-fn no_model(repository: &Repository, listing: &Listing, config: Option<&[u8]>) -> CliError {
+fn no_model_error(repository: &Repository, listing: &Listing, config: Option<&[u8]>) -> CliError {
     if listing.files.iter().any(|file| kind_of(&file.path) == Some(ModelKind::Onnx)) {
         let message = format!("{repository} has neither onnx/model.onnx nor model.onnx");
         return CliError::invalid(message).hint(named_models(listing));
