@@ -1,7 +1,7 @@
 //! Reductions of long rows with partial results side by side.
 //!
-//! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
-//! the same bits whether there is one or not.
+//! A vector unit computes all lanes at once. Because the lanes are part of the definition, the result has the same
+//! bits without a vector unit.
 
 use crate::matrix::Scalar;
 

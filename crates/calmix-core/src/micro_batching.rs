@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::observation::Row;
 
-/// How a step is divided into micro-batches. A run stores it at its first launch and never changes it.
+/// The division of a step into groups and micro-batches. A run stores it at its first launch and never changes it.
 ///
 /// A step has `groups` batches, each with its own plan; each batch is cut into `micro_batches` micro-batches. Processes run one
 /// or more micro-batches; nothing else depends on the number of processes.
@@ -30,7 +30,7 @@ pub struct MicroBatch {
 }
 
 impl Default for MicroBatching {
-    /// One group of one micro-batch.
+    /// Returns one group of one micro-batch.
     fn default() -> Self {
         Self { groups: NonZeroU32::MIN, micro_batches: NonZeroU32::MIN }
     }

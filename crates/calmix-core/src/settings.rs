@@ -106,7 +106,7 @@ pub struct Pattern {
     pub matches: fn(&str) -> bool,
 }
 
-/// Whether a resumed run may change a key.
+/// The rule whether a resumed run may change a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// No: it would be a different run.

@@ -74,7 +74,7 @@ impl Connection {
     }
 }
 
-/// How other processes reach this one.
+/// The address at which other processes reach this one.
 #[derive(Clone)]
 struct NetworkAddress {
     /// An address of this host that the other ranks can reach.

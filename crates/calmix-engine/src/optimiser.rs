@@ -15,7 +15,7 @@ pub struct Sgd {
 }
 
 impl Default for Sgd {
-    /// The values that published semi-supervised methods use on CIFAR-10.
+    /// Returns the values that published semi-supervised methods use on CIFAR-10.
     fn default() -> Self {
         Self { momentum: 0.9, nesterov: true, weight_decay: 5e-4 }
     }

@@ -178,7 +178,8 @@ impl<'a> MixtureData<'a> {
         })
     }
 
-    /// E-step: computes the sums over all rows by their probabilities under a mixture, and the mean log-likelihood of the rows.
+    /// Computes the E-step: the sums over all rows by their probabilities under a mixture, and the mean log-likelihood of the
+    /// rows.
     fn expect(&self, mixture: &Mixture) -> Result<(ClassSums, f64), HeadError> {
         let classes = self.present.len();
         let head = mixture.small_head(self.dimensions)?;
@@ -218,7 +219,7 @@ impl<'a> MixtureData<'a> {
         Ok((sums, likelihood / all + mixture.shared))
     }
 
-    /// M-step: fits the mixture to the sums, with a shrunk covariance.
+    /// Computes the M-step: fits the mixture to the sums, with a shrunk covariance.
     fn maximise(&self, sums: &ClassSums, weight: f64) -> Result<Mixture, HeadError> {
         let dimensions = self.dimensions;
         let all = self.labels.len() as f64 + weight * self.unlabelled.len() as f64;

@@ -46,8 +46,7 @@ impl<'a> FitProgress<'a> {
     }
 }
 
-/// # Errors
-/// [`HeadError::Stopped`] if the caller requested a stop.
+/// Fails with [`HeadError::Stopped`] if the caller requested a stop.
 pub(crate) fn check_stop(stop: &AtomicBool) -> Result<(), HeadError> {
     if stop.load(Ordering::Relaxed) { Err(HeadError::Stopped) } else { Ok(()) }
 }

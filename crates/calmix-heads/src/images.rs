@@ -26,7 +26,7 @@ pub(crate) enum FeaturePlace<'a> {
 }
 
 impl<'a> FeaturePlace<'a> {
-    /// The paths of the run, if any.
+    /// Returns the paths of the run, if any.
     pub(crate) fn paths(self) -> Option<&'a Paths> {
         match self {
             Self::Shared => None,

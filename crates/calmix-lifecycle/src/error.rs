@@ -160,7 +160,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns the advice what to do next, with a command if there is one.
+    /// Returns a hint on what to do next, with a command if there is one.
     pub fn hint(&self) -> String {
         match self {
             Self::Nothing => {

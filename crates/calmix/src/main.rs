@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The whole program, on a processor that can run it. Not inlined, so that none of its instructions moves before the check of the
+/// Runs the program, on a processor that supports it. Not inlined, so that none of its instructions moves before the check of the
 /// processor.
 #[inline(never)]
 fn run() -> ExitCode {

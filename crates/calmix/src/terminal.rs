@@ -188,7 +188,7 @@ fn has_colour() -> bool {
 /// Moves the cursor to the first column and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Whether the current line of a terminal is a line of progress.
+/// The state of the terminal's current line: whether it is a line of progress.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     is_drawn: AtomicBool,

@@ -22,7 +22,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) epsilon: Option<f64>,
 }
 
-/// How BatchNorm normalises, and whether it updates the running statistics.
+/// The mode of BatchNorm: how it normalises, and whether it updates the running statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchNormMode {
     /// Normalises by the batch and updates the running statistics.

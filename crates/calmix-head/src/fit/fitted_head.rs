@@ -113,7 +113,7 @@ fn average(first: &[f32], second: &[f32], temperatures: [f64; 2]) -> Vec<f32> {
     pairs.map(|(&a, &b)| (f64::from(a) * first_scale + f64::from(b) * second_scale) as f32).collect()
 }
 
-/// The smallest number of labels that a calibrator is fitted on.
+/// Returns the minimum number of labels that a calibrator is fitted on.
 pub(crate) fn min_labels() -> usize {
     CalibratorKind::Temperature.min_labels()
 }

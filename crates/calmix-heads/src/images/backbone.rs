@@ -62,7 +62,7 @@ impl Backbone {
         Ok(Self::Encoder(spec, file))
     }
 
-    /// The blake3 hash of the file.
+    /// Returns the blake3 hash of the file.
     pub fn hash(&self) -> &str {
         match self {
             Self::Network(_, file) => &file.hash,
@@ -84,7 +84,7 @@ impl Backbone {
         }
     }
 
-    /// The encoder, unless the backbone is a network.
+    /// Returns the encoder, unless the backbone is a network.
     pub(crate) fn encoder_spec(&self) -> Option<&EncoderSpec> {
         match self {
             Self::Network(..) => None,

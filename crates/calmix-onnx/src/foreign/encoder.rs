@@ -14,7 +14,7 @@ use crate::tensor::{ElementType, Tensor};
 
 /// The prefix of the names that calmix adds.
 const ADDED_PREFIX: &str = "encoder/calmix/";
-/// The same prefix without that of all names in an encoder.
+/// The same prefix, without the prefix of all names in an encoder.
 const ADDED_NAMES: &str = "calmix/";
 /// The maximum side of an image, whose numbers are a third of those that a tensor may have.
 const MAX_SIDE: u32 = 8_192;

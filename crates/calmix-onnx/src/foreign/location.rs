@@ -20,7 +20,7 @@ pub(super) struct Location<'a> {
     length: Option<&'a str>,
 }
 
-/// Reads a file beside the model: takes its name and returns all of its bytes.
+/// The function that reads a file beside the model, from its name to all of its bytes.
 pub(super) type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
 /// The files beside a model, each of which is read once.

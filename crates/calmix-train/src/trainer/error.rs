@@ -140,7 +140,7 @@ impl From<HeadsError> for TrainError {
     }
 }
 
-/// Converts errors of lower crates that every kind of run can have, by way of [`LifecycleError`].
+/// Converts errors of lower crates that every kind of run can have, by way of `LifecycleError`.
 macro_rules! from_lower_errors {
     ($($error:ty),*) => {
         $(impl From<$error> for TrainError {

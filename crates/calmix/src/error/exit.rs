@@ -11,7 +11,7 @@ pub enum Exit {
     Failed,
     /// The arguments, the recipe or the dataset are invalid: the same command would fail again.
     Invalid,
-    /// A signal such as SIGTERM stopped a run, whose state is saved: `EX_TEMPFAIL`, upon which schedulers requeue.
+    /// A signal such as SIGTERM stopped a run, whose state is saved: `EX_TEMPFAIL`, on which schedulers requeue.
     Requeue,
     /// Ctrl-C interrupted the command, and a run's state is saved: 128 + SIGINT, as in shells.
     Interrupted,

@@ -27,7 +27,7 @@ const NAME_WIDTH: usize = 26;
 /// The row of the Brier score.
 const BRIER: &str = "Brier";
 
-/// Whether a run has a calibrator, depending on whether it has ended.
+/// The state of a run's calibrator, which depends on whether the run has ended.
 #[derive(Debug, Clone, Copy)]
 pub enum CalibratorState<'a> {
     /// The run has not ended, so it has no calibrator yet.

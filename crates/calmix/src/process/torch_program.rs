@@ -30,11 +30,11 @@ const CALLER: &str = "CALMIX_CALLER_COMMIT";
 /// failure.
 const GPU_ENVIRONMENT: [(&str, &str); 2] =
     [("CUBLAS_WORKSPACE_CONFIG", ":4096:8"), ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")];
-/// How to install `calmix-torch`. No package index has calmix yet, so wheels come from a folder.
+/// The command that installs `calmix-torch`. No package index has calmix yet, so wheels come from a folder.
 const INSTALL: &str = "in a clone of calmix, `cargo xtask setup && cargo install --locked --path \
                        crates/calmix-torch`; or, with DIST the folder of its `cargo xtask wheels`, `pip install \
                        --find-links DIST \"calmix[cpu]\"`";
-/// How to install both programs from one commit.
+/// The commands that install both programs from one commit.
 const INSTALL_BOTH: &str = "in a clone of calmix, `cargo install --locked --path crates/calmix && cargo install \
                             --locked --path crates/calmix-torch`; or, with DIST the folder of its `cargo xtask \
                             wheels`, `pip install --force-reinstall --find-links DIST \"calmix[cpu]\"`";

@@ -77,7 +77,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// The penalised NLL.
+    /// Returns the penalised NLL.
     fn objective(&self) -> Objective {
         self.nll.penalised(self.beta, PENALTY_BELOW_ONE)
     }

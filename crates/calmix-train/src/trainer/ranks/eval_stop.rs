@@ -58,7 +58,7 @@ impl EvalStop<'_> {
         }
     }
 
-    /// On rank 0: lets the waiting ranks continue.
+    /// Lets the waiting ranks continue; called on rank 0.
     pub(crate) fn done(&self) -> Result<(), TrainError> {
         self.gather(true).map(drop)
     }
