@@ -93,8 +93,7 @@ pub fn plan_step(
         return Ok(plan);
     }
 
-    // Lines 8–10: mix easy labelled rows with one of the k most dissimilar hard unlabelled rows, hard ones with easy ones.
-    // Without unlabelled rows, the two labelled halves are mixed with each other.
+    // Lines 8–10: pair each anchor with one of its k most dissimilar candidates.
     let mixer = Mixer { mixup, batch, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
@@ -104,8 +103,11 @@ pub fn plan_step(
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);
             let kinds: &[(&[Row], &[Row])] = match pairing {
+                // Supervised training: the two labelled halves with each other.
                 _ if u.ids.is_empty() => &[(&le, &lh), (&lh, &le)],
+                // The ablation "mixup all".
                 Pairing::All { .. } => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
+                // Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy).
                 _ => &[(&le, &uh), (&lh, &ue)],
             };
             let pairs_of_kind = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {
